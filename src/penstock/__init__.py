@@ -1,0 +1,1 @@
+"""Apache Paimon append tables for PySpark, in Python."""

@@ -1,0 +1,1 @@
+"""``Catalog`` and ``Table``: the thin handles that users hold."""

@@ -1,0 +1,1 @@
+"""Names to locations and schemas: create, load, alter."""

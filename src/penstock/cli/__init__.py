@@ -1,0 +1,1 @@
+"""Commands compute values; ``render`` prints them."""

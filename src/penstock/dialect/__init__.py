@@ -1,0 +1,1 @@
+"""SQL text to calls on ``api``."""

@@ -1,0 +1,71 @@
+"""The error tree: one class per thing a caller would do about it.
+
+Every message names the table (or path), what happened, and what to do. All arguments go to ``super().__init__``, so
+errors survive pickling from a Spark task to the driver.
+"""
+
+from __future__ import annotations
+
+
+class TableStoreError(Exception):
+    """Root of every error that Penstock raises on purpose."""
+
+
+class NotFoundError(TableStoreError, LookupError):
+    """A database, table, snapshot, tag, column or file that was named does not exist."""
+
+
+class AlreadyExistsError(TableStoreError):
+    """Something with that name is there already."""
+
+
+class InvalidOptionError(TableStoreError, ValueError):
+    """An option has a value, or stands beside another option, that it must not."""
+
+
+class InvalidSchemaError(TableStoreError, ValueError):
+    """A schema, or a change of one, that the format does not allow."""
+
+
+class SchemaMismatchError(TableStoreError, ValueError):
+    """Rows that do not fit the table: missing, extra or wrongly typed columns, or null in a NOT NULL column."""
+
+
+class InvalidFilterError(TableStoreError, ValueError):
+    """A filter that cannot be parsed, or that does not fit the table's columns."""
+
+
+class UnsupportedFeatureError(TableStoreError):
+    """The format has it, Penstock does not; the message says what to use instead."""
+
+
+class FormatError(TableStoreError):
+    """Bytes on storage that are not what the format says: truncated, zero-length, or of an unknown version."""
+
+
+class StorageError(TableStoreError):
+    """The storage refused or failed.
+
+    Args:
+        message: what was tried, on which path, and what the storage said.
+        retryable: whether the same call may well succeed later.
+    """
+
+    def __init__(self, message: str, retryable: bool = False) -> None:  # noqa: FBT001, FBT002 - positional, so that pickling works
+        super().__init__(message, retryable)
+        self.retryable = retryable
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class CommitConflictError(TableStoreError):
+    """Another commit got in the way for good; nothing of this one is visible. Plan again from the latest snapshot."""
+
+
+class CommitUnknownError(TableStoreError):
+    """The storage did not say whether the snapshot landed. Nothing was deleted; look before trying again."""
+
+
+class OptionWarning(UserWarning):
+    """An option that nobody reads; the message has the nearest known name."""

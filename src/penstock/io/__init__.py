@@ -1,0 +1,1 @@
+"""Storage: the ``FileIO`` seam and its implementations."""

@@ -1,0 +1,1 @@
+"""Thin shells around the table functions; the only room that imports pyspark."""

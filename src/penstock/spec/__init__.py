@@ -1,0 +1,1 @@
+"""The format: values, enums, bytes to values and back, file names. Pure: no files, clock, threads, environment."""

@@ -1,0 +1,154 @@
+"""Manifest lists and manifests as values.
+
+Source:
+    Paimon ``core:manifest/ManifestFileMeta.java``, ``ManifestEntry.java``, ``core:io/DataFileMeta.java``;
+    spec/format.md section 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+EMPTY_ROW: Final = bytes(12)
+"""The serialized BinaryRow of no fields: arity 0 and 8 bytes of header."""
+
+
+class FileKind(IntEnum):
+    """What an entry does; the value is ``_KIND`` on disk."""
+
+    ADD = 0
+    DELETE = 1
+
+
+class FileSource(IntEnum):
+    """Who wrote a file; the value is ``_FILE_SOURCE`` on disk."""
+
+    APPEND = 0
+    COMPACT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleStats:
+    """Minimum, maximum and null count per covered column.
+
+    Attributes:
+        min_values: serialized BinaryRow (arity prefix included), one nullable field per covered column.
+        max_values: likewise.
+        null_counts: one per covered column, None where unknown.
+    """
+
+    min_values: bytes = EMPTY_ROW
+    max_values: bytes = EMPTY_ROW
+    null_counts: tuple[int | None, ...] = ()
+
+
+EMPTY_STATS: Final = SimpleStats()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileMeta:
+    """One data file, as an entry names it.
+
+    Attributes:
+        file_size: exact bytes; readers trust it.
+        value_stats: over ``value_stats_cols``.
+        min_sequence_number: with ``max_sequence_number`` the place of its rows in the bucket's write order.
+        schema_id: the schema that the file was written with.
+        creation_millis: the writer's local wall clock taken as if it were UTC, in ms (that is how Java writes it).
+        value_stats_cols: columns that ``value_stats`` covers; None = all columns of the schema, () = none.
+        write_cols: columns that the file holds; None = all columns of the schema.
+        external_path: full path where the file lies outside of the table's directory.
+    """
+
+    file_name: str
+    file_size: int
+    row_count: int
+    min_sequence_number: int
+    max_sequence_number: int
+    schema_id: int
+    value_stats: SimpleStats = EMPTY_STATS
+    value_stats_cols: tuple[str, ...] | None = ()
+    min_key: bytes = EMPTY_ROW
+    max_key: bytes = EMPTY_ROW
+    key_stats: SimpleStats = EMPTY_STATS
+    level: int = 0
+    extra_files: tuple[str, ...] = ()
+    creation_millis: int | None = None
+    delete_row_count: int | None = 0
+    embedded_file_index: bytes | None = None
+    file_source: FileSource | None = FileSource.APPEND
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_cols: tuple[str, ...] | None = None
+
+
+class FileIdentity(NamedTuple):
+    """What makes two entries speak of one file (spec/format.md section 5.2)."""
+
+    partition: bytes
+    bucket: int
+    level: int
+    file_name: str
+    extra_files: tuple[str, ...]
+    embedded_file_index: bytes | None
+    external_path: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """One change of the live file set.
+
+    Attributes:
+        partition: serialized BinaryRow (arity prefix included) of the partition values.
+        bucket: 0 in unaware tables.
+        total_buckets: the table's bucket count when written; -1 for unaware.
+    """
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> FileIdentity:
+        """The file that this entry speaks of."""
+        file = self.file
+        return FileIdentity(
+            self.partition,
+            self.bucket,
+            file.level,
+            file.file_name,
+            file.extra_files,
+            file.embedded_file_index,
+            file.external_path,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFileMeta:
+    """One manifest, as a manifest list names it.
+
+    Attributes:
+        file_size: exact bytes.
+        num_added_files: entries of kind ADD.
+        num_deleted_files: entries of kind DELETE; readers skip reading deletes where it is 0.
+        partition_stats: over the partition fields of all entries, never truncated.
+        schema_id: the largest ``schema_id`` of the entries' files.
+        min_bucket: None where the writer was older than 1.2.
+    """
+
+    file_name: str
+    file_size: int
+    num_added_files: int
+    num_deleted_files: int
+    partition_stats: SimpleStats
+    schema_id: int
+    min_bucket: int | None = None
+    max_bucket: int | None = None
+    min_level: int | None = None
+    max_level: int | None = None
+    min_row_id: int | None = None
+    max_row_id: int | None = None

@@ -1,0 +1,1 @@
+"""What a table does, as functions: scan, write, commit, time travel, system tables."""

@@ -1,0 +1,30 @@
+"""What a writer hands to the commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.spec.manifest import DataFileMeta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMessage:
+    """The files that one task wrote for one bucket. Values only; pickled from tasks to the driver.
+
+    Attributes:
+        partition: serialized BinaryRow (arity prefix included) of the partition values.
+        bucket: 0 in unaware tables.
+        total_buckets: the table's bucket count; -1 for unaware.
+        new_files: in write order; their sequence numbers are preliminary (0 .. rows-1 over this message's files)
+            and are given out at commit, in the order of the messages.
+        compact_before: files that ``compact_after`` replaces.
+    """
+
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    new_files: tuple[DataFileMeta, ...] = ()
+    compact_before: tuple[DataFileMeta, ...] = ()
+    compact_after: tuple[DataFileMeta, ...] = ()

@@ -1,0 +1,41 @@
+"""What a function needs to know of a table, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.io.file_io import FileIO
+    from penstock.spec.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRef:
+    """A table at one schema, with the options of one use. Picklable; Spark tasks receive it.
+
+    Attributes:
+        name: ``db.table`` for messages, or the location where no catalog was asked.
+        location: the table's directory, in the form that ``file_io`` takes, without a slash at the end.
+        file_io: storage of the location.
+        schema: the schema to read or write with; its options are those on disk.
+        dynamic_options: options of this use; they win over the schema's.
+    """
+
+    name: str
+    location: str
+    file_io: FileIO
+    schema: TableSchema
+    dynamic_options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Stored options with those of this use on top."""
+        return {**dict(self.schema.options), **dict(self.dynamic_options)}
+
+    def with_options(self, options: Mapping[str, str]) -> TableRef:
+        """Return the same table with more options of this use."""
+        merged = {**dict(self.dynamic_options), **options}
+        return replace(self, dynamic_options=tuple(merged.items()))

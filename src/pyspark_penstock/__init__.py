@@ -1,0 +1,1 @@
+"""The module that Spark discovers: it makes ``format("penstock")`` known without a line of set-up."""
