@@ -1,0 +1,82 @@
+# Each target installs what it needs by itself: Python 3.11+, make and, except for `check`, Java 17+ are enough.
+#
+#   PYTHON=python3.12   the interpreter that .venv is made from
+#   ARGS="-k name"      more arguments for pytest, the demo or the benchmarks
+
+PYTHON ?= python3
+export PYTHON
+ARGS ?=
+
+BIN := .venv/bin
+# Stamps: written after a successful sync, so that the second run starts at once.
+SYNCED := .venv/.synced
+BENCH_SYNCED := .venv/.synced-bench
+SETUP := scripts/setup.sh scripts/find_python.sh scripts/find_uv.py
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-unit test-spark test-interop test-slow bench \
+	check check-format check-lint check-types check-rooms format java clean clean-all
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+setup: $(SYNCED) ## Make .venv as uv.lock says
+
+demo: java $(SYNCED) ## Run the main job on a year of flights and print its report
+	$(BIN)/python scripts/demo.py $(ARGS)
+
+test: java $(SYNCED) ## Run the tests: unit, Spark, and the reference engines
+	$(BIN)/python scripts/run_tests.py $(ARGS)
+
+test-unit: $(SYNCED) ## Run only the tests that need no JVM
+	$(BIN)/pytest -m "not spark and not interop and not slow and not bench" $(ARGS)
+
+test-spark: java $(SYNCED) ## Run only the tests with a Spark session
+	$(BIN)/pytest -m "spark and not slow and not bench" $(ARGS)
+
+test-interop: java $(SYNCED) ## Run only the tests against Java Paimon and pypaimon
+	$(BIN)/pytest -m "interop and not spark and not slow and not bench" $(ARGS)
+
+test-slow: java $(SYNCED) ## Run the long soak tests
+	$(BIN)/pytest -m "slow" $(ARGS)
+
+bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
+	$(BIN)/python -m bench $(ARGS)
+
+check: check-format check-lint check-types check-rooms ## Format, lint, types, and which room imports which
+
+check-format: $(SYNCED)
+	$(BIN)/ruff format --check .
+
+check-lint: $(SYNCED)
+	$(BIN)/ruff check .
+
+check-types: $(SYNCED)
+	$(BIN)/mypy
+
+check-rooms: $(SYNCED)
+	$(BIN)/lint-imports
+
+format: $(SYNCED) ## Format the code and mend what the linter can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# First, so that a missing Java is said before anything is downloaded.
+java:
+	@scripts/check_java.sh
+
+$(SYNCED): pyproject.toml uv.lock $(SETUP)
+	@scripts/setup.sh
+	@touch $@
+
+$(BENCH_SYNCED): $(SYNCED)
+	@scripts/setup.sh bench
+	@touch $@
+
+clean: ## Remove what runs left behind (environment and downloads stay)
+	rm -rf demo-warehouse spark-warehouse metastore_db derby.log dist build .interop/classes \
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -path ./.venv -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+clean-all: clean ## Remove the environment and the downloads too
+	rm -rf .venv .uv .interop
