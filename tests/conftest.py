@@ -1,0 +1,42 @@
+"""What holds for all tests: Hypothesis profiles, markers by folder, a shorter leash for tests without a JVM."""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, Verbosity, settings
+
+HERE: Final = Path(__file__).parent
+JVM_MARKS: Final = ("spark", "jvm", "interop", "slow", "faults", "bench")
+QUICK_TEST_SECONDS: Final = 120
+
+settings.register_profile("dev", max_examples=50, deadline=timedelta(seconds=5))
+# Derandomised, so that a change is judged by itself; without a deadline, since the machine is shared by two lanes.
+settings.register_profile(
+    "ci",
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("soak", max_examples=5_000, deadline=None, verbosity=Verbosity.quiet)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Add the marker that a folder gives."""
+    config.addinivalue_line("markers", "interop: asks Java Paimon or pypaimon (given to everything in tests/interop)")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark by folder, and let a quick test hang for two minutes at most instead of the ten of a Spark test."""
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0]
+        if folder in {"spark", "interop", "faults"}:
+            item.add_marker(folder)
+        has_own_limit = item.get_closest_marker("timeout") is not None
+        if not has_own_limit and not any(item.get_closest_marker(mark) for mark in JVM_MARKS):
+            item.add_marker(pytest.mark.timeout(QUICK_TEST_SECONDS))

@@ -1,0 +1,39 @@
+"""One Spark session for all Spark tests of a run."""
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+# Not UTC and with daylight saving: a time zone that leaks into stored values shows at once.
+SESSION_ZONE = "America/Los_Angeles"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Return a local session of two cores; its warehouse and scratch folders go away with the run."""
+    folder = tmp_path_factory.mktemp("spark")
+    # Workers have to be of this environment, whatever `python3` is on the PATH.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # A machine whose host name has no address would not start otherwise.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("penstock tests")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={folder}")
+        .config("spark.local.dir", str(folder / "scratch"))
+        .config("spark.sql.session.timeZone", SESSION_ZONE)
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", (folder / "warehouse").as_uri())
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
