@@ -1,0 +1,113 @@
+"""The snapshot file ``snapshot/snapshot-N`` as bytes.
+
+Source:
+    Paimon ``api:Snapshot.java``; spec/format.md section 3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.spec.json_text import Json, JsonObject, decode_json, encode_json, parse_json
+from penstock.spec.snapshot import CommitKind, Snapshot
+
+_WHAT: Final = "snapshot file"
+
+# In the order in which Java writes them.
+_KEYS: Final = {
+    "version": "version",
+    "uuid": "uuid",
+    "id": "id",
+    "schemaId": "schema_id",
+    "baseManifestList": "base_manifest_list",
+    "baseManifestListSize": "base_manifest_list_size",
+    "deltaManifestList": "delta_manifest_list",
+    "deltaManifestListSize": "delta_manifest_list_size",
+    "changelogManifestList": "changelog_manifest_list",
+    "changelogManifestListSize": "changelog_manifest_list_size",
+    "indexManifest": "index_manifest",
+    "commitUser": "commit_user",
+    "writerVersion": "writer_version",
+    "commitIdentifier": "commit_identifier",
+    "commitKind": "commit_kind",
+    "timeMillis": "time_millis",
+    "totalRecordCount": "total_record_count",
+    "deltaRecordCount": "delta_record_count",
+    "changelogRecordCount": "changelog_record_count",
+    "watermark": "watermark",
+    "statistics": "statistics",
+    "properties": "properties",
+    "nextRowId": "next_row_id",
+    "operation": "operation",
+}
+_VERSION_WHEN_ABSENT: Final = 1
+
+
+def decode_snapshot(data: bytes, path: str) -> Snapshot:
+    """Decode a snapshot file of any version; keys that are not known are kept in ``extra``.
+
+    Args:
+        data: the whole file.
+        path: only for messages.
+
+    Raises:
+        FormatError: empty, cut off, not JSON, or a required key is missing or of the wrong type.
+    """
+    return read_snapshot(decode_json(data, _WHAT, path))
+
+
+def read_snapshot(json: JsonObject, *, beside: frozenset[str] = frozenset()) -> Snapshot:
+    """Read a snapshot out of a file's object; keys named in ``beside`` belong to someone else.
+
+    Raises:
+        FormatError: a required key is missing or of the wrong type.
+    """
+    version = json.optional_integer("version")
+    return Snapshot(
+        version=_VERSION_WHEN_ABSENT if version is None else version,
+        uuid=json.optional_text("uuid"),
+        id=json.integer("id"),
+        schema_id=json.integer("schemaId"),
+        base_manifest_list=json.text("baseManifestList"),
+        base_manifest_list_size=json.optional_integer("baseManifestListSize"),
+        delta_manifest_list=json.text("deltaManifestList"),
+        delta_manifest_list_size=json.optional_integer("deltaManifestListSize"),
+        changelog_manifest_list=json.optional_text("changelogManifestList"),
+        changelog_manifest_list_size=json.optional_integer("changelogManifestListSize"),
+        index_manifest=json.optional_text("indexManifest"),
+        commit_user=json.text("commitUser"),
+        writer_version=json.optional_text("writerVersion"),
+        commit_identifier=json.integer("commitIdentifier"),
+        commit_kind=_commit_kind(json),
+        time_millis=json.integer("timeMillis"),
+        total_record_count=json.optional_integer("totalRecordCount"),
+        delta_record_count=json.optional_integer("deltaRecordCount"),
+        changelog_record_count=json.optional_integer("changelogRecordCount"),
+        watermark=json.optional_integer("watermark"),
+        statistics=json.optional_text("statistics"),
+        properties=json.text_pairs("properties"),
+        next_row_id=json.optional_integer("nextRowId"),
+        operation=json.optional_text("operation"),
+        extra=json.others(_KEYS.keys() | beside),
+    )
+
+
+def _commit_kind(json: JsonObject) -> CommitKind:
+    text = json.text("commitKind")
+    try:
+        return CommitKind(text)
+    except ValueError as error:
+        raise json.error(f"has the unknown commitKind '{text}'") from error
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """Encode a snapshot file; what is None or empty is left out, and ``extra`` comes last."""
+    return encode_json(snapshot_values(snapshot))
+
+
+def snapshot_values(snapshot: Snapshot) -> dict[str, Json]:
+    """Return the file's object, keys in Java's order."""
+    values: dict[str, Json] = {key: getattr(snapshot, name) for key, name in _KEYS.items()}
+    values["properties"] = dict(snapshot.properties) or None
+    written = {key: value for key, value in values.items() if value is not None}
+    return written | {key: parse_json(text) for key, text in snapshot.extra}
