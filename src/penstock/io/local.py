@@ -1,0 +1,308 @@
+"""Tables on the local file system, or on a mounted one."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+import pyarrow as pa
+
+from penstock.io.failures import ABSENT, to_storage_error
+from penstock.io.file_io import FileStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+
+# What file systems without hard links answer: FAT and some FUSE mounts EPERM, others one of the rest.
+_NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+# A directory may go (an empty one, to whoever cleans up) between making it and creating a file in it.
+_CREATE_TRIES: Final = 4
+_DELETE_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFileIO:
+    """``FileIO`` on absolute paths of the operating system.
+
+    What a killed *process* leaves is whole or is a temporary file named ``.<name>.<uuid>.tmp``, which orphan removal
+    knows. A crash of the *machine* is another matter: by default the system writes back when it likes, as Hadoop's
+    local file system does, and the last seconds of commits may be gone, or be there with files that are empty or cut
+    short. With ``durable`` each file is flushed before its name appears and the directory after it, so that a
+    snapshot never outlives what it names; that costs two flushes a file.
+
+    The streams of ``open_input`` and ``open_output`` raise plain ``OSError``.
+
+    Attributes:
+        durable: flush to the disk, so that commits survive a crash of the machine.
+    """
+
+    durable: bool = False
+
+    def read(self, path: str) -> bytes:
+        """Return the whole file."""
+        try:
+            return Path(path).read_bytes()
+        except OSError as error:
+            raise _failure("read", path, error) from error
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write aside in the same directory, then rename over the target."""
+        aside = self._write_aside(path, data)
+        try:
+            aside.replace(path)
+        except OSError as error:
+            _unlink_quietly(aside)
+            raise _failure("write", path, error) from error
+        self._sync_parent(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Write aside in the same directory, then hard-link to the target, which the system refuses if it exists.
+
+        On a file system without hard links the target itself is opened with ``O_EXCL``. There still is one winner
+        only, but a reader may see the file before it is complete, and a process killed meanwhile leaves it cut short
+        under its final name.
+        """
+        aside = self._write_aside(path, data)
+        try:
+            landed = self._link(aside, path, data)
+        finally:
+            _unlink_quietly(aside)
+        if landed:
+            self._sync_parent(path)
+        return landed
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open for random reading.
+
+        Not memory-mapped: another process cutting the file short would end ours with a signal, and mapped pages
+        count as our memory.
+        """
+        try:
+            return pa.OSFile(path, "rb")
+        except OSError as error:
+            raise _failure("open", path, error) from error
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """Open a new file for writing; it is visible at once and whole once closed."""
+        kind = _DurableFile if self.durable else pa.OSFile
+        try:
+            return _with_parents(Path(path), lambda: kind(path, "wb"))
+        except OSError as error:
+            raise _failure("create", path, error) from error
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Direct children sorted by name; an entry that vanishes meanwhile is left out."""
+        found: list[FileStatus] = []
+        base = path.rstrip("/")
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):
+                        found.append(_status_of(base, entry))
+        except OSError as error:
+            if error.errno in ABSENT:
+                return ()
+            raise _failure("list", path, error) from error
+        return tuple(sorted(found, key=lambda status: status.name))
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or a directory is there."""
+        try:
+            Path(path).stat()
+        except OSError as error:
+            if error.errno in ABSENT:
+                return False
+            raise _failure("look for", path, error) from error
+        return True
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete a file or an empty directory, or with ``recursive`` a directory and all below.
+
+        Links are removed, not followed.
+        """
+        target = Path(path)
+        try:
+            if not stat.S_ISDIR(target.lstat().st_mode):
+                target.unlink()
+            elif recursive:
+                _delete_tree(target)
+            else:
+                target.rmdir()
+        except OSError as error:
+            if error.errno in ABSENT:
+                return False
+            raise _failure("delete", path, error) from error
+        return True
+
+    def rename_dir(self, source: str, target: str) -> bool:
+        """Claim the target by making it, then rename over the claim.
+
+        POSIX renames a directory over an empty one without a word; making a directory is what one caller only can do.
+        A process killed between the two leaves an empty target.
+        """
+        claim = Path(target)
+        try:
+            Path(source).stat()
+        except OSError as error:
+            raise _failure("rename", source, error) from error
+        try:
+            _with_parents(claim, claim.mkdir)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise _failure("create", target, error) from error
+        try:
+            Path(source).rename(claim)
+        except OSError as error:
+            if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+                return False  # somebody made it theirs since
+            with contextlib.suppress(OSError):
+                claim.rmdir()
+            raise _failure("rename", source, error) from error
+        self._sync_parent(target)
+        return True
+
+    def to_uri(self, path: str) -> str:
+        """Return ``file:///...`` with special characters percent-encoded, as Spark's own file lists have it."""
+        return Path(path).as_uri()
+
+    def _write_aside(self, path: str, data: bytes) -> Path:
+        target = Path(path)
+        aside = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+        try:
+            _with_parents(aside, lambda: self._create(aside, data))
+        except OSError as error:
+            raise _failure("write", path, error) from error
+        return aside
+
+    def _create(self, path: Path, data: bytes) -> None:
+        """Create the file with its content; on failure nothing is left. Raises ``FileExistsError``."""
+        file = path.open("xb")
+        try:
+            with file:
+                file.write(data)
+                if self.durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+        except BaseException:
+            _unlink_quietly(path)
+            raise
+
+    def _link(self, aside: Path, path: str, data: bytes) -> bool:
+        target = Path(path)
+        try:
+            target.hardlink_to(aside)
+        except OSError as error:
+            # NFS repeats a request whose answer was lost, and then reports our own link as somebody else's.
+            if _is_same_file(aside, target):
+                return True
+            if error.errno == errno.EEXIST:
+                return False
+            if error.errno in _NO_HARD_LINKS:
+                return self._create_in_place(target, data)
+            raise _failure("create", path, error) from error
+        return True
+
+    def _create_in_place(self, target: Path, data: bytes) -> bool:
+        try:
+            self._create(target, data)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise _failure("create", str(target), error) from error
+        return True
+
+    def _sync_parent(self, path: str) -> None:
+        if self.durable:
+            try:
+                _sync(Path(path).parent)
+            except OSError as error:
+                raise _failure("flush the directory of", path, error) from error
+
+
+class _DurableFile(pa.OSFile):
+    """A file for writing that is on the disk once ``close`` returns."""
+
+    def __init__(self, path: str, _mode: Literal["wb"]) -> None:
+        # The file was opened by __cinit__, which got the same arguments.
+        self._path = Path(path)
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        _sync(self._path)
+        _sync(self._path.parent)
+
+
+def _failure(action: str, path: str, error: OSError) -> Exception:
+    return to_storage_error(action, path, error)
+
+
+def _with_parents(path: Path, create: Callable[[], T]) -> T:
+    """Create something, and its directory only if it proves to be missing: mostly it is there."""
+    for _ in range(_CREATE_TRIES - 1):
+        try:
+            return create()
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+    return create()
+
+
+def _status_of(base: str, entry: os.DirEntry[str]) -> FileStatus:
+    info = entry.stat()
+    is_dir = stat.S_ISDIR(info.st_mode)
+    return FileStatus(
+        path=f"{base}/{entry.name}",
+        size=0 if is_dir else info.st_size,
+        modified_millis=info.st_mtime_ns // 1_000_000,
+        is_dir=is_dir,
+    )
+
+
+def _delete_tree(path: Path) -> None:
+    """Delete what is below, then the directory; again if others still added to it."""
+    for attempt in range(1, _DELETE_TRIES + 1):
+        with os.scandir(path) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.is_dir(follow_symlinks=False):
+                        _delete_tree(Path(entry.path))
+                    else:
+                        Path(entry.path).unlink()
+        try:
+            path.rmdir()
+        except OSError as error:
+            if error.errno == errno.ENOTEMPTY and attempt < _DELETE_TRIES:
+                continue
+            raise
+        return
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _unlink_quietly(path: Path) -> None:
+    # The outcome stands already; what is left behind has a temporary name.
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

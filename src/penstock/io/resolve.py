@@ -1,0 +1,84 @@
+"""From what a user writes as a location to the storage that holds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.io.local import LocalFileIO
+from penstock.io.memory import MemoryFileIO
+
+if TYPE_CHECKING:
+    from penstock.io.file_io import FileIO
+
+
+def resolve(location: str) -> tuple[FileIO, str]:
+    """Find the storage of a location, and the location as that storage spells it.
+
+    Args:
+        location: a local path (relative to the working directory, or from ``~``), ``file:///path`` with
+            percent-encoding, ``file:/path`` taken literally, which is how Hadoop and Spark print their paths, or
+            ``memory://name/path``.
+
+    Returns:
+        The storage and the path without a slash at the end. Local paths are absolute, links are kept.
+
+    Raises:
+        InvalidOptionError: the location is empty, or a memory store has no name.
+        UnsupportedFeatureError: a storage that is not built in, or a file of another host.
+    """
+    scheme, colon, rest = location.partition(":")
+    kind = scheme.lower() if colon and _is_scheme(scheme) else ""
+    match kind:
+        case "" if location.strip():
+            return LocalFileIO(), _absolute(location)
+        case "":
+            raise InvalidOptionError("the location is empty: expected a path such as '/data/warehouse'")
+        case "file":
+            return LocalFileIO(), _absolute(_file_path(location, rest))
+        case "memory":
+            name, _, path = rest.lstrip("/").partition("/")
+            if not name:
+                raise InvalidOptionError(f"location '{location}' has no store: expected 'memory://<name>/<path>'")
+            return MemoryFileIO(name), f"memory://{name}/{path}".rstrip("/")
+        case _:
+            raise UnsupportedFeatureError(
+                f"location '{location}': storage '{kind}' is not built in; use a local path, file:// or memory://, "
+                "or mount the storage and give the path of the mount"
+            )
+
+
+def _is_scheme(text: str) -> bool:
+    # RFC 3986, section 3.1; one letter would be a drive.
+    return len(text) > 1 and text[0].isalpha() and text.isascii() and text.replace("+", "").replace("-", "").isalnum()
+
+
+def _file_path(location: str, rest: str) -> str:
+    if not rest.startswith("//"):
+        return rest
+    host, slash, path = rest[2:].partition("/")
+    if host not in {"", "localhost"}:
+        raise UnsupportedFeatureError(
+            f"location '{location}' names the host '{host}': mount its files and give the path of the mount, "
+            "or write file:/// with three slashes for a path of this machine"
+        )
+    if not slash:
+        raise InvalidOptionError(f"location '{location}' has no path: expected 'file:///data/warehouse'")
+    return unquote(f"/{path}")
+
+
+def _absolute(path: str) -> str:
+    absolute = str(Path(path).expanduser().absolute())
+    return _without_dots("/" + absolute.lstrip("/"))
+
+
+def _without_dots(path: str) -> str:
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in {"", "."}:
+            parts.append(part)
+    return "/" + "/".join(parts)
