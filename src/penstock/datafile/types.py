@@ -1,0 +1,287 @@
+"""Column types to and from Arrow: the one Arrow schema in which rows of a table travel.
+
+Every record batch between the rooms has exactly the schema that ``to_arrow_schema`` gives, nullability included.
+
+Source:
+    spec/format.md section 2.2 for the types; the Arrow side is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import pyarrow as pa
+
+from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
+from penstock.spec.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TINYINT,
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+    decimal_type,
+    time_type,
+    timestamp_type,
+    with_nullability,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+ArrowAny: TypeAlias = Any
+"""A pyarrow object of a kind that the caller knows: pyarrow's type stubs don't tell kinds of types and arrays apart."""
+
+MAX_DECIMAL_PRECISION: Final = 38
+_MULTISET_COUNT: Final = AtomicType(root=TypeRoot.INT, nullable=False)
+
+_PLAIN_ARROW: Final[dict[TypeRoot, pa.DataType]] = {
+    TypeRoot.CHAR: pa.string(),
+    TypeRoot.VARCHAR: pa.string(),
+    TypeRoot.BOOLEAN: pa.bool_(),
+    TypeRoot.BINARY: pa.binary(),
+    TypeRoot.VARBINARY: pa.binary(),
+    TypeRoot.TINYINT: pa.int8(),
+    TypeRoot.SMALLINT: pa.int16(),
+    TypeRoot.INT: pa.int32(),
+    TypeRoot.BIGINT: pa.int64(),
+    TypeRoot.FLOAT: pa.float32(),
+    TypeRoot.DOUBLE: pa.float64(),
+    TypeRoot.DATE: pa.date32(),
+    # Any precision: the format stores milliseconds of the day and nothing finer.
+    TypeRoot.TIME: pa.time32("ms"),
+    TypeRoot.VARIANT: pa.struct(
+        [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowColumn:
+    """A column as an Arrow schema describes it; it has no field id yet.
+
+    Attributes:
+        description: from the Arrow field's metadata key ``comment``, where Spark puts it.
+    """
+
+    name: str
+    type: DataType
+    description: str | None = None
+
+
+def timestamp_unit(precision: int) -> Literal["ms", "us", "ns"]:
+    """Arrow unit of a TIMESTAMP of that many digits: ``ms``, ``us`` or ``ns``."""
+    if precision <= 3:
+        return "ms"
+    return "us" if precision <= 6 else "ns"
+
+
+def to_arrow_type(data_type: DataType) -> pa.DataType:
+    """Arrow type in which values of a column type travel.
+
+    Raises:
+        UnsupportedFeatureError: BLOB, GEOMETRY and GEOGRAPHY.
+    """
+    match data_type:
+        case AtomicType():
+            return _atomic_to_arrow(data_type)
+        case ArrayType():
+            return pa.list_(_child("element", data_type.element))
+        case VectorType():
+            return pa.list_(_child("element", data_type.element), data_type.length)
+        case MapType():
+            return _map_to_arrow(data_type.key, data_type.value)
+        case MultisetType():
+            return _map_to_arrow(data_type.element, _MULTISET_COUNT)
+        case RowType():
+            return pa.struct([to_arrow_field(field) for field in data_type.fields])
+
+
+def to_arrow_field(field: DataField) -> pa.Field[Any]:
+    """Arrow field of a column or of a field of a ROW."""
+    return pa.field(field.name, to_arrow_type(field.type), nullable=field.type.nullable)
+
+
+def to_arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
+    """Arrow schema of columns, in their order."""
+    return pa.schema([to_arrow_field(field) for field in fields])
+
+
+def map_parts(data_type: MapType | MultisetType) -> tuple[DataType, DataType]:
+    """Key and value type; the value of a MULTISET is how often the element occurs."""
+    if isinstance(data_type, MultisetType):
+        return data_type.element, _MULTISET_COUNT
+    return data_type.key, data_type.value
+
+
+def _child(name: str, data_type: DataType) -> pa.Field[Any]:
+    return pa.field(name, to_arrow_type(data_type), nullable=data_type.nullable)
+
+
+def _map_to_arrow(key: DataType, value: DataType) -> pa.DataType:
+    key_field: ArrowAny = _child("key", with_nullability(key, nullable=False))
+    value_field: ArrowAny = _child("value", value)
+    arrow_type: pa.DataType = pa.map_(key_field, value_field)
+    return arrow_type
+
+
+def _atomic_to_arrow(data_type: AtomicType) -> pa.DataType:
+    match data_type.root:
+        case TypeRoot.DECIMAL:
+            return pa.decimal128(data_type.precision or 10, data_type.scale or 0)
+        case TypeRoot.TIMESTAMP:
+            return pa.timestamp(timestamp_unit(timestamp_precision(data_type)))
+        case TypeRoot.TIMESTAMP_LTZ:
+            return pa.timestamp(timestamp_unit(timestamp_precision(data_type)), tz="UTC")
+        case TypeRoot.BLOB | TypeRoot.GEOMETRY | TypeRoot.GEOGRAPHY:
+            raise UnsupportedFeatureError(
+                f"columns of type {data_type.root} cannot be read or written: use BYTES, or leave the column out"
+            )
+        case root:
+            return _PLAIN_ARROW[root]
+
+
+def timestamp_precision(data_type: AtomicType) -> int:
+    """Digits of the fraction of a second; 6 where the type does not say."""
+    return 6 if data_type.precision is None else data_type.precision
+
+
+_ARROW_PLAIN: Final[dict[pa.DataType, AtomicType]] = {
+    pa.bool_(): BOOLEAN,
+    pa.int8(): TINYINT,
+    pa.int16(): SMALLINT,
+    pa.int32(): INT,
+    pa.int64(): BIGINT,
+    # Unsigned types take the next type that holds all their values.
+    pa.uint8(): SMALLINT,
+    pa.uint16(): INT,
+    pa.uint32(): BIGINT,
+    pa.uint64(): decimal_type(20, 0),
+    pa.float16(): FLOAT,
+    pa.float32(): FLOAT,
+    pa.float64(): DOUBLE,
+    pa.string(): STRING,
+    pa.large_string(): STRING,
+    pa.string_view(): STRING,
+    pa.binary(): BYTES,
+    pa.large_binary(): BYTES,
+    pa.binary_view(): BYTES,
+    pa.date32(): DATE,
+    pa.date64(): DATE,
+    pa.time32("s"): time_type(0),
+    pa.time32("ms"): time_type(3),
+}
+
+_UNIT_PRECISION: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def from_arrow_schema(schema: pa.Schema) -> tuple[ArrowColumn, ...]:
+    """Columns that hold every value of an Arrow schema.
+
+    Ids inside ROW types are places, to be replaced when the table gives out its field ids.
+
+    Raises:
+        InvalidSchemaError: a type without a counterpart; the message names the column.
+    """
+    return tuple(_from_arrow_column(field) for field in schema)
+
+
+def _from_arrow_column(field: ArrowAny) -> ArrowColumn:
+    comment = (field.metadata or {}).get(b"comment")
+    return ArrowColumn(
+        name=field.name,
+        type=_from_arrow_field(field, field.name),
+        description=None if comment is None else comment.decode(),
+    )
+
+
+def _from_arrow_field(field: ArrowAny, path: str) -> DataType:
+    return with_nullability(from_arrow_type(field.type, path), nullable=field.nullable)
+
+
+def from_arrow_type(arrow_type: ArrowAny, path: str) -> DataType:
+    """Nullable column type that holds every value of an Arrow type.
+
+    Args:
+        path: the column, for messages.
+
+    Raises:
+        InvalidSchemaError: there is none.
+    """
+    plain = _ARROW_PLAIN.get(arrow_type)
+    if plain is not None:
+        return plain
+    for applies, convert in _ARROW_COMPOSED:
+        if applies(arrow_type):
+            return convert(arrow_type, path)
+    hint = "; cast it to time32('ms')" if pa.types.is_time64(arrow_type) else ""
+    raise InvalidSchemaError(f"column '{path}': Arrow type {arrow_type} has no column type{hint}")
+
+
+def _from_decimal(arrow_type: ArrowAny, path: str) -> DataType:
+    precision, scale = arrow_type.precision, arrow_type.scale
+    if precision > MAX_DECIMAL_PRECISION or scale < 0 or scale > precision:
+        raise InvalidSchemaError(
+            f"column '{path}': {arrow_type} does not fit DECIMAL(p, s) with p up to 38 and s between 0 and p"
+        )
+    return decimal_type(precision, scale)
+
+
+def _from_timestamp(arrow_type: ArrowAny, _path: str) -> DataType:
+    return timestamp_type(_UNIT_PRECISION[arrow_type.unit], local_zone=arrow_type.tz is not None)
+
+
+def _from_map(arrow_type: ArrowAny, path: str) -> DataType:
+    key = _from_arrow_field(arrow_type.key_field, f"{path}.key")
+    return MapType(key=key, value=_from_arrow_field(arrow_type.item_field, f"{path}.value"))
+
+
+def _from_struct(arrow_type: ArrowAny, path: str) -> DataType:
+    return RowType(
+        fields=tuple(
+            DataField(id=place, name=field.name, type=_from_arrow_field(field, f"{path}.{field.name}"))
+            for place, field in enumerate(arrow_type)
+        )
+    )
+
+
+def _from_list(arrow_type: ArrowAny, path: str) -> DataType:
+    return ArrayType(element=_from_arrow_field(arrow_type.value_field, f"{path}.element"))
+
+
+def _from_fixed_size_list(arrow_type: ArrowAny, path: str) -> DataType:
+    element = _from_arrow_field(arrow_type.value_field, f"{path}.element")
+    return VectorType(element=element, length=arrow_type.list_size)
+
+
+def _is_variable_list(arrow_type: ArrowAny) -> bool:
+    return pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type)
+
+
+_ARROW_COMPOSED: Final[tuple[tuple[Callable[[ArrowAny], bool], Callable[[ArrowAny, str], DataType]], ...]] = (
+    (pa.types.is_timestamp, _from_timestamp),
+    (pa.types.is_decimal, _from_decimal),
+    (
+        pa.types.is_fixed_size_binary,
+        lambda arrow_type, _: AtomicType(root=TypeRoot.BINARY, length=arrow_type.byte_width),
+    ),
+    (pa.types.is_dictionary, lambda arrow_type, path: from_arrow_type(arrow_type.value_type, path)),
+    (pa.types.is_map, _from_map),
+    (pa.types.is_struct, _from_struct),
+    (_is_variable_list, _from_list),
+    (pa.types.is_fixed_size_list, _from_fixed_size_list),
+)
