@@ -1,0 +1,213 @@
+"""A filter made to fit a table: names checked, literals typed, NOT gone, constants folded."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, assert_never
+
+from penstock.errors import InvalidFilterError
+from penstock.predicate.literals import Ticks, convert_literal
+from penstock.predicate.tree import (
+    FALSE,
+    NEGATED,
+    TRUE,
+    UNKNOWN,
+    And,
+    BoundPredicate,
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    Leaf,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from penstock.spec.types import AtomicType, TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.spec.types import DataField
+
+_TEXT_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+
+
+def bind(predicate: Predicate, fields: Sequence[DataField], table: str) -> BoundPredicate:
+    """Check a filter against columns and turn its literals into internal values.
+
+    A literal is taken as an exact number: outside of what the column holds, or between two of its values, the
+    comparison becomes one that gives the same answer (``tinyint < 1000`` is true where not null).
+
+    Args:
+        fields: the columns that the filter may name.
+        table: ``db.table``, for messages.
+
+    Raises:
+        InvalidFilterError: no such column, or a literal that its type cannot be compared with.
+    """
+    root = _Binder(fields, table).bound(predicate, negated=False)
+    used = frozenset(columns_of(root))
+    return BoundPredicate(root=root, fields=tuple(field for field in fields if field.name in used))
+
+
+def columns_of(node: Predicate) -> Iterable[str]:
+    """Yield the column of every leaf, repeated where leaves repeat it."""
+    match node:
+        case And(operands=operands) | Or(operands=operands):
+            for operand in operands:
+                yield from columns_of(operand)
+        case Not(operand=operand):
+            yield from columns_of(operand)
+        case Compare(column=column) | In(column=column) | IsNull(column=column) | StartsWith(column=column):
+            yield column
+        case Constant():
+            return
+        case other:
+            assert_never(other)
+
+
+def conjunction(operands: Iterable[Predicate]) -> Predicate:
+    """AND with what is certain left out; nested ANDs become one."""
+    kept: list[Predicate] = []
+    for operand in operands:
+        if operand == FALSE:
+            return FALSE
+        if isinstance(operand, And):
+            kept.extend(operand.operands)
+        elif operand != TRUE:
+            kept.append(operand)
+    return kept[0] if len(kept) == 1 else And(operands=tuple(kept)) if kept else TRUE
+
+
+def disjunction(operands: Iterable[Predicate]) -> Predicate:
+    """OR with what is certain left out; nested ORs become one."""
+    kept: list[Predicate] = []
+    for operand in operands:
+        if operand == TRUE:
+            return TRUE
+        if isinstance(operand, Or):
+            kept.extend(operand.operands)
+        elif operand != FALSE:
+            kept.append(operand)
+    return kept[0] if len(kept) == 1 else Or(operands=tuple(kept)) if kept else FALSE
+
+
+class _Binder:
+    """The columns of one table."""
+
+    def __init__(self, fields: Sequence[DataField], table: str) -> None:
+        self._fields = {field.name: field for field in fields}
+        self._table = table
+
+    def bound(self, node: Predicate, *, negated: bool) -> Predicate:
+        """Return the node, or its opposite, without ``Not`` below."""
+        match node:
+            case Constant(value=value):
+                return node if value is None else Constant(value=value != negated)
+            case Not(operand=operand):
+                return self.bound(operand, negated=not negated)
+            case And(operands=operands):
+                parts = [self.bound(operand, negated=negated) for operand in operands]
+                return disjunction(parts) if negated else conjunction(parts)
+            case Or(operands=operands):
+                parts = [self.bound(operand, negated=negated) for operand in operands]
+                return conjunction(parts) if negated else disjunction(parts)
+            case Compare() | In() | IsNull() | StartsWith():
+                return self._leaf(node, negated=negated)
+            case other:
+                assert_never(other)
+
+    def _leaf(self, node: Leaf, *, negated: bool) -> Predicate:
+        match node:
+            case IsNull():
+                # Kept for a NOT NULL column too: files from before it became NOT NULL may hold nulls.
+                return IsNull(column=self._field(node.column).name, negated=node.negated != negated)
+            case Compare():
+                return self._compare(node, NEGATED[node.operator] if negated else node.operator)
+            case In():
+                return self._in(node, negated=node.negated != negated)
+            case StartsWith():
+                return self._starts_with(node, negated=node.negated != negated)
+            case other:
+                assert_never(other)
+
+    def _compare(self, node: Compare, operator: Operator) -> Predicate:
+        field = self._field(node.column)
+        if node.value is None:
+            return UNKNOWN
+        literal = self._literal(node.value, field)
+        if isinstance(literal, Ticks):
+            return _compare_ticks(node.column, operator, literal)
+        return Compare(column=node.column, operator=operator, value=literal)
+
+    def _in(self, node: In, *, negated: bool) -> Predicate:
+        field = self._field(node.column)
+        values: list[object] = []
+        for value in node.values:
+            literal = None if value is None else self._literal(value, field)
+            if isinstance(literal, Ticks):
+                if literal.value.denominator != 1 or not literal.low <= literal.value <= literal.high:
+                    continue  # no row can hold it
+                literal = literal.to_internal(literal.value.numerator)
+            values.append(literal)
+        if not node.values:
+            return TRUE if negated else FALSE  # IN () is false for null as well: there is nothing to compare with
+        if not values:
+            return _certain(node.column, holds=negated)
+        return In(column=node.column, values=tuple(dict.fromkeys(values)), negated=negated)
+
+    def _starts_with(self, node: StartsWith, *, negated: bool) -> Predicate:
+        field = self._field(node.column)
+        if not (isinstance(field.type, AtomicType) and field.type.root in _TEXT_ROOTS):
+            raise self._error(field, "LIKE needs a text column; compare with =, <, > or IN instead")
+        if node.prefix is None:
+            return UNKNOWN
+        prefix = self._literal(node.prefix, field)
+        if prefix == "":
+            return _certain(node.column, holds=not negated)
+        return StartsWith(column=node.column, prefix=prefix, negated=negated)
+
+    def _literal(self, value: object, field: DataField) -> object:
+        try:
+            return convert_literal(value, field.type)
+        except ValueError as error:
+            raise self._error(field, str(error)) from None
+
+    def _field(self, name: str) -> DataField:
+        field = self._fields.get(name)
+        if field is not None:
+            return field
+        folded = {known.lower(): known for known in self._fields}
+        near = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+        known = f"did you mean '{folded[near[0]]}'?" if near else "its columns are " + ", ".join(self._fields)
+        raise InvalidFilterError(f"table {self._table}: filter on unknown column '{name}'; {known}")
+
+    def _error(self, field: DataField, cause: str) -> InvalidFilterError:
+        kind = field.type.root.value if isinstance(field.type, AtomicType) else type(field.type).__name__
+        return InvalidFilterError(f"table {self._table}, filter on column '{field.name}' ({kind}): {cause}")
+
+
+def _certain(column: str, *, holds: bool) -> Predicate:
+    """``holds`` where the column is not null, unknown where it is."""
+    if holds:
+        return Or(operands=(IsNull(column=column, negated=True), UNKNOWN))
+    return And(operands=(IsNull(column=column), UNKNOWN))
+
+
+def _compare_ticks(column: str, operator: Operator, literal: Ticks) -> Predicate:
+    value = literal.value
+    below, above = {Operator.LT, Operator.LE}, {Operator.GT, Operator.GE}
+    if value > literal.high:
+        return _certain(column, holds=operator in below or operator is Operator.NE)
+    if value < literal.low:
+        return _certain(column, holds=operator in above or operator is Operator.NE)
+    floor = value.numerator // value.denominator
+    if floor != value:
+        if operator not in below | above:
+            return _certain(column, holds=operator is Operator.NE)
+        # Between two steps: less than it is at most the step below, more than it is more than that step.
+        operator = Operator.LE if operator in below else Operator.GT
+    return Compare(column=column, operator=operator, value=literal.to_internal(floor))

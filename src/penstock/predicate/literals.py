@@ -1,0 +1,234 @@
+"""Python values of a filter to internal values of a column's type.
+
+Numbers, dates and times go through ``Ticks``, an exact fraction of the column's smallest step, so that ``x > 2.5`` on
+an INT column, or a literal finer or larger than the column can hold, still means what it says.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import struct
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from penstock.predicate.tree import TimestampLiteral
+from penstock.spec.types import AtomicType, TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.spec.types import DataType
+
+_INT_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
+_TEXT_ROOTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_BINARY_ROOTS: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+_FLOAT_ROOTS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
+_DAY_NANOS: Final = 86_400 * 10**9
+_TIMESTAMP: Final = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)(?:[ T](?P<minute>\d\d:\d\d)(?P<second>:\d\d(?:\.(?P<fraction>\d{1,9}))?)?)?"
+    r"\s*(?P<zone>Z|UTC|[+-]\d\d(?::?\d\d)?)?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticks:
+    """A literal measured in the smallest step of its column.
+
+    Attributes:
+        value: may lie between two steps, and outside of ``low`` to ``high``.
+        low: least value that the column can hold.
+        high: greatest value that the column can hold.
+        to_internal: whole ticks to the internal value.
+    """
+
+    value: Fraction
+    low: int
+    high: int
+    to_internal: Callable[[int], object]
+
+
+def convert_literal(value: object, data_type: DataType) -> object | Ticks:
+    """Return the internal value for a text, binary, boolean or floating column, ``Ticks`` for the others.
+
+    Raises:
+        ValueError: saying what was expected and what was found; the caller knows table and column.
+    """
+    if not isinstance(data_type, AtomicType):
+        raise _expected("IS NULL or IS NOT NULL only, values of nested columns do not compare", value)
+    value = _plain(value)
+    root = data_type.root
+    if root in _TEXT_ROOTS:
+        return _exactly(str, "a text in quotes", value)
+    if root is TypeRoot.BOOLEAN:
+        return _exactly(bool, "TRUE or FALSE", value)
+    if root in _BINARY_ROOTS:
+        if isinstance(value, bytearray | memoryview):
+            return bytes(value)
+        return _exactly(bytes, "bytes, X'00ff'", value)
+    if root in _FLOAT_ROOTS:
+        return _to_float(value, single=root is TypeRoot.FLOAT)
+    if root in _TICKS:
+        return _TICKS[root](value, data_type)
+    raise _expected("IS NULL or IS NOT NULL only, values of this type do not compare", value)
+
+
+def parse_timestamp_text(text: str) -> TimestampLiteral:
+    """Parse ``2024-01-31``, ``2024-01-31 10:00[:00[.123456789]]``, with ``T`` for the space and a zone at will.
+
+    Raises:
+        ValueError: the text is none.
+    """
+    match = _TIMESTAMP.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    day = dt.date.fromisoformat(match["day"])
+    seconds = 0
+    if match["minute"] is not None:
+        time = dt.time.fromisoformat(match["minute"] + (match["second"] or ":00")[:3])
+        seconds = (time.hour * 60 + time.minute) * 60 + time.second
+    nanos = int((match["fraction"] or "0").ljust(9, "0"))
+    zone = match["zone"]
+    total = (_days(day) * 86_400 + seconds - _zone_seconds(zone)) * 10**9 + nanos
+    return TimestampLiteral(nanos=total, has_zone=zone is not None)
+
+
+def parse_time_text(text: str) -> dt.time:
+    """Parse ``10:00[:00[.123]]``.
+
+    Raises:
+        ValueError: the text is none, or carries a zone.
+    """
+    time = dt.time.fromisoformat(text.strip())
+    if time.tzinfo is not None:
+        raise ValueError(text)
+    return time
+
+
+def _zone_seconds(zone: str | None) -> int:
+    if zone is None or zone in {"Z", "UTC"}:
+        return 0
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    seconds = (int(digits[:2]) * 60 + int(digits[2:])) * 60
+    return -seconds if zone[0] == "-" else seconds
+
+
+def _plain(value: object) -> object:
+    """Unwrap scalars of array libraries, which all offer ``item``."""
+    item = getattr(value, "item", None)
+    return item() if callable(item) else value
+
+
+def _exactly(kind: type, expected: str, value: object) -> object:
+    if not isinstance(value, kind):
+        raise _expected(expected, value)
+    return value
+
+
+def _expected(expected: str, value: object) -> ValueError:
+    return ValueError(f"expected {expected}, found {value!r}")
+
+
+def _to_float(value: object, *, single: bool) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise _expected("a number", value)
+    try:
+        number = float(value)
+        # The literal is taken in the column's own precision, so that `f = 0.1` finds a FLOAT 0.1.
+        return float(struct.unpack("<f", struct.pack("<f", number))[0]) if single else number
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _number_ticks(value: object) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise _expected("a number", value)
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        raise _expected("a finite number", value)
+    # A float counts as the decimal that it prints as: col("price") == 9.99 means 9.99.
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def _int_ticks(value: object, data_type: AtomicType) -> Ticks:
+    limit = 1 << (_INT_BITS[data_type.root] - 1)
+    return Ticks(value=_number_ticks(value), low=-limit, high=limit - 1, to_internal=int)
+
+
+def _decimal_ticks(value: object, data_type: AtomicType) -> Ticks:
+    scale = data_type.scale or 0
+    limit = 10 ** (data_type.precision or 10) - 1
+
+    def to_decimal(ticks: int) -> Decimal:
+        # From digits: arithmetic would round to the context's 28 digits.
+        return Decimal((int(ticks < 0), tuple(map(int, str(abs(ticks)))), -scale))
+
+    return Ticks(value=_number_ticks(value) * 10**scale, low=-limit, high=limit, to_internal=to_decimal)
+
+
+def _date_ticks(value: object, _: AtomicType) -> Ticks:
+    nanos, has_zone = _to_nanos(value, "DATE '2024-01-31' or a datetime.date")
+    if has_zone:
+        raise _expected("a date without a time zone", value)
+    return Ticks(value=Fraction(nanos, _DAY_NANOS), low=-(1 << 31), high=(1 << 31) - 1, to_internal=int)
+
+
+def _timestamp_ticks(value: object, data_type: AtomicType) -> Ticks:
+    nanos, has_zone = _to_nanos(value, "TIMESTAMP '2024-01-31 10:00:00' or a datetime.datetime")
+    if has_zone and data_type.root is TypeRoot.TIMESTAMP:
+        raise _expected("a timestamp without a time zone, which this column's values do not have", value)
+    precision = 6 if data_type.precision is None else data_type.precision
+    step = 10**6 if precision <= 3 else 10**3 if precision <= 6 else 1
+    limit = 1 << 63
+    return Ticks(value=Fraction(nanos, step), low=-limit, high=limit - 1, to_internal=lambda ticks: ticks * step)
+
+
+def _time_ticks(value: object, _: AtomicType) -> Ticks:
+    expected = "TIME '10:00:00' or a dt.time"
+    if isinstance(value, str):
+        try:
+            value = parse_time_text(value)
+        except ValueError:
+            raise _expected(expected, value) from None
+    if not isinstance(value, dt.time) or value.tzinfo is not None:
+        raise _expected(expected, value)
+    micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
+    return Ticks(value=Fraction(micros, 1000), low=0, high=86_400_000 - 1, to_internal=int)
+
+
+def _to_nanos(value: object, expected: str) -> tuple[int, bool]:
+    """Nanoseconds since 1970-01-01, and whether a zone was given (then in UTC)."""
+    if isinstance(value, str):
+        try:
+            value = parse_timestamp_text(value)
+        except ValueError:
+            raise _expected(expected, value) from None
+    if isinstance(value, TimestampLiteral):
+        return value.nanos, value.has_zone
+    if isinstance(value, dt.datetime):
+        has_zone = value.tzinfo is not None
+        since = (value if has_zone else value.replace(tzinfo=dt.UTC)) - _EPOCH
+        micros = (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds
+        # pandas.Timestamp is a datetime with three more digits.
+        return micros * 1000 + int(getattr(value, "nanosecond", 0)), has_zone
+    if isinstance(value, dt.date):
+        return _days(value) * _DAY_NANOS, False
+    raise _expected(expected, value)
+
+
+def _days(day: dt.date) -> int:
+    return day.toordinal() - _EPOCH_DAY
+
+
+_TICKS: Final[dict[TypeRoot, Callable[[object, AtomicType], Ticks]]] = {
+    **dict.fromkeys(_INT_BITS, _int_ticks),
+    TypeRoot.DECIMAL: _decimal_ticks,
+    TypeRoot.DATE: _date_ticks,
+    TypeRoot.TIME: _time_ticks,
+    TypeRoot.TIMESTAMP: _timestamp_ticks,
+    TypeRoot.TIMESTAMP_LTZ: _timestamp_ticks,
+}

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from penstock.errors import InvalidFilterError
+from penstock.predicate.bind import bind
+from penstock.predicate.evaluate import evaluate
+from penstock.predicate.parse import parse_filter
+from penstock.predicate.tree import FALSE, TRUE, Compare, Not, StartsWith, col
+from penstock.spec.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    STRING,
+    TINYINT,
+    ArrayType,
+    DataField,
+    decimal_type,
+    time_type,
+    timestamp_type,
+)
+
+if TYPE_CHECKING:
+    from penstock.predicate.tree import Predicate
+
+FIELDS = tuple(
+    DataField(id=i, name=name, type=data_type)
+    for i, (name, data_type) in enumerate(
+        {
+            "tiny": TINYINT,
+            "num": INT,
+            "big": BIGINT,
+            "f": FLOAT,
+            "d": DOUBLE,
+            "price": decimal_type(10, 2),
+            "name": STRING,
+            "ok": BOOLEAN,
+            "raw": BYTES,
+            "day": DATE,
+            "at": time_type(3),
+            "ts": timestamp_type(3),
+            "ts9": timestamp_type(9),
+            "ltz": timestamp_type(6, local_zone=True),
+            "tags": ArrayType(element=STRING),
+        }.items()
+    )
+)
+NAN = math.nan
+UTC_NOON = dt.datetime(1970, 1, 2, 12, tzinfo=dt.UTC)
+
+
+def bound(predicate: Predicate) -> Predicate:
+    return bind(predicate, FIELDS, "shop.orders").root
+
+
+@pytest.mark.parametrize(
+    ("predicate", "internal"),
+    [
+        (col("tiny") == 5, 5),
+        (col("num") == np.int64(5), 5),
+        (col("num") == 5.0, 5),
+        (col("big") == Decimal("5.00"), 5),
+        (col("f") == 0.1, float(np.float32(0.1))),
+        (col("f") == 1e300, math.inf),
+        (col("d") == 1, 1.0),
+        (col("d") == Decimal("1.5"), 1.5),
+        (col("price") == 9.99, Decimal("9.99")),
+        (col("price") == 3, Decimal("3.00")),
+        (col("name") == "x", "x"),
+        (col("ok") == True, True),  # noqa: E712
+        (col("raw") == bytearray(b"x"), b"x"),
+        (col("day") == dt.date(1970, 1, 2), 1),
+        (col("day") == "1970-01-02", 1),
+        (col("day") == dt.datetime(1970, 1, 2), 1),  # noqa: DTZ001 - columns without a zone take values without one
+        (col("at") == dt.time(0, 0, 1), 1000),
+        (col("at") == "00:00:01", 1000),
+        (col("ts") == "1970-01-01 00:00:01.5", 1_500_000_000),
+        (col("ts") == dt.date(1970, 1, 2), 86_400 * 10**9),
+        (parse_filter("ts9 = TIMESTAMP '1970-01-01 00:00:00.000000001'"), 1),
+        (col("ltz") == UTC_NOON, 36 * 3600 * 10**9),
+        (col("ltz") == UTC_NOON.astimezone(dt.timezone(dt.timedelta(hours=5))), 36 * 3600 * 10**9),
+        (col("ltz") == "1970-01-01 01:00:00+01:00", 0),
+    ],
+)
+def test_literals_become_internal_values(predicate: Predicate, internal: object) -> None:
+    root = bound(predicate)
+    assert isinstance(root, Compare)
+    assert root.value == internal
+    assert type(root.value) is type(internal)
+
+
+def test_decimal_literals_keep_every_digit() -> None:
+    field = DataField(id=0, name="p", type=decimal_type(38, 3))
+    value = Decimal("12345678901234567890123456789012345.678")
+    assert bind(col("p") == value, [field], "t").root.value == value
+
+
+@pytest.mark.parametrize(
+    ("predicate", "values", "expected"),
+    [
+        (col("tiny") < 1000, [5, None], [True, None]),
+        (col("tiny") >= 1000, [5, None], [False, None]),
+        (col("tiny") == 1000, [5, None], [False, None]),
+        (col("tiny") != -1000, [5, None], [True, None]),
+        (col("tiny") > -1000, [5, None], [True, None]),
+        (col("tiny") > 2.5, [2, 3, None], [False, True, None]),
+        (col("tiny") >= 2.5, [2, 3], [False, True]),
+        (col("tiny") < 2.5, [2, 3], [True, False]),
+        (col("tiny") <= -2.5, [-3, -2], [True, False]),
+        (col("tiny") == 2.5, [2, None], [False, None]),
+        (col("tiny") != 2.5, [2, None], [True, None]),
+        (~(col("tiny") == 2.5), [2, None], [True, None]),
+        (col("tiny").isin([2.5, 300]), [2, None], [False, None]),
+        (~col("tiny").isin([2.5, 300]), [2, None], [True, None]),
+        (col("tiny").isin([2.5, 3]), [2, 3, None], [False, True, None]),
+        (col("tiny").isin([3, None]), [2, 3, None], [None, True, None]),
+        (~col("tiny").isin([3, None]), [2, 3, None], [None, False, None]),
+        (col("tiny").isin([]), [2, None], [False, False]),
+    ],
+)
+def test_literals_outside_of_the_type_still_mean_what_they_say(
+    predicate: Predicate, values: list[object], expected: object
+) -> None:
+    root = bound(predicate)
+    assert [evaluate(root, {"tiny": value}) for value in values] == expected
+
+
+def test_a_date_compares_with_a_moment_inside_a_day() -> None:
+    root = bound(col("day") < dt.datetime(1970, 1, 2, 12))  # noqa: DTZ001
+    assert [evaluate(root, {"day": day}) for day in (0, 1, 2)] == [True, True, False]
+
+
+def test_a_literal_finer_than_the_column_lies_between_its_steps() -> None:
+    root = bound(col("ts") >= "1970-01-01 00:00:00.0005")
+    assert [evaluate(root, {"ts": nanos}) for nanos in (0, 10**6)] == [False, True]
+
+
+def test_an_empty_prefix_fits_every_text() -> None:
+    root = bound(parse_filter("name LIKE '%'"))
+    assert [evaluate(root, {"name": value}) for value in ("", "x", None)] == [True, True, None]
+
+
+def test_not_is_pushed_into_the_leaves() -> None:
+    root = bound(~((col("num") > 5) & ~col("name").startswith("a") | col("num").is_null()))
+    assert root == ((col("num") <= 5) | StartsWith(column="name", prefix="a")) & col("num").is_not_null()
+    assert bound(Not(operand=Not(operand=col("num") > 5))) == (col("num") > 5)
+
+
+def test_constants_fold() -> None:
+    assert bound(TRUE & (col("num") > 5)) == (col("num") > 5)
+    assert bound(FALSE & (col("num") > 5)) == FALSE
+    assert bound(TRUE | (col("num") > 5)) == TRUE
+    assert bind(TRUE, FIELDS, "t").is_always_true
+
+
+def test_only_used_columns_are_listed_in_schema_order() -> None:
+    predicate = bind((col("name") == "x") & (col("num") > 5) & (col("name") > "a"), FIELDS, "t")
+    assert predicate.columns == ("num", "name")
+
+
+@pytest.mark.parametrize(
+    ("predicate", "words"),
+    [
+        (col("nam") == "x", ["shop.orders", "'nam'", "did you mean 'name'"]),
+        (col("NAME") == "x", ["did you mean 'name'"]),
+        (col("zzz") == "x", ["its columns are tiny"]),
+        (col("num") == "5", ["shop.orders", "'num'", "a number", "'5'"]),
+        (col("num") == True, ["a number"]),  # noqa: E712
+        (col("num") == NAN, ["finite"]),
+        (col("name") == 5, ["text in quotes", "5"]),
+        (col("ok") == 1, ["TRUE or FALSE"]),
+        (col("raw") == "x", ["X'00ff'"]),
+        (col("day") == 5, ["DATE '"]),
+        (col("day") == "monday", ["DATE '", "monday"]),
+        (col("day") == UTC_NOON, ["without a time zone"]),
+        (col("ts") == UTC_NOON, ["without a time zone"]),
+        (col("at") == 5, ["TIME '"]),
+        (col("at") == "25:00", ["TIME '"]),
+        (col("tags") == "x", ["IS NULL"]),
+        (col("num").startswith("x"), ["LIKE needs a text column"]),
+        (parse_filter("num"), ["a number"]),
+    ],
+)
+def test_what_does_not_fit_names_table_column_and_cure(predicate: Predicate, words: list[str]) -> None:
+    with pytest.raises(InvalidFilterError) as raised:
+        bound(predicate)
+    for word in words:
+        assert word in str(raised.value)
