@@ -1,0 +1,113 @@
+"""Option values that are one of a few.
+
+Source:
+    Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class SinkStrategy(StrEnum):
+    """Shuffle before a write."""
+
+    NONE = "none"
+    HASH = "hash"
+    PARTITION_DYNAMIC = "partition_dynamic"
+
+
+class ScanMode(StrEnum):
+    """Where a read starts; ``earliest`` is Penstock's own."""
+
+    DEFAULT = "default"
+    LATEST_FULL = "latest-full"
+    LATEST = "latest"
+    COMPACTED_FULL = "compacted-full"
+    FROM_TIMESTAMP = "from-timestamp"
+    FROM_FILE_CREATION_TIME = "from-file-creation-time"
+    FROM_CREATION_TIMESTAMP = "from-creation-timestamp"
+    FROM_SNAPSHOT = "from-snapshot"
+    FROM_SNAPSHOT_FULL = "from-snapshot-full"
+    INCREMENTAL = "incremental"
+    LATEST_DELTA = "latest-delta"
+    EARLIEST = "earliest"
+
+
+class IncrementalScanMode(StrEnum):
+    """What a batch read between two snapshots returns."""
+
+    AUTO = "auto"
+    DELTA = "delta"
+    CHANGELOG = "changelog"
+    DIFF = "diff"
+
+
+class ConsumerMode(StrEnum):
+    """When a consumer's position moves."""
+
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
+
+
+class WatermarkEmitStrategy(StrEnum):
+    """When a source emits its watermark."""
+
+    ON_EVENT = "on-event"
+    ON_PERIODIC = "on-periodic"
+
+
+class ExpireMode(StrEnum):
+    """Whether a commit waits for the expiration after it."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+
+
+class PartitionExpireStrategy(StrEnum):
+    """What tells a partition's age."""
+
+    VALUES_TIME = "values-time"
+    UPDATE_TIME = "update-time"
+    CUSTOM = "custom"
+
+
+class TagCreation(StrEnum):
+    """What makes tags without being asked."""
+
+    NONE = "none"
+    PROCESS_TIME = "process-time"
+    WATERMARK = "watermark"
+    BATCH = "batch"
+
+
+class TagPeriod(StrEnum):
+    """How often tags are made."""
+
+    DAILY = "daily"
+    HOURLY = "hourly"
+    TWO_HOURS = "two-hours"
+
+
+class TagFormatter(StrEnum):
+    """How a tag's name writes its period."""
+
+    WITH_DASHES = "with_dashes"
+    WITHOUT_DASHES = "without_dashes"
+    WITHOUT_DASHES_AND_SPACES = "without_dashes_and_spaces"
+
+
+class RangeStrategy(StrEnum):
+    """What sort compaction balances its ranges by."""
+
+    SIZE = "size"
+    QUANTITY = "quantity"
+
+
+class ClusteringStrategy(StrEnum):
+    """Order of rows inside sorted files; ``auto`` goes by the number of columns."""
+
+    AUTO = "auto"
+    ORDER = "order"
+    ZORDER = "zorder"
+    HILBERT = "hilbert"

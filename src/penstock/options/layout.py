@@ -1,0 +1,103 @@
+"""Where files lie and how they are encoded.
+
+Source:
+    Paimon ``api:CoreOptions.java``; spec/commit.md section 8.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from penstock.options.group import Family, Key, OptionGroup
+from penstock.options.values import (
+    MIB,
+    at_least,
+    parse_bool,
+    parse_bytes,
+    parse_int,
+    parse_lower,
+    parse_names,
+    parse_text,
+)
+from penstock.spec.file_format import FileFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutOptions(OptionGroup):
+    """Names and directories of data files.
+
+    Attributes:
+        data_directory: sub-directory of the location for data, before the partitions; None for none.
+        external_paths: other places to write data files to, as written; reading needs none of it.
+    """
+
+    table_type: Annotated[str, Key("type", parse_lower, "kind of table; only 'table' is opened", honoured=True)] = (
+        "table"
+    )
+    branch: Annotated[str, Key("branch", parse_text, "branch to read and write")] = "main"
+    data_file_prefix: Annotated[
+        str, Key("data-file.prefix", parse_text, "first part of the names of data files", honoured=True)
+    ] = "data-"
+    data_directory: Annotated[
+        str | None,
+        Key("data-file.path-directory", parse_text, "sub-directory for data, before the partitions", honoured=True),
+    ] = None
+    suffix_includes_compression: Annotated[
+        bool,
+        Key("file.suffix.include.compression", parse_bool, "name the codec in the names of data files", honoured=True),
+    ] = False
+    default_partition_name: Annotated[
+        str, Key("partition.default-name", parse_text, "directory of a null or blank partition value", honoured=True)
+    ] = "__DEFAULT_PARTITION__"
+    legacy_partition_name: Annotated[
+        bool,
+        Key(
+            "partition.legacy-name", parse_bool, "dates in directory names as epoch days, as Java prints", honoured=True
+        ),
+    ] = True
+    external_paths: Annotated[
+        tuple[str, ...], Key("data-file.external-paths", parse_names, "other places to write data files to")
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatOptions(OptionGroup):
+    """How data files are encoded.
+
+    Attributes:
+        compression: codec in lower case, as the format names it.
+        block_bytes: Parquet row group or ORC stripe; None for the format's own default.
+        parquet: what follows ``parquet.`` in the key, with its text; likewise ``orc`` and ``avro``.
+    """
+
+    file_format: Annotated[FileFormat, Key("file.format", FileFormat, "format of new data files", honoured=True)] = (
+        FileFormat.PARQUET
+    )
+    compression: Annotated[str, Key("file.compression", parse_lower, "codec of new data files", honoured=True)] = "zstd"
+    compression_zstd_level: Annotated[
+        int, Key("file.compression.zstd-level", parse_int, "zstd level of data files and manifests", honoured=True)
+    ] = 1
+    block_bytes: Annotated[
+        int | None,
+        Key("file.block-size", at_least(1, parse_bytes), "size of a Parquet row group or ORC stripe", honoured=True),
+    ] = None
+    read_batch_rows: Annotated[int, Key("read.batch-size", at_least(1, parse_int), "rows of a batch while reading")] = (
+        1024
+    )
+    write_batch_rows: Annotated[
+        int,
+        Key("write.batch-size", at_least(1, parse_int), "rows of a batch while writing", ("orc.write.batch-size",)),
+    ] = 1024
+    write_batch_bytes: Annotated[
+        int, Key("write.batch-memory", at_least(1, parse_bytes), "memory of a batch while writing")
+    ] = 128 * MIB
+    parquet: Annotated[
+        tuple[tuple[str, str], ...], Family("parquet.", "", parse_text, "passed to the Parquet writer", honoured=True)
+    ] = ()
+    orc: Annotated[
+        tuple[tuple[str, str], ...], Family("orc.", "", parse_text, "passed to the ORC writer", honoured=True)
+    ] = ()
+    avro: Annotated[
+        tuple[tuple[str, str], ...], Family("avro.", "", parse_text, "passed to the Avro writer", honoured=True)
+    ] = ()

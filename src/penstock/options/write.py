@@ -1,0 +1,169 @@
+"""Writing rows, and committing them.
+
+Source:
+    Paimon ``api:CoreOptions.java``; spec/commit.md sections 8.2 and 8.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from penstock.options.choices import SinkStrategy
+from penstock.options.group import Key, OptionGroup
+from penstock.options.values import (
+    KIB,
+    MAX_LONG,
+    MIB,
+    at_least,
+    parse_bool,
+    parse_bytes,
+    parse_duration_ms,
+    parse_int,
+    parse_long,
+    parse_lower,
+    parse_text,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions(OptionGroup):
+    """What a writer needs to know besides layout and format."""
+
+    target_file_bytes: Annotated[
+        int, Key("target-file-size", at_least(1, parse_bytes), "size at which a data file is closed", honoured=True)
+    ] = 256 * MIB
+    target_file_rows: Annotated[
+        int, Key("target-file-row-num", at_least(1, parse_long), "rows at which a data file is closed", honoured=True)
+    ] = MAX_LONG
+    write_only: Annotated[
+        bool,
+        Key(
+            "write-only",
+            parse_bool,
+            "no compaction and no maintenance by writers",
+            ("write.compaction-skip",),
+            honoured=True,
+        ),
+    ] = False
+    write_buffer_for_append: Annotated[
+        bool, Key("write-buffer-for-append", parse_bool, "buffer rows from the start of a task", honoured=True)
+    ] = False
+    write_buffer_bytes: Annotated[
+        int, Key("write-buffer-size", at_least(1, parse_bytes), "memory for buffered rows of a task", honoured=True)
+    ] = 256 * MIB
+    write_buffer_spillable: Annotated[
+        bool, Key("write-buffer-spillable", parse_bool, "spill the buffer to local disk when it is full", honoured=True)
+    ] = True
+    write_buffer_spill_max_disk_bytes: Annotated[
+        int,
+        Key("write-buffer-spill.max-disk-size", parse_bytes, "local disk for spilled rows of a task", honoured=True),
+    ] = MAX_LONG
+    write_max_writers_to_spill: Annotated[
+        int,
+        Key(
+            "write-max-writers-to-spill",
+            at_least(0, parse_int),
+            "open files of a task above which rows are buffered",
+            honoured=True,
+        ),
+    ] = 10
+    page_bytes: Annotated[int, Key("page-size", at_least(1, parse_bytes), "page of the write buffer")] = 64 * KIB
+    spill_compression: Annotated[str, Key("spill-compression", parse_lower, "codec of spilled rows", honoured=True)] = (
+        "zstd"
+    )
+    spill_compression_zstd_level: Annotated[
+        int, Key("spill-compression.zstd-level", parse_int, "zstd level of spilled rows", honoured=True)
+    ] = 1
+    ignore_delete: Annotated[bool, Key("ignore-delete", parse_bool, "drop retractions instead of refusing them")] = (
+        False
+    )
+    dynamic_partition_overwrite: Annotated[
+        bool,
+        Key(
+            "dynamic-partition-overwrite",
+            parse_bool,
+            "an overwrite replaces only partitions that receive rows",
+            honoured=True,
+        ),
+    ] = True
+    sink_strategy: Annotated[
+        SinkStrategy,
+        Key("partition.sink-strategy", SinkStrategy, "shuffle before a write to a scalable table", honoured=True),
+    ] = SinkStrategy.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitOptions(OptionGroup):
+    """How a commit tries, and what it makes of an empty one.
+
+    Attributes:
+        timeout_ms: None for as long as it takes.
+        ignore_empty_commit: None for the caller's own rule: batches ignore, streams commit.
+        last_safe_snapshot: id above which a rival's COMPACT or OVERWRITE aborts the commit; None for no such check.
+    """
+
+    max_retries: Annotated[
+        int, Key("commit.max-retries", at_least(0, parse_int), "attempts after a lost race", honoured=True)
+    ] = 10
+    timeout_ms: Annotated[
+        int | None, Key("commit.timeout", parse_duration_ms, "time for all attempts together", honoured=True)
+    ] = None
+    min_retry_wait_ms: Annotated[
+        int, Key("commit.min-retry-wait", parse_duration_ms, "wait after the first lost race", honoured=True)
+    ] = 10
+    max_retry_wait_ms: Annotated[
+        int, Key("commit.max-retry-wait", parse_duration_ms, "longest wait after a lost race", honoured=True)
+    ] = 10_000
+    user_prefix: Annotated[
+        str | None, Key("commit.user-prefix", parse_text, "first part of made-up commit users", honoured=True)
+    ] = None
+    force_create_snapshot: Annotated[
+        bool, Key("commit.force-create-snapshot", parse_bool, "streams commit even without data")
+    ] = False
+    ignore_empty_commit: Annotated[
+        bool | None,
+        Key("snapshot.ignore-empty-commit", parse_bool, "make no snapshot when nothing changed", honoured=True),
+    ] = None
+    force_compact: Annotated[
+        bool, Key("commit.force-compact", parse_bool, "wait for the running compaction before a commit")
+    ] = False
+    last_safe_snapshot: Annotated[
+        int | None,
+        Key("commit.strict-mode.last-safe-snapshot", parse_long, "fail when a rival changed our partitions after this"),
+    ] = None
+    discard_duplicate_files: Annotated[
+        bool, Key("commit.discard-duplicate-files", parse_bool, "drop entries of an append that are live already")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestOptions(OptionGroup):
+    """How manifests are written and merged."""
+
+    manifest_target_file_bytes: Annotated[
+        int,
+        Key("manifest.target-file-size", at_least(1, parse_bytes), "size at which a manifest is closed", honoured=True),
+    ] = 8 * MIB
+    manifest_merge_min_count: Annotated[
+        int, Key("manifest.merge-min-count", at_least(1, parse_int), "small manifests that are merged", honoured=True)
+    ] = 30
+    manifest_full_compaction_threshold_bytes: Annotated[
+        int,
+        Key(
+            "manifest.full-compaction-threshold-size",
+            parse_bytes,
+            "size of changed manifests at which all are rewritten",
+            honoured=True,
+        ),
+    ] = 16 * MIB
+    manifest_compression: Annotated[
+        str, Key("manifest.compression", parse_lower, "codec of manifests and manifest lists", honoured=True)
+    ] = "zstd"
+    compression_zstd_level: Annotated[
+        int, Key("file.compression.zstd-level", parse_int, "zstd level of data files and manifests", honoured=True)
+    ] = 1
+    manifest_format: Annotated[str, Key("manifest.format", parse_lower, "format of manifests; only avro")] = "avro"
+    delete_file_drops_stats: Annotated[
+        bool, Key("manifest.delete-file-drop-stats", parse_bool, "no statistics in entries that delete a file")
+    ] = False
