@@ -17,27 +17,29 @@ from penstock.options.choices import (
     TagPeriod,
     WatermarkEmitStrategy,
 )
-from penstock.options.layout import FormatOptions, LayoutOptions
+from penstock.options.compact import CompactOptions, SortOptions
+from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions
+from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
+from penstock.options.scan import ReadOptions
+from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
 from penstock.options.values import parse_bool, parse_bytes, parse_duration_ms
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
 
 __all__ = [
-    "ClusteringStrategy",
+    "BucketOptions",
     "CommitOptions",
-    "ConsumerMode",
-    "ExpireMode",
+    "CompactOptions",
+    "ConsumerOptions",
     "FormatOptions",
-    "IncrementalScanMode",
     "LayoutOptions",
     "ManifestOptions",
-    "PartitionExpireStrategy",
-    "RangeStrategy",
-    "ScanMode",
-    "SinkStrategy",
-    "TagCreation",
-    "TagFormatter",
-    "TagPeriod",
-    "WatermarkEmitStrategy",
+    "PartitionExpireOptions",
+    "ReadOptions",
+    "RetentionOptions",
+    "SortOptions",
+    "StreamOptions",
+    "TagOptions",
+    "WatermarkOptions",
     "WriteOptions",
     "parse_bool",
     "parse_bytes",

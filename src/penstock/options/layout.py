@@ -62,6 +62,25 @@ class LayoutOptions(OptionGroup):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BucketOptions(OptionGroup):
+    """How rows are spread over buckets.
+
+    Attributes:
+        bucket: number of buckets; -1 for a scalable table.
+        bucket_key: columns in the order of the option, blanks kept.
+        is_append_ordered: a queue keeps the order of writes in each bucket.
+    """
+
+    bucket: Annotated[int, Key("bucket", parse_int, "number of buckets; -1 for a scalable table", honoured=True)] = -1
+    bucket_key: Annotated[
+        tuple[str, ...], Key("bucket-key", parse_names, "columns that decide the bucket of a row", honoured=True)
+    ] = ()
+    is_append_ordered: Annotated[
+        bool, Key("bucket-append-ordered", parse_bool, "keep the order of writes in each bucket", honoured=True)
+    ] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FormatOptions(OptionGroup):
     """How data files are encoded.
 

@@ -1,0 +1,102 @@
+"""Compaction and sorting.
+
+Source:
+    Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``; spec/commit.md section 8.4,
+    spec/compaction.md. Keys that begin with ``penstock.`` are Penstock's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from penstock.options.choices import ClusteringStrategy, RangeStrategy
+from penstock.options.group import Key, OptionGroup
+from penstock.options.values import at_least, parse_bool, parse_float, parse_int, parse_names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactOptions(OptionGroup):
+    """When small files are merged.
+
+    Attributes:
+        max_file_num: files at which a merge starts whatever their size, the rule of releases up to 1.0; None for
+            the rule of today.
+        small_file_ratio: of the target size; smaller files are candidates.
+        delta_commits: commits between full compactions; None for none.
+        max_tasks: rewrites at once; None for all cores but one.
+    """
+
+    min_file_num: Annotated[
+        int, Key("compaction.min.file-num", at_least(2, parse_int), "small files at which a merge starts")
+    ] = 5
+    max_file_num: Annotated[
+        int | None,
+        Key("compaction.max.file-num", at_least(2, parse_int), "files at which a merge starts whatever their size"),
+    ] = None
+    small_file_ratio: Annotated[
+        float, Key("compaction.small-file-ratio", parse_float, "part of the target size below which a file is small")
+    ] = 0.7
+    delete_ratio_threshold: Annotated[
+        float, Key("compaction.delete-ratio-threshold", parse_float, "deleted rows at which a file is rewritten")
+    ] = 0.2
+    file_num_limit: Annotated[
+        int, Key("compaction.file-num-limit", at_least(1, parse_int), "files that one planning round looks at")
+    ] = 100_000
+    force_rewrite_all_files: Annotated[
+        bool, Key("compaction.force-rewrite-all-files", parse_bool, "a full compaction rewrites every file")
+    ] = False
+    skip_expired_partitions: Annotated[
+        bool, Key("compaction.skip-expired-partitions", parse_bool, "leave partitions that are about to expire")
+    ] = False
+    delta_commits: Annotated[
+        int | None,
+        Key("full-compaction.delta-commits", at_least(1, parse_int), "commits between full compactions of a queue"),
+    ] = None
+    precommit: Annotated[
+        bool,
+        Key(
+            "precommit-compact",
+            parse_bool,
+            "merge the files of one commit before it",
+            ("changelog.precommit-compact",),
+        ),
+    ] = False
+    max_tasks: Annotated[
+        int | None, Key("penstock.compaction.max-tasks", at_least(1, parse_int), "rewrites at once")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortOptions(OptionGroup):
+    """How sort compaction cuts and orders rows."""
+
+    range_strategy: Annotated[
+        RangeStrategy, Key("sort-compaction.range-strategy", RangeStrategy, "what ranges are balanced by")
+    ] = RangeStrategy.SIZE
+    sample_magnification: Annotated[
+        int, Key("sort-compaction.local-sample.magnification", at_least(20, parse_int), "samples of each range")
+    ] = 1_000
+    zorder_text_bytes: Annotated[
+        int, Key("zorder.var-length-contribution", at_least(1, parse_int), "bytes of a text that the z-order takes")
+    ] = 8
+    max_open_files: Annotated[
+        int,
+        Key("local-sort.max-num-file-handles", at_least(2, parse_int), "files that an external sort merges at once"),
+    ] = 128
+    clustering_columns: Annotated[
+        tuple[str, ...],
+        Key("clustering.columns", parse_names, "columns that batches are sorted by", ("sink.clustering.by-columns",)),
+    ] = ()
+    clustering_strategy: Annotated[
+        ClusteringStrategy,
+        Key(
+            "clustering.strategy",
+            ClusteringStrategy,
+            "order of the sorted rows",
+            ("sink.clustering.strategy",),
+        ),
+    ] = ClusteringStrategy.AUTO
+    incremental_clustering: Annotated[
+        bool, Key("clustering.incremental", parse_bool, "files carry levels; such tables are not compacted here")
+    ] = False

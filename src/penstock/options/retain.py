@@ -1,0 +1,127 @@
+"""What is kept, and what goes: snapshots, partitions, tags.
+
+Source:
+    Paimon ``api:CoreOptions.java``; spec/commit.md sections 7 and 8.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from penstock.options.choices import ExpireMode, PartitionExpireStrategy, TagCreation, TagFormatter, TagPeriod
+from penstock.options.group import Key, OptionGroup
+from penstock.options.values import MAX_INT, at_least, parse_bool, parse_duration_ms, parse_int, parse_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionOptions(OptionGroup):
+    """Which snapshots expire."""
+
+    num_retained_min: Annotated[
+        int, Key("snapshot.num-retained.min", at_least(1, parse_int), "snapshots that are always kept")
+    ] = 10
+    num_retained_max: Annotated[
+        int, Key("snapshot.num-retained.max", at_least(1, parse_int), "snapshots beyond which the oldest go")
+    ] = MAX_INT
+    time_retained_ms: Annotated[
+        int, Key("snapshot.time-retained", parse_duration_ms, "age at which a snapshot goes")
+    ] = 3_600_000
+    expire_limit: Annotated[
+        int, Key("snapshot.expire.limit", at_least(1, parse_int), "snapshots that expire at once")
+    ] = 50
+    expire_mode: Annotated[
+        ExpireMode, Key("snapshot.expire.execution-mode", ExpireMode, "whether a commit waits for the expiration")
+    ] = ExpireMode.SYNC
+    clean_empty_directories: Annotated[
+        bool,
+        Key(
+            "snapshot.clean-empty-directories",
+            parse_bool,
+            "remove directories that an expiration leaves empty",
+            ("snapshot.expire.clean-empty-directories",),
+        ),
+    ] = False
+    file_operation_threads: Annotated[
+        int | None,
+        Key(
+            "file-operation.thread-num",
+            at_least(1, parse_int),
+            "files that are deleted at once",
+            ("delete-file.thread-num",),
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionExpireOptions(OptionGroup):
+    """Which partitions expire; none without an expiration time.
+
+    Attributes:
+        timestamp_pattern: of partition columns, ``$dt $hour:00:00``.
+        timestamp_formatter: Java's pattern of that text.
+    """
+
+    expiration_time_ms: Annotated[
+        int | None, Key("partition.expiration-time", parse_duration_ms, "age at which a partition is dropped")
+    ] = None
+    check_interval_ms: Annotated[
+        int, Key("partition.expiration-check-interval", parse_duration_ms, "wait between checks")
+    ] = 3_600_000
+    strategy: Annotated[
+        PartitionExpireStrategy,
+        Key("partition.expiration-strategy", PartitionExpireStrategy, "what tells a partition's age"),
+    ] = PartitionExpireStrategy.VALUES_TIME
+    max_num: Annotated[
+        int, Key("partition.expiration-max-num", at_least(1, parse_int), "partitions that are dropped by one check")
+    ] = 100
+    batch_size: Annotated[
+        int | None,
+        Key("partition.expiration-batch-size", at_least(1, parse_int), "partitions that are dropped by one commit"),
+    ] = None
+    timestamp_pattern: Annotated[
+        str | None, Key("partition.timestamp-pattern", parse_text, "time of a partition from its values")
+    ] = None
+    timestamp_formatter: Annotated[
+        str | None, Key("partition.timestamp-formatter", parse_text, "how that time is written")
+    ] = None
+    end_input_check: Annotated[
+        bool, Key("end-input.check-partition-expire", parse_bool, "check when a bounded input ends")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagOptions(OptionGroup):
+    """Tags that commits make and drop."""
+
+    automatic_creation: Annotated[TagCreation, Key("tag.automatic-creation", TagCreation, "what makes tags")] = (
+        TagCreation.NONE
+    )
+    creation_period: Annotated[TagPeriod, Key("tag.creation-period", TagPeriod, "how often tags are made")] = (
+        TagPeriod.DAILY
+    )
+    creation_period_duration_ms: Annotated[
+        int | None, Key("tag.creation-period-duration", parse_duration_ms, "the same, as a duration")
+    ] = None
+    creation_delay_ms: Annotated[
+        int, Key("tag.creation-delay", parse_duration_ms, "wait after a period before its tag is made")
+    ] = 0
+    period_formatter: Annotated[
+        TagFormatter, Key("tag.period-formatter", TagFormatter, "how a tag's name writes its period")
+    ] = TagFormatter.WITH_DASHES
+    num_retained_max: Annotated[
+        int | None, Key("tag.num-retained-max", at_least(1, parse_int), "automatic tags beyond which the oldest go")
+    ] = None
+    default_time_retained_ms: Annotated[
+        int | None, Key("tag.default-time-retained", parse_duration_ms, "age at which a tag goes if it does not say")
+    ] = None
+    time_expire_enabled: Annotated[bool, Key("tag.time-expire-enabled", parse_bool, "drop tags by their age")] = True
+    automatic_completion: Annotated[
+        bool, Key("tag.automatic-completion", parse_bool, "make tags of periods that were missed")
+    ] = False
+    batch_customized_name: Annotated[
+        str | None, Key("tag.batch.customized-name", parse_text, "name of the tag that a batch makes")
+    ] = None
+    create_success_file: Annotated[
+        bool, Key("tag.create-success-file", parse_bool, "write a success file beside each new tag")
+    ] = False

@@ -1,0 +1,96 @@
+"""Reading a table: which snapshot, which splits.
+
+Source:
+    Paimon ``api:CoreOptions.java``; spec/commit.md section 8.5, spec/streaming.md section 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from penstock.options.choices import IncrementalScanMode, ScanMode
+from penstock.options.group import Key, OptionGroup
+from penstock.options.values import MIB, at_least, choice, parse_bool, parse_bytes, parse_int, parse_long, parse_text
+
+_SCAN_MODE: Final = choice(ScanMode, {"full": ScanMode.LATEST_FULL})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions(OptionGroup):
+    """Where a read starts and how its splits are cut; times in ms since 1970-01-01 UTC.
+
+    Attributes:
+        timestamp: local time ``yyyy-MM-dd HH:mm:ss[.SSS]``, for whoever knows the zone.
+        watermark: the snapshot is the first whose watermark reaches it.
+        version: a tag, ``watermark-<n>`` or a snapshot id, tried in that order.
+        incremental_between: two tags or two snapshot ids, start exclusive: ``3,8``.
+        incremental_between_timestamp: two times in ms, or two local times.
+        bucket: the only bucket to read; None for all.
+    """
+
+    scan_mode: Annotated[ScanMode, Key("scan.mode", _SCAN_MODE, "where the read starts", ("log.scan",))] = (
+        ScanMode.DEFAULT
+    )
+    snapshot_id: Annotated[int | None, Key("scan.snapshot-id", parse_long, "read this snapshot", honoured=True)] = None
+    timestamp_millis: Annotated[
+        int | None,
+        Key(
+            "scan.timestamp-millis",
+            parse_long,
+            "read the newest snapshot that is not younger",
+            ("log.scan.timestamp-millis",),
+            honoured=True,
+        ),
+    ] = None
+    timestamp: Annotated[
+        str | None, Key("scan.timestamp", parse_text, "the same, as local time yyyy-MM-dd HH:mm:ss[.SSS]")
+    ] = None
+    tag_name: Annotated[str | None, Key("scan.tag-name", parse_text, "read this tag's snapshot", honoured=True)] = None
+    watermark: Annotated[
+        int | None,
+        Key("scan.watermark", parse_long, "read the first snapshot whose watermark reaches this", honoured=True),
+    ] = None
+    version: Annotated[str | None, Key("scan.version", parse_text, "a tag, watermark-<n> or snapshot id")] = None
+    file_creation_time_millis: Annotated[
+        int | None, Key("scan.file-creation-time-millis", parse_long, "read only files that are not older")
+    ] = None
+    creation_time_millis: Annotated[
+        int | None, Key("scan.creation-time-millis", parse_long, "read from the snapshot after this time")
+    ] = None
+    incremental_between: Annotated[
+        str | None, Key("incremental-between", parse_text, "two tags or snapshot ids, the first exclusive")
+    ] = None
+    incremental_between_timestamp: Annotated[
+        str | None, Key("incremental-between-timestamp", parse_text, "two times in ms, the first exclusive")
+    ] = None
+    incremental_scan_mode: Annotated[
+        IncrementalScanMode,
+        Key("incremental-between-scan-mode", IncrementalScanMode, "what is read between two snapshots"),
+    ] = IncrementalScanMode.AUTO
+    incremental_to_auto_tag: Annotated[
+        str | None, Key("incremental-to-auto-tag", parse_text, "read from the automatic tag before this one")
+    ] = None
+    incremental_tags_as_snapshots: Annotated[
+        bool,
+        Key("incremental-between-tag-to-snapshot", parse_bool, "two tags mean their snapshots, not a difference"),
+    ] = False
+    split_target_bytes: Annotated[
+        int, Key("source.split.target-size", at_least(1, parse_bytes), "bytes of files in one split", honoured=True)
+    ] = 128 * MIB
+    split_open_file_cost_bytes: Annotated[
+        int, Key("source.split.open-file-cost", parse_bytes, "least weight of a file in a split", honoured=True)
+    ] = 4 * MIB
+    plan_sort_partition: Annotated[
+        bool, Key("scan.plan-sort-partition", parse_bool, "deliver partitions in the order of their values")
+    ] = False
+    bucket: Annotated[int | None, Key("scan.bucket", parse_int, "read only this bucket")] = None
+    manifest_parallelism: Annotated[
+        int | None, Key("scan.manifest.parallelism", at_least(1, parse_int), "manifests that are read at once")
+    ] = None
+    ignore_corrupt_files: Annotated[
+        bool, Key("scan.ignore-corrupt-files", parse_bool, "skip data files that cannot be read")
+    ] = False
+    ignore_lost_files: Annotated[bool, Key("scan.ignore-lost-files", parse_bool, "skip data files that are gone")] = (
+        False
+    )

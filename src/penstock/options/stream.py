@@ -1,0 +1,165 @@
+"""Reading and writing as a stream: discovery, limits, ends, consumers, watermarks.
+
+Source:
+    Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``, ``spark:SparkConnectorOptions.java``;
+    spec/commit.md section 8.5, spec/streaming.md. Keys that begin with ``penstock.`` are Penstock's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from penstock.options.choices import ConsumerMode, WatermarkEmitStrategy
+from penstock.options.group import Key, OptionGroup
+from penstock.options.values import (
+    at_least,
+    parse_bool,
+    parse_bytes,
+    parse_duration_ms,
+    parse_int,
+    parse_long,
+    parse_text,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions(OptionGroup):
+    """How a streaming read follows snapshots, what it takes at once and where it ends.
+
+    Attributes:
+        bounded_watermark: ms; the stream ends before the first snapshot whose watermark is greater.
+        bounded_snapshot_id: the last snapshot to deliver.
+        bounded_timestamp_millis: the stream ends before the first snapshot that is younger.
+        max_trigger_delay_ms: longest wait for ``min_rows_per_trigger``.
+        fail_on_data_loss: fail when snapshots expired before they were read, rather than go on at the earliest.
+    """
+
+    discovery_interval_ms: Annotated[
+        int, Key("continuous.discovery-interval", parse_duration_ms, "wait between looks for new snapshots")
+    ] = 10_000
+    snapshot_delay_ms: Annotated[
+        int | None, Key("streaming.read.snapshot.delay", parse_duration_ms, "age of a snapshot before it is read")
+    ] = None
+    read_append_overwrite: Annotated[
+        bool, Key("streaming-read-append-overwrite", parse_bool, "deliver what an overwrite writes")
+    ] = False
+    read_overwrite: Annotated[
+        bool,
+        Key("streaming-read-overwrite", parse_bool, "primary key tables only; use streaming-read-append-overwrite"),
+    ] = False
+    bounded: Annotated[bool | None, Key("scan.bounded", parse_bool, "read what is there and end")] = None
+    bounded_watermark: Annotated[
+        int | None, Key("scan.bounded.watermark", parse_long, "end before a snapshot with a greater watermark")
+    ] = None
+    bounded_snapshot_id: Annotated[
+        int | None, Key("penstock.scan.bounded.snapshot-id", parse_long, "end after this snapshot")
+    ] = None
+    bounded_timestamp_millis: Annotated[
+        int | None, Key("penstock.scan.bounded.timestamp-millis", parse_long, "end before a snapshot younger than this")
+    ] = None
+    max_files_per_trigger: Annotated[
+        int | None, Key("read.stream.maxFilesPerTrigger", at_least(1, parse_int), "files of one micro-batch")
+    ] = None
+    max_bytes_per_trigger: Annotated[
+        int | None, Key("read.stream.maxBytesPerTrigger", at_least(1, parse_bytes), "bytes of one micro-batch")
+    ] = None
+    max_rows_per_trigger: Annotated[
+        int | None, Key("read.stream.maxRowsPerTrigger", at_least(1, parse_long), "rows of one micro-batch")
+    ] = None
+    min_rows_per_trigger: Annotated[
+        int | None, Key("read.stream.minRowsPerTrigger", at_least(1, parse_long), "rows that a micro-batch waits for")
+    ] = None
+    max_trigger_delay_ms: Annotated[
+        int | None, Key("read.stream.maxTriggerDelayMs", at_least(1, parse_long), "longest wait for those rows, in ms")
+    ] = None
+    max_snapshot_count: Annotated[
+        int, Key("scan.max-snapshot.count", parse_int, "snapshots of one checkpoint; -1 for any number")
+    ] = -1
+    max_splits_per_task: Annotated[
+        int, Key("scan.max-splits-per-task", at_least(1, parse_int), "splits waiting for each reader")
+    ] = 10
+    shuffle_bucket_with_partition: Annotated[
+        bool,
+        Key(
+            "read.shuffle-bucket-with-partition",
+            parse_bool,
+            "spread the partitions of a bucket number over readers",
+            ("streaming-read.shuffle-bucket-with-partition",),
+        ),
+    ] = True
+    fail_on_data_loss: Annotated[
+        bool, Key("penstock.fail-on-data-loss", parse_bool, "fail when unread snapshots have expired")
+    ] = True
+    align_checkpoints: Annotated[
+        bool, Key("source.checkpoint-align.enabled", parse_bool, "micro-batches end at snapshots")
+    ] = False
+    align_timeout_ms: Annotated[
+        int, Key("source.checkpoint-align.timeout", parse_duration_ms, "wait for a snapshot to align with")
+    ] = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerOptions(OptionGroup):
+    """The position that a reader keeps in the table, which holds back expiration."""
+
+    consumer_id: Annotated[str | None, Key("consumer-id", parse_text, "name of the kept position")] = None
+    mode: Annotated[ConsumerMode, Key("consumer.mode", ConsumerMode, "when the position moves")] = (
+        ConsumerMode.EXACTLY_ONCE
+    )
+    ignore_progress: Annotated[
+        bool, Key("consumer.ignore-progress", parse_bool, "start without the kept position, then keep it")
+    ] = False
+    expiration_time_ms: Annotated[
+        int | None, Key("consumer.expiration-time", parse_duration_ms, "age at which a silent consumer is dropped")
+    ] = None
+    changelog_only: Annotated[
+        bool, Key("consumer.changelog-only", parse_bool, "the position holds back changelogs only")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkOptions(OptionGroup):
+    """Event time: of a read stream, and in the snapshots of a written one.
+
+    Attributes:
+        source_idle_timeout_ms: None to wait for silent sources.
+        end_input_watermark: ms; stored when a bounded input ends.
+        upstream_idle_timeout_ms: silence after which an upstream partition no longer holds the watermark back.
+    """
+
+    emit_strategy: Annotated[
+        WatermarkEmitStrategy,
+        Key("scan.watermark.emit.strategy", WatermarkEmitStrategy, "when a source emits its watermark"),
+    ] = WatermarkEmitStrategy.ON_EVENT
+    source_idle_timeout_ms: Annotated[
+        int | None, Key("scan.watermark.idle-timeout", parse_duration_ms, "silence after which a source is idle")
+    ] = None
+    alignment_group: Annotated[
+        str | None, Key("scan.watermark.alignment.group", parse_text, "sources that wait for each other")
+    ] = None
+    alignment_max_drift_ms: Annotated[
+        int | None,
+        Key("scan.watermark.alignment.max-drift", parse_duration_ms, "how far a source may run ahead of its group"),
+    ] = None
+    alignment_update_interval_ms: Annotated[
+        int, Key("scan.watermark.alignment.update-interval", parse_duration_ms, "wait between looks at the group")
+    ] = 1_000
+    snapshot_idle_timeout_ms: Annotated[
+        int | None,
+        Key("snapshot.watermark-idle-timeout", parse_duration_ms, "silence after which an empty snapshot is made"),
+    ] = None
+    end_input_watermark: Annotated[
+        int | None, Key("end-input.watermark", parse_long, "watermark of the last snapshot of a bounded input")
+    ] = None
+    read_watermark: Annotated[
+        bool, Key("penstock.read.watermark", parse_bool, "apply the declared watermark to a read stream")
+    ] = True
+    upstream_idle_timeout_ms: Annotated[
+        int | None,
+        Key(
+            "penstock.sink.watermark-idle-timeout",
+            parse_duration_ms,
+            "silence after which an upstream partition is idle",
+        ),
+    ] = None
