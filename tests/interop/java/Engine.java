@@ -1,0 +1,386 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.paimon.AppendOnlyFileStore;
+import org.apache.paimon.append.AppendCompactTask;
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.CatalogContext;
+import org.apache.paimon.catalog.CatalogFactory;
+import org.apache.paimon.catalog.Identifier;
+import org.apache.paimon.data.BinaryRow;
+import org.apache.paimon.data.InternalRow;
+import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.io.DataFileMeta;
+import org.apache.paimon.manifest.ManifestCommittable;
+import org.apache.paimon.operation.BaseAppendFileStoreWrite;
+import org.apache.paimon.options.ExpireConfig;
+import org.apache.paimon.options.Options;
+import org.apache.paimon.predicate.Predicate;
+import org.apache.paimon.predicate.PredicateBuilder;
+import org.apache.paimon.reader.RecordReader;
+import org.apache.paimon.schema.Schema;
+import org.apache.paimon.schema.SchemaChange;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ArrayNode;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.paimon.table.BucketMode;
+import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.Table;
+import org.apache.paimon.table.sink.BatchTableCommit;
+import org.apache.paimon.table.sink.BatchTableWrite;
+import org.apache.paimon.table.sink.BatchWriteBuilder;
+import org.apache.paimon.table.sink.CommitMessage;
+import org.apache.paimon.table.sink.StreamTableWrite;
+import org.apache.paimon.table.sink.TableCommitImpl;
+import org.apache.paimon.table.source.DataSplit;
+import org.apache.paimon.table.source.ReadBuilder;
+import org.apache.paimon.table.source.Split;
+import org.apache.paimon.table.source.TableRead;
+import org.apache.paimon.types.DataField;
+import org.apache.paimon.types.DataType;
+import org.apache.paimon.types.DataTypeJsonParser;
+import org.apache.paimon.types.RowType;
+
+/**
+ * The Java reference as a server: one JSON request a line on standard input, one JSON answer a line on standard output.
+ *
+ * <p>A request names its operation in {@code op}, and {@code warehouse} and {@code table} ("db.name") where it has
+ * them; the methods say what else. The answer is {@code {"ok": ...}} or {@code {"error": "...", "trace": "..."}}. Rows
+ * are canonical JSON in no promised order.
+ */
+public final class Engine {
+    private static final ObjectMapper MAPPER = new ObjectMapper();
+
+    private final Map<String, Catalog> catalogs = new HashMap<>();
+    private final Map<String, StreamTableWrite> writers = new HashMap<>();
+    private final IOManager spill = IOManager.create(System.getProperty("java.io.tmpdir"));
+
+    public static void main(String[] args) throws Exception {
+        PrintStream answers = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+        System.setOut(System.err); // what a library prints must not get among the answers
+        Engine engine = new Engine();
+        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = requests.readLine()) != null; ) {
+            answers.println(engine.answer(line));
+            answers.flush();
+        }
+        System.exit(0); // threads of the libraries would keep the process alive
+    }
+
+    private String answer(String line) {
+        ObjectNode answer = MAPPER.createObjectNode();
+        try {
+            answer.set("ok", serve(MAPPER.readTree(line)));
+        } catch (Throwable error) {
+            Throwable root = error;
+            while (root.getCause() != null) root = root.getCause();
+            answer.put("error", root.getClass().getSimpleName() + ": " + root.getMessage());
+            answer.put("trace", error + " at " + Arrays.toString(Arrays.copyOf(root.getStackTrace(), 8)));
+        }
+        return answer.toString();
+    }
+
+    private JsonNode serve(JsonNode request) throws Exception {
+        Catalog catalog = catalog(request.get("warehouse").asText());
+        Identifier name = Identifier.fromString(request.get("table").asText());
+        switch (request.get("op").asText()) {
+            case "create":
+                create(catalog, name, request);
+                return null;
+            case "drop":
+                catalog.dropTable(name, true);
+                return null;
+            case "alter":
+                List<SchemaChange> changes = new ArrayList<>();
+                for (JsonNode change : request.get("changes")) changes.add(change(change));
+                catalog.alterTable(name, changes, false);
+                return null;
+            default:
+                Table table = catalog.getTable(name);
+                if (request.has("options")) table = table.copy(strings(request.get("options")));
+                return serve(table, name, request);
+        }
+    }
+
+    private JsonNode serve(Table any, Identifier name, JsonNode request) throws Exception {
+        String op = request.get("op").asText();
+        if (op.equals("read")) return read(any, request);
+        FileStoreTable table = (FileStoreTable) any;
+        String user = request.has("user") ? request.get("user").asText() : "java-reference";
+        switch (op) {
+            case "schema":
+                return schema(table);
+            case "buckets":
+                return buckets(table);
+            case "write":
+                return write(table, request);
+            case "stream":
+                return stream(table, name + "/" + user, user, request);
+            case "close":
+                StreamTableWrite writer = writers.remove(name + "/" + user);
+                if (writer != null) writer.close();
+                return null;
+            case "compact":
+                compact(table, user);
+                return null;
+            case "tag":
+                if (request.has("snapshot")) table.createTag(request.get("name").asText(), request.get("snapshot").asLong());
+                else table.createTag(request.get("name").asText());
+                return null;
+            case "rollback":
+                table.rollbackTo(request.get("snapshot").asLong());
+                return null;
+            case "truncate":
+                try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) {
+                    commit.truncateTable();
+                }
+                return null;
+            case "expire":
+                ExpireConfig config = ExpireConfig.builder()
+                        .snapshotRetainMax(request.get("retain").asInt())
+                        .snapshotRetainMin(request.get("retain").asInt())
+                        .snapshotTimeRetain(Duration.ZERO)
+                        .snapshotMaxDeletes(Integer.MAX_VALUE)
+                        .build();
+                return MAPPER.valueToTree(table.newExpireSnapshots().config(config).expire());
+            default:
+                throw new IllegalArgumentException("unknown op " + op);
+        }
+    }
+
+    /** Without a cache: other engines change the tables between two requests. */
+    private Catalog catalog(String warehouse) {
+        return catalogs.computeIfAbsent(warehouse, path -> {
+            Options options = new Options();
+            options.set("warehouse", path);
+            options.set("cache-enabled", "false");
+            return CatalogFactory.createCatalog(CatalogContext.create(options));
+        });
+    }
+
+    // ------------------------------------------------------------------ reads
+
+    /**
+     * {@code columns}: names to project. {@code filter}: conditions {@code [column, operator, value]}, all of which
+     * hold, pushed down as a query would. {@code meta}: add _bucket and _partition to each row.
+     * Answer: {@code {"rows": [...], "files": n}}, files being what the plan left after pruning.
+     */
+    private static JsonNode read(Table table, JsonNode request) throws Exception {
+        ReadBuilder builder = table.newReadBuilder();
+        RowType fullType = table.rowType();
+        if (request.has("columns")) builder.withProjection(
+                texts(request.get("columns")).stream().mapToInt(fullType::getFieldIndex).toArray());
+        if (request.has("filter")) builder.withFilter(filter(fullType, request.get("filter")));
+        RowType type = builder.readType();
+        TableRead read = builder.newRead();
+        if (request.has("filter")) read = read.executeFilter();
+
+        ObjectNode result = MAPPER.createObjectNode();
+        ArrayNode rows = result.putArray("rows");
+        int files = 0;
+        for (Split split : builder.newScan().plan().splits()) {
+            ObjectNode meta = MAPPER.createObjectNode();
+            if (split instanceof DataSplit) {
+                files += ((DataSplit) split).dataFiles().size();
+                if (request.has("meta")) meta = meta((DataSplit) split, (FileStoreTable) table);
+            }
+            ObjectNode extra = meta;
+            try (RecordReader<InternalRow> reader = read.createReader(split)) {
+                reader.forEachRemaining(row -> rows.add(Values.toJson(row, type).setAll(extra)));
+            }
+        }
+        return result.put("files", files);
+    }
+
+    private static ObjectNode meta(DataSplit split, FileStoreTable table) {
+        ObjectNode meta = MAPPER.createObjectNode();
+        meta.put("_bucket", split.bucket());
+        meta.set("_partition", Values.toJson(split.partition(), table.schema().logicalPartitionType()));
+        return meta;
+    }
+
+    private static Predicate filter(RowType type, JsonNode conditions) {
+        PredicateBuilder builder = new PredicateBuilder(type);
+        List<Predicate> predicates = new ArrayList<>();
+        for (JsonNode condition : conditions) {
+            int index = type.getFieldIndex(condition.get(0).asText());
+            Object value = condition.size() > 2 ? Values.value(condition.get(2), type.getTypeAt(index)) : null;
+            switch (condition.get(1).asText()) {
+                case "=":
+                    predicates.add(builder.equal(index, value));
+                    break;
+                case "<":
+                    predicates.add(builder.lessThan(index, value));
+                    break;
+                case ">":
+                    predicates.add(builder.greaterThan(index, value));
+                    break;
+                case "is null":
+                    predicates.add(builder.isNull(index));
+                    break;
+                default:
+                    throw new IllegalArgumentException("unknown operator in " + condition);
+            }
+        }
+        return PredicateBuilder.and(predicates);
+    }
+
+    /** Answer: what Java takes the latest schema to be. */
+    private static JsonNode schema(FileStoreTable table) {
+        ObjectNode result = MAPPER.createObjectNode();
+        result.put("id", table.schema().id());
+        ArrayNode fields = result.putArray("fields");
+        for (DataField field : table.schema().fields())
+            fields.addArray().add(field.id()).add(field.name()).add(field.type().asSQLString());
+        result.set("partition_keys", MAPPER.valueToTree(table.schema().partitionKeys()));
+        result.set("bucket_keys", MAPPER.valueToTree(table.schema().bucketKeys()));
+        result.set("options", MAPPER.valueToTree(table.schema().options()));
+        return result;
+    }
+
+    /** Answer: how many rows there are, and how many lie in another bucket than Java would put them into. */
+    private static JsonNode buckets(FileStoreTable table) throws Exception {
+        int[] counts = new int[2];
+        TableRead read = table.newReadBuilder().newRead();
+        try (StreamTableWrite write = table.newStreamWriteBuilder().newWrite()) {
+            for (Split split : table.newReadBuilder().newScan().plan().splits()) {
+                int bucket = ((DataSplit) split).bucket();
+                try (RecordReader<InternalRow> reader = read.createReader(split)) {
+                    reader.forEachRemaining(row -> {
+                        counts[0]++;
+                        if (write.getBucket(row) != bucket) counts[1]++;
+                    });
+                }
+            }
+        }
+        return MAPPER.createObjectNode().put("rows", counts[0]).put("elsewhere", counts[1]);
+    }
+
+    // ----------------------------------------------------------------- writes
+
+    /** {@code rows}; {@code overwrite}: a partition as an object, {} for all; absent to append. One batch commit. */
+    private JsonNode write(FileStoreTable table, JsonNode request) throws Exception {
+        BatchWriteBuilder builder = table.newBatchWriteBuilder();
+        if (request.has("overwrite")) builder.withOverwrite(strings(request.get("overwrite")));
+        try (BatchTableWrite write = builder.newWrite();
+                BatchTableCommit commit = builder.newCommit()) {
+            write.withIOManager(spill);
+            for (JsonNode row : request.get("rows")) write.write(Values.row(row, table.rowType()));
+            commit.commit(write.prepareCommit());
+        }
+        return null;
+    }
+
+    /** One checkpoint {@code id} of a writer that stays open over requests; {@code watermark} in ms. */
+    private JsonNode stream(FileStoreTable table, String key, String user, JsonNode request) throws Exception {
+        StreamTableWrite write = writers.get(key);
+        if (write == null) {
+            write = table.newStreamWriteBuilder().withCommitUser(user).newWrite();
+            write.withIOManager(spill);
+            writers.put(key, write);
+        }
+        for (JsonNode row : request.get("rows")) write.write(Values.row(row, table.rowType()));
+        long identifier = request.get("id").asLong();
+        Long watermark = request.has("watermark") ? (Long) request.get("watermark").asLong() : null;
+        ManifestCommittable committable = new ManifestCommittable(identifier, watermark);
+        for (CommitMessage message : write.prepareCommit(true, identifier)) committable.addFileCommittable(message);
+        try (TableCommitImpl commit = table.newCommit(user)) {
+            commit.commit(committable);
+        }
+        return null;
+    }
+
+    private void compact(FileStoreTable table, String user) throws Exception {
+        List<Split> splits = table.newSnapshotReader().read().splits();
+        if (table.bucketMode() == BucketMode.BUCKET_UNAWARE) compactFiles(table, user, splits);
+        else compactBuckets(table.copy(Map.of("write-only", "false")), user, splits);
+    }
+
+    private static void compactFiles(FileStoreTable table, String user, List<Split> splits) throws Exception {
+        Map<BinaryRow, List<DataFileMeta>> files = new LinkedHashMap<>();
+        for (Split split : splits)
+            files.computeIfAbsent(((DataSplit) split).partition(), key -> new ArrayList<>())
+                    .addAll(((DataSplit) split).dataFiles());
+        BaseAppendFileStoreWrite write = ((AppendOnlyFileStore) table.store()).newWrite(user);
+        List<CommitMessage> messages = new ArrayList<>();
+        for (Map.Entry<BinaryRow, List<DataFileMeta>> entry : files.entrySet())
+            if (entry.getValue().size() > 1)
+                messages.add(new AppendCompactTask(entry.getKey(), entry.getValue()).doCompact(table, write));
+        try (TableCommitImpl commit = table.newCommit(user)) {
+            commit.commit(Long.MAX_VALUE, messages);
+        }
+    }
+
+    private void compactBuckets(FileStoreTable table, String user, List<Split> splits) throws Exception {
+        Set<List<Object>> buckets = new LinkedHashSet<>();
+        for (Split split : splits) buckets.add(List.of(((DataSplit) split).partition(), ((DataSplit) split).bucket()));
+        try (StreamTableWrite write = table.newStreamWriteBuilder().withCommitUser(user).newWrite();
+                TableCommitImpl commit = table.newCommit(user)) {
+            write.withIOManager(spill);
+            for (List<Object> bucket : buckets) write.compact((BinaryRow) bucket.get(0), (Integer) bucket.get(1), true);
+            commit.commit(Long.MAX_VALUE, write.prepareCommit(true, Long.MAX_VALUE));
+        }
+    }
+
+    // ----------------------------------------------------------------- tables
+
+    /** {@code fields}: {@code [name, type]}, a type as in a schema file; {@code partition}; {@code options}. */
+    private static void create(Catalog catalog, Identifier name, JsonNode request) throws Exception {
+        catalog.createDatabase(name.getDatabaseName(), true);
+        Schema.Builder builder = Schema.newBuilder();
+        AtomicInteger fieldId = new AtomicInteger(-1);
+        for (JsonNode field : request.get("fields"))
+            builder.column(field.get(0).asText(), DataTypeJsonParser.parseDataType(field.get(1), fieldId));
+        builder.partitionKeys(texts(request.get("partition")));
+        builder.options(strings(request.get("table_options")));
+        catalog.createTable(name, builder.build(), false);
+    }
+
+    private static SchemaChange change(JsonNode change) {
+        String name = change.get(1).asText();
+        switch (change.get(0).asText()) {
+            case "add":
+                return SchemaChange.addColumn(name, type(change.get(2)));
+            case "rename":
+                return SchemaChange.renameColumn(name, change.get(2).asText());
+            case "drop":
+                return SchemaChange.dropColumn(name);
+            case "type":
+                return SchemaChange.updateColumnType(name, type(change.get(2)));
+            case "set":
+                return SchemaChange.setOption(name, change.get(2).asText());
+            default:
+                throw new IllegalArgumentException("unknown change " + change);
+        }
+    }
+
+    private static DataType type(JsonNode json) {
+        return DataTypeJsonParser.parseDataType(json, new AtomicInteger(-1));
+    }
+
+    private static List<String> texts(JsonNode json) {
+        List<String> result = new ArrayList<>();
+        if (json != null) json.forEach(text -> result.add(text.asText()));
+        return result;
+    }
+
+    private static Map<String, String> strings(JsonNode json) {
+        Map<String, String> result = new LinkedHashMap<>();
+        if (json != null)
+            json.fields().forEachRemaining(
+                    field -> result.put(field.getKey(), field.getValue().isNull() ? null : field.getValue().asText()));
+        return result;
+    }
+}
