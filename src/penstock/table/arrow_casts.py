@@ -1,0 +1,224 @@
+"""Which Arrow types can become a column's canonical type without loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.datafile.types import ArrowAny
+
+_INT_BITS: Final = {
+    pa.int8(): (8, True),
+    pa.int16(): (16, True),
+    pa.int32(): (32, True),
+    pa.int64(): (64, True),
+    pa.uint8(): (8, False),
+    pa.uint16(): (16, False),
+    pa.uint32(): (32, False),
+    pa.uint64(): (64, False),
+}
+
+
+def is_same_type(given: ArrowAny, wanted: ArrowAny) -> bool:
+    """Whether an array of one type is an array of the other, names and nullability of nested fields included.
+
+    Arrow's own equality ignores the names inside of lists.
+    """
+    if given != wanted:
+        return False
+    pairs = zip(inner_fields(given), inner_fields(wanted), strict=True)
+    return all(
+        one.name == other.name and one.nullable == other.nullable and is_same_type(one.type, other.type)
+        for one, other in pairs
+    )
+
+
+def inner_fields(data_type: ArrowAny) -> list[ArrowAny]:
+    """Fields inside of a nested type; empty for others."""
+    if arrow.is_struct(data_type):
+        return list(data_type)
+    if arrow.is_map(data_type):
+        return [data_type.key_field, data_type.item_field]
+    if arrow.is_list(data_type) or arrow.is_fixed_size_list(data_type):
+        return [data_type.value_field]
+    return []
+
+
+def cast_array(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    """Return the values as an array of exactly the wanted type.
+
+    Nested arrays are put together again from their cast parts, as Arrow's own casts leave some names and nullability of
+    nested fields as they were. Nulls below a NOT NULL are not looked for.
+
+    Args:
+        array: of a type that ``find_misfit`` accepts.
+        wanted: canonical Arrow type.
+
+    Raises:
+        pyarrow.ArrowInvalid: a value that the cast would change.
+    """
+    if is_same_type(array.type, wanted):
+        return array
+    if isinstance(array.type, pa.BaseExtensionType):
+        return cast_array(array.storage, wanted)
+    if arrow.is_dictionary(array.type):
+        return cast_array(array.dictionary_decode(), wanted)
+    if arrow.is_null(array.type) or not inner_fields(wanted):
+        return array.cast(wanted)
+    return _cast_nested(array, wanted)
+
+
+def _cast_nested(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    mask = array.is_null() if array.null_count else None
+    if arrow.is_struct(wanted):
+        children = [cast_array(array.field(field.name), field.type) for field in wanted]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    if arrow.is_map(wanted):
+        entry = pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])
+        lists: ArrowAny = array.cast(pa.list_(entry))
+        entries: ArrowAny = pc.list_flatten(lists)
+        keys = cast_array(entries.field("key"), wanted.key_type)
+        items = cast_array(entries.field("value"), wanted.item_type)
+        # The stubs know only maps without a mask.
+        make_map: ArrowAny = pa.MapArray.from_arrays
+        return make_map(_list_offsets(lists), keys, items, type=wanted, mask=mask)
+    if arrow.is_list(wanted):
+        values = cast_array(pc.list_flatten(array), wanted.value_type)
+        make_list: ArrowAny = pa.ListArray.from_arrays
+        return make_list(_list_offsets(array), values, type=wanted, mask=mask)
+    return array.cast(wanted)
+
+
+def _list_offsets(lists: ArrowAny) -> ArrowAny:
+    """Offsets into ``list_flatten(lists)``, which leaves out what lies under null lists."""
+    lengths = pc.list_value_length(lists).fill_null(0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])
+
+
+def find_misfit(given: ArrowAny, wanted: ArrowAny, path: str) -> str | None:
+    """Say why a column of type ``given`` cannot be written as ``wanted``; None when it can.
+
+    Widening and other encodings of the same values fit. So do finer units of time: whether they lose something is known
+    only of the values, and checked when they are cast.
+
+    Args:
+        given: incoming Arrow type; dictionaries and extension types count as the type of their values.
+        wanted: canonical Arrow type.
+        path: column name, with the names of nested fields behind dots.
+    """
+    given = _plain_type(given)
+    if arrow.is_null(given):
+        return None
+    if arrow.is_struct(given) and arrow.is_struct(wanted):
+        given_names, wanted_names = ([field.name for field in struct] for struct in (given, wanted))
+        if sorted(given_names) != sorted(wanted_names):
+            return f"'{path}' has the fields {', '.join(given_names)}, but the table {', '.join(wanted_names)}"
+    inner = _inner_types(given, wanted)
+    if inner is None:
+        return _describe(given, wanted, path)
+    misfits = (find_misfit(pair[0], pair[1], f"{path}.{name}") for name, *pair in inner)
+    return next((misfit for misfit in misfits if misfit is not None), None)
+
+
+def _inner_types(given: ArrowAny, wanted: ArrowAny) -> list[tuple[str, ArrowAny, ArrowAny]] | None:
+    """Name and types of what must fit inside for the outer types to fit; None where they cannot."""
+    if arrow.is_struct(wanted):
+        if not arrow.is_struct(given):
+            return None
+        return [(field.name, given.field(field.name).type, field.type) for field in wanted]
+    if arrow.is_map(wanted):
+        if not arrow.is_map(given):
+            return None
+        return [("key", given.key_type, wanted.key_type), ("value", given.item_type, wanted.item_type)]
+    if arrow.is_list(wanted) or arrow.is_fixed_size_list(wanted):
+        return [("element", given.value_type, wanted.value_type)] if _is_list_for(given, wanted) else None
+    return [] if _atom_fits(given, wanted) else None
+
+
+def _plain_type(given: ArrowAny) -> ArrowAny:
+    while True:
+        if isinstance(given, pa.BaseExtensionType):
+            given = given.storage_type
+        elif arrow.is_dictionary(given):
+            given = given.value_type
+        else:
+            return given
+
+
+def _is_list_for(given: ArrowAny, wanted: ArrowAny) -> bool:
+    if arrow.is_fixed_size_list(wanted):
+        return arrow.is_fixed_size_list(given) and given.list_size == wanted.list_size
+    return arrow.is_list(given) or arrow.is_large_list(given) or arrow.is_fixed_size_list(given)
+
+
+def _atom_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
+    if given == wanted:
+        return True
+    return any(is_kind(wanted) and fits(given, wanted) for is_kind, fits in _RULES)
+
+
+def _int_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
+    if given not in _INT_BITS:
+        return False
+    bits, signed = _INT_BITS[given]
+    wanted_bits, _ = _INT_BITS[wanted]
+    return bits <= wanted_bits if signed else bits < wanted_bits
+
+
+def _float_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
+    return arrow.is_floating(given) and given.bit_width <= wanted.bit_width
+
+
+def _string_fits(given: ArrowAny, _: ArrowAny) -> bool:
+    return arrow.is_string(given) or arrow.is_large_string(given) or arrow.is_string_view(given)
+
+
+def _binary_fits(given: ArrowAny, _: ArrowAny) -> bool:
+    kinds = (arrow.is_binary, arrow.is_large_binary, arrow.is_binary_view, arrow.is_fixed_size_binary)
+    return any(is_kind(given) for is_kind in kinds)
+
+
+def _decimal_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
+    if not arrow.is_decimal(given):
+        return False
+    whole_digits = given.precision - given.scale
+    return bool(given.scale <= wanted.scale and whole_digits <= wanted.precision - wanted.scale)
+
+
+def _timestamp_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
+    # A wall clock is no instant: which one is meant is for the caller to say.
+    return arrow.is_timestamp(given) and (given.tz is None) == (wanted.tz is None)
+
+
+def _date_fits(given: ArrowAny, _: ArrowAny) -> bool:
+    return arrow.is_date(given)
+
+
+def _time_fits(given: ArrowAny, _: ArrowAny) -> bool:
+    return arrow.is_time(given)
+
+
+_Rule = tuple["Callable[[ArrowAny], bool]", "Callable[[ArrowAny, ArrowAny], bool]"]
+_RULES: Final[tuple[_Rule, ...]] = (
+    (arrow.is_integer, _int_fits),
+    (arrow.is_floating, _float_fits),
+    (arrow.is_string, _string_fits),
+    (arrow.is_binary, _binary_fits),
+    (arrow.is_decimal, _decimal_fits),
+    (arrow.is_timestamp, _timestamp_fits),
+    (arrow.is_date, _date_fits),
+    (arrow.is_time, _time_fits),
+)
+
+
+def _describe(given: ArrowAny, wanted: ArrowAny, path: str) -> str:
+    hint = ""
+    if arrow.is_timestamp(given) and arrow.is_timestamp(wanted):
+        hint = " (with" + ("out" if given.tz is None else "") + " a time zone, the table has the other kind)"
+    return f"column '{path}' is given as {given}{hint}, but the table wants {wanted}"
