@@ -1,7 +1,7 @@
 """One process of each reference engine for all interop tests of a run."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 import pytest
@@ -11,14 +11,28 @@ from tests.interop.engines import Engine, JavaPaimon, PyPaimon, UnavailableError
 IS_REQUIRED: Final = os.environ.get("PENSTOCK_REQUIRE_INTEROP") == "1"
 
 
+class EngineMissing(pytest.skip.Exception):
+    """The tests that ask for an engine are skipped."""
+
+
 def start(make: Callable[[], Engine]) -> Engine:
-    """Start an engine, or skip the tests that ask for it with one line of reason."""
+    """Start an engine, or skip the tests that ask for it."""
     try:
         return make()
-    except UnavailableError as reason:
-        if IS_REQUIRED:
-            pytest.fail(f"PENSTOCK_REQUIRE_INTEROP=1, but {reason}", pytrace=False)
-        pytest.skip(str(reason))
+    except UnavailableError as error:
+        reason = str(error)
+    if IS_REQUIRED:
+        pytest.fail(f"PENSTOCK_REQUIRE_INTEROP=1, but {reason}", pytrace=False)
+    raise EngineMissing(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give all tests that miss an engine one place, since the summary folds skips by place and reason into one line."""
+    report = yield
+    if call.excinfo is not None and isinstance(call.excinfo.value, EngineMissing):
+        report.longrepr = (__file__, None, f"Skipped: {call.excinfo.value}")
+    return report
 
 
 @pytest.fixture(scope="session")

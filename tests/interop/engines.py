@@ -178,7 +178,7 @@ class JavaPaimon(Engine):
         """
         home = os.environ.get("JAVA_HOME")
         java = f"{home}/bin/java" if home else "java"
-        run_step([ROOT / "scripts" / "check_java.sh"], "Java Paimon needs Java")
+        run_step([ROOT / "scripts" / "check_java.sh"], "Java Paimon cannot run")
         jars = run_step([sys.executable, ROOT / "scripts" / "fetch_jars.py"], "Java Paimon's JARs").split()
         super().__init__(
             [
