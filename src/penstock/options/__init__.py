@@ -18,29 +18,52 @@ from penstock.options.choices import (
     WatermarkEmitStrategy,
 )
 from penstock.options.compact import CompactOptions, SortOptions
+from penstock.options.group import OptionGroup
+from penstock.options.known import KNOWN_KEYS, OptionRow, check_keys, describe_options, is_known, nearest_key
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
-from penstock.options.values import parse_bool, parse_bytes, parse_duration_ms
+from penstock.options.values import format_bytes, format_duration_ms, parse_bool, parse_bytes, parse_duration_ms
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
 
 __all__ = [
+    "KNOWN_KEYS",
     "BucketOptions",
+    "ClusteringStrategy",
     "CommitOptions",
     "CompactOptions",
+    "ConsumerMode",
     "ConsumerOptions",
+    "ExpireMode",
     "FormatOptions",
+    "IncrementalScanMode",
     "LayoutOptions",
     "ManifestOptions",
+    "OptionGroup",
+    "OptionRow",
     "PartitionExpireOptions",
+    "PartitionExpireStrategy",
+    "RangeStrategy",
     "ReadOptions",
     "RetentionOptions",
+    "ScanMode",
+    "SinkStrategy",
     "SortOptions",
     "StreamOptions",
+    "TagCreation",
+    "TagFormatter",
     "TagOptions",
+    "TagPeriod",
+    "WatermarkEmitStrategy",
     "WatermarkOptions",
     "WriteOptions",
+    "check_keys",
+    "describe_options",
+    "format_bytes",
+    "format_duration_ms",
+    "is_known",
+    "nearest_key",
     "parse_bool",
     "parse_bytes",
     "parse_duration_ms",
