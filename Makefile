@@ -11,7 +11,7 @@ BIN := .venv/bin
 # Stamps: written after a successful sync, so that the second run starts at once.
 SYNCED := .venv/.synced
 BENCH_SYNCED := .venv/.synced-bench
-SETUP := scripts/setup.sh scripts/find_python.sh scripts/find_uv.py
+SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-unit test-spark test-interop test-slow bench \

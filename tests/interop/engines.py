@@ -236,8 +236,8 @@ def install_pypaimon() -> Path:
     if not target.is_dir():
         INSTALLED.mkdir(exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=INSTALLED))
-        uv = run_step([sys.executable, ROOT / "scripts" / "find_uv.py"], "pypaimon needs uv").strip()
-        run_step([uv, "venv", "-q", "--clear", "--no-project", "-p", sys.executable, fresh], "pypaimon's environment")
+        uv = ROOT / "scripts" / "uv.sh"
+        run_step([uv, "venv", "-q", "--clear", "--no-project", fresh], "pypaimon's environment")
         install = [uv, "pip", "install", "-q", "-p", fresh / "bin" / "python", "-r", requirements]
         run_step(install, "pypaimon's packages")
         put_in_place(fresh, target)
