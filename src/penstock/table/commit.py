@@ -1,0 +1,289 @@
+"""The commit protocol: changes become a snapshot, or nothing does.
+
+An attempt builds everything on the latest snapshot and creates ``snapshot-N`` last, by ``put_if_absent``. Outrun, it
+starts again from the new latest one: data files stay, metadata is built anew.
+
+Source:
+    Paimon ``core:operation/FileStoreCommitImpl.java``; spec/commit.md sections 3 to 5.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+from penstock.errors import CommitConflictError, CommitUnknownError, FormatError, NotFoundError, StorageError
+from penstock.spec.hint import encode_hint
+from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path
+from penstock.spec.snapshot import Snapshot
+from penstock.spec.snapshot_json import decode_snapshot, encode_snapshot
+from penstock.table.delta import build_delta
+from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
+from penstock.table.manifest_write import ManifestWriter
+from penstock.table.sequence import BucketIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.options import CommitOptions, ManifestOptions
+    from penstock.spec.manifest import ManifestEntry, ManifestFileMeta
+    from penstock.table.ref import TableRef
+    from penstock.table.request import CommitRequest
+    from penstock.table.store import MetadataStore
+
+WRITER_VERSION: Final = "penstock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Everything of an attempt that stands on storage but for the snapshot file.
+
+    Attributes:
+        file_names: lists and manifests that the snapshot names.
+    """
+
+    snapshot: Snapshot
+    delta: tuple[ManifestEntry, ...]
+    file_names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Our snapshot is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outrun:
+    """Another snapshot has our id; ours is not there and will not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The storage does not say whether ours is there."""
+
+    cause: StorageError
+
+
+Attempt: TypeAlias = Landed | Outrun | Unknown
+
+
+def new_commit_user(prefix: str | None = None) -> str:
+    """Return a fresh commit user, with ``commit.user-prefix`` before it when set."""
+    return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
+
+
+def find_last_commit(store: MetadataStore, commit_user: str, *, latest_id: int, after_id: int = 0) -> Snapshot | None:
+    """Return the newest snapshot of a commit user among ids ``after_id`` < id <= ``latest_id``.
+
+    Walks down until one is found or ids are missing (expired), so give ``after_id`` where it is known.
+    """
+    for snapshot_id in range(latest_id, after_id, -1):
+        try:
+            snapshot = store.load_snapshot(snapshot_id)
+        except NotFoundError:
+            return None
+        if snapshot.commit_user == commit_user:
+            return snapshot
+    return None
+
+
+@dataclass(slots=True, kw_only=True)
+class TableCommitter:
+    """Commits to one table; keeps what it learned between commits, so that each costs the same.
+
+    Not for use by several threads at once.
+    """
+
+    ref: TableRef
+    store: MetadataStore
+    options: CommitOptions
+    manifest_options: ManifestOptions
+    clock_millis: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    sleep: Callable[[float], None] = field(default=time.sleep)
+    index: BucketIndex = field(default_factory=BucketIndex)
+
+    def commit(self, request: CommitRequest) -> Snapshot | None:
+        """Make the request one snapshot.
+
+        Returns:
+            The snapshot; the one found when ``check_landed`` finds the request landed; None when there was nothing
+            to commit.
+
+        Raises:
+            CommitConflictError: a file to replace is gone, or other writers won every race; nothing is visible.
+            CommitUnknownError: the storage did not answer; nothing was deleted.
+        """
+        base = self.store.load_latest_snapshot()
+        if request.check_landed and base is not None:
+            last = find_last_commit(self.store, request.commit_user, latest_id=base.id)
+            if last is not None and last.commit_identifier >= request.commit_identifier:
+                return last
+        writer = self._new_writer()
+        merges: tuple[Merge, ...] | None = None
+        started = time.monotonic()
+        for attempt_number in range(self.options.max_retries + 1):
+            # Until the snapshot is put, no snapshot can name these files: whatever stops us, they go.
+            with writer.deleted_on_error():
+                if merges is None:
+                    merges = self._merge(base, writer)
+                delta = build_delta(request, base, ref=self.ref, store=self.store, index=self.index)
+                if not delta and not request.commit_empty:
+                    writer.delete_written()
+                    return None
+                prepared = self._prepare(request, base, delta, merges, writer)
+            match self._put(prepared.snapshot):
+                case Landed():
+                    self._finish(prepared, writer)
+                    return prepared.snapshot
+                case Unknown(cause):
+                    raise CommitUnknownError(self._unknown_text(prepared.snapshot.id, cause)) from cause
+                case Outrun():
+                    writer.delete_written(keep=frozenset(_output_names(merges)))
+                case other:
+                    assert_never(other)
+            if self._is_out_of_time(started):
+                break
+            self.sleep(self._wait_seconds(attempt_number))
+            base = self.store.load_latest_snapshot()
+        writer.delete_written()
+        raise CommitConflictError(
+            f"table {self.ref.name}: other writers won {attempt_number + 1} races for the next snapshot id; nothing "
+            "was committed: raise 'commit.max-retries' or 'commit.timeout', or commit less often"
+        )
+
+    def _finish(self, prepared: Prepared, writer: ManifestWriter) -> None:
+        """Tidy up behind a landed snapshot. Nothing here may fail the commit."""
+        self.index.landed(prepared.snapshot, prepared.delta)
+        writer.forget(prepared.file_names)
+        writer.delete_written()
+        self._write_hints(prepared.snapshot)
+
+    def _prepare(
+        self,
+        request: CommitRequest,
+        base: Snapshot | None,
+        delta: tuple[ManifestEntry, ...],
+        merges: tuple[Merge, ...],
+        writer: ManifestWriter,
+    ) -> Prepared:
+        schema_id = self.store.latest_schema_id()
+        base_manifests = apply_merges(self._manifests(base), merges)
+        base_list = writer.write_list(base_manifests)
+        delta_manifests = writer.write_manifests(delta, schema_id=schema_id)
+        delta_list = writer.write_list(delta_manifests)
+        added = sum(entry.file.row_count * (1 - 2 * entry.kind) for entry in delta)
+        snapshot = Snapshot(
+            id=base.id + 1 if base else 1,
+            schema_id=schema_id,
+            base_manifest_list=base_list.name,
+            base_manifest_list_size=base_list.size,
+            delta_manifest_list=delta_list.name,
+            delta_manifest_list_size=delta_list.size,
+            commit_user=request.commit_user,
+            commit_identifier=request.commit_identifier,
+            commit_kind=request.kind,
+            time_millis=self.clock_millis(),
+            total_record_count=((base.total_record_count or 0) if base else 0) + added,
+            delta_record_count=added,
+            watermark=request.watermark,
+            properties=request.properties,
+            next_row_id=0,
+            uuid=str(uuid.uuid4()),
+            writer_version=WRITER_VERSION,
+        )
+        names = {meta.file_name for meta in (*base_manifests, *delta_manifests)}
+        return Prepared(
+            snapshot=self._carry_forward(snapshot, base),
+            delta=delta,
+            file_names=frozenset(names | {base_list.name, delta_list.name}),
+        )
+
+    def _carry_forward(self, snapshot: Snapshot, base: Snapshot | None) -> Snapshot:
+        """Fill in what every commit inherits from its base (spec/commit.md section 4.1)."""
+        if base is None:
+            return snapshot
+        return replace(
+            snapshot,
+            index_manifest=base.index_manifest,
+            watermark=_later_watermark(snapshot.watermark, base.watermark),
+            statistics=base.statistics if self.store.is_statistics_of(base, snapshot.schema_id) else None,
+            next_row_id=base.next_row_id or 0,
+        )
+
+    def _put(self, snapshot: Snapshot) -> Attempt:
+        """Create the snapshot file; after an error look, and try again while it is surely not there."""
+        path = snapshot_path(self.ref.location, snapshot.id)
+        data = encode_snapshot(snapshot)
+        for try_number in range(self.options.max_retries + 1):
+            try:
+                if self.ref.file_io.put_if_absent(path, data):
+                    return Landed()
+                # False may be about our own earlier try whose answer was lost.
+                there = decode_snapshot(self.ref.file_io.read(path), path)
+            except (StorageError, NotFoundError, FormatError) as error:
+                # Putting again is safe whatever happened: at most one put ever creates the file.
+                cause = error if isinstance(error, StorageError) else StorageError(str(error))
+                self.sleep(self._wait_seconds(try_number))
+                continue
+            return Landed() if there.uuid == snapshot.uuid else Outrun()
+        return Unknown(cause)
+
+    def _write_hints(self, snapshot: Snapshot) -> None:
+        try:
+            self.ref.file_io.write(latest_hint_path(self.ref.location), encode_hint(snapshot.id))
+            if snapshot.id == 1:
+                self.ref.file_io.write(earliest_hint_path(self.ref.location), encode_hint(1))
+        except StorageError:
+            # Hints may lag or vanish: readers list the directory then. The commit has landed.
+            return
+
+    def _merge(self, base: Snapshot | None, writer: ManifestWriter) -> tuple[Merge, ...]:
+        if base is None:
+            return ()
+        return merge_manifests(
+            self._manifests(base),
+            self.manifest_options,
+            lambda meta: self.store.load_manifest(meta.file_name, meta.file_size),
+            lambda entries: writer.write_manifests(entries, schema_id=base.schema_id),
+        )
+
+    def _manifests(self, base: Snapshot | None) -> tuple[ManifestFileMeta, ...]:
+        return tuple(self.store.load_manifests(base)) if base else ()
+
+    def _new_writer(self) -> ManifestWriter:
+        return ManifestWriter(
+            file_io=self.ref.file_io,
+            location=self.ref.location,
+            options=self.manifest_options,
+            partition_types=tuple(field.type for field in self.ref.schema.partition_fields),
+        )
+
+    def _is_out_of_time(self, started: float) -> bool:
+        timeout = self.options.timeout_ms
+        return timeout is not None and (time.monotonic() - started) * 1000 >= timeout
+
+    def _wait_seconds(self, attempt_number: int) -> float:
+        wait = min(self.options.min_retry_wait_ms << attempt_number, self.options.max_retry_wait_ms)
+        # Jitter, so that writers that collided once do not collide in step again.
+        return wait / 1000 * (1 + 0.2 * random.random())  # noqa: S311 - not for secrets
+
+    def _unknown_text(self, snapshot_id: int, cause: StorageError) -> str:
+        return (
+            f"table {self.ref.name}: the storage did not say whether snapshot {snapshot_id} was created ({cause}); "
+            "nothing was deleted. When the storage answers again, look at the latest snapshots: the rows are there "
+            "once or not at all"
+        )
+
+
+def _output_names(merges: tuple[Merge, ...]) -> list[str]:
+    return [meta.file_name for merge in merges for meta in merge.outputs]
+
+
+def _later_watermark(ours: int | None, base: int | None) -> int | None:
+    """A watermark never goes back (spec/commit.md section 4.1)."""
+    if ours is None or base is None:
+        return base if ours is None else ours
+    return max(ours, base)
