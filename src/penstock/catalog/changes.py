@@ -1,0 +1,165 @@
+"""Changes of a table's schema, as values: what ``alter_table`` takes.
+
+Columns are named by a path: ``"price"`` is the column of that name (dots in it are part of the name), and
+``("address", "city")`` a field inside a ROW. Between containers the path says ``"element"`` for the elements of an
+ARRAY, VECTOR or MULTISET and ``"value"`` for the values of a MAP: ``("tags", "element", "label")``.
+
+Source:
+    Paimon ``api:schema/SchemaChange.java``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from penstock.spec.types import DataType
+
+ColumnPath: TypeAlias = str | tuple[str, ...]
+
+
+class Place(StrEnum):
+    """Where among its siblings a column goes."""
+
+    FIRST = "FIRST"
+    LAST = "LAST"
+    BEFORE = "BEFORE"
+    AFTER = "AFTER"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place among the columns of the same level.
+
+    Attributes:
+        reference: the sibling that BEFORE and AFTER refer to; None for FIRST and LAST.
+    """
+
+    place: Place
+    reference: str | None = None
+
+
+FIRST = Position(place=Place.FIRST)
+LAST = Position(place=Place.LAST)
+
+
+def before(column: str) -> Position:
+    """Return the place just before that column."""
+    return Position(place=Place.BEFORE, reference=column)
+
+
+def after(column: str) -> Position:
+    """Return the place just after that column."""
+    return Position(place=Place.AFTER, reference=column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOption:
+    """Set a table option."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveOption:
+    """Give a table option its default again; nothing happens where it is not set."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateComment:
+    """Set the table's comment; None removes it."""
+
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddColumn:
+    """Add a column, or a field of a ROW; rows written before have null there.
+
+    Attributes:
+        type: must be nullable; text is read as SQL, such as ``"DECIMAL(10, 2)"``.
+        position: None is the end, or before the partition columns where ``add-column-before-partition`` is true.
+    """
+
+    column: ColumnPath
+    type: DataType | str
+    description: str | None = None
+    position: Position | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameColumn:
+    """Give a column another name; its id, its data and the options that name it follow."""
+
+    column: ColumnPath
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropColumn:
+    """Remove a column; its id is never used again, so that a later column of that name starts empty."""
+
+    column: ColumnPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateColumnType:
+    """Change the type of a column, of a field, or of the elements or values of a container.
+
+    Attributes:
+        type: its nullability counts only with ``keep_nullability=False``; text is read as SQL.
+        allow_explicit: also take casts that may lose information, as SQL's CAST does.
+    """
+
+    column: ColumnPath
+    type: DataType | str
+    keep_nullability: bool = True
+    allow_explicit: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateColumnNullability:
+    """Allow null in a column, or forbid it (which ``alter-column-null-to-not-null.disabled`` refuses by default)."""
+
+    column: ColumnPath
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateColumnComment:
+    """Set a column's comment; None removes it."""
+
+    column: ColumnPath
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveColumn:
+    """Move a column, or a field of a ROW, among its siblings."""
+
+    column: ColumnPath
+    position: Position
+
+
+SchemaChange: TypeAlias = (
+    SetOption
+    | RemoveOption
+    | UpdateComment
+    | AddColumn
+    | RenameColumn
+    | DropColumn
+    | UpdateColumnType
+    | UpdateColumnNullability
+    | UpdateColumnComment
+    | MoveColumn
+)
+
+
+def path_of(column: ColumnPath) -> tuple[str, ...]:
+    """Return the path as a tuple; a string is the name of one column."""
+    return (column,) if isinstance(column, str) else column

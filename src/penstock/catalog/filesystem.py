@@ -1,0 +1,222 @@
+"""Tables of a file-system catalog: create, load, alter, rename, drop.
+
+Source:
+    Paimon ``core:catalog/FileSystemCatalog.java``, ``core:schema/SchemaManager.java``.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.catalog.changes import RemoveOption, SchemaChange, SetOption
+from penstock.catalog.databases import check_database_exists
+from penstock.catalog.evolve_schema import apply_changes
+from penstock.catalog.features import check_readable
+from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
+from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema, put_schema
+from penstock.catalog.trash import discard
+from penstock.catalog.validate import check_schema
+from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
+from penstock.errors import AlreadyExistsError, CommitConflictError, InvalidSchemaError, NotFoundError
+from penstock.spec.layout import schema_directory, schema_path
+from penstock.table.ref import TableRef
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.spec.schema import TableSchema
+
+# Each refusal means that somebody else's change landed, unless the storage says no for ever.
+_TRIES_WITHOUT_PROGRESS: Final = 10
+_RETRY_WAIT_S: Final = 0.01
+
+
+def create_table(
+    warehouse: Warehouse, name: str, definition: TableDefinition, *, if_not_exists: bool = False
+) -> TableRef:
+    """Make a table, which is one file: ``schema/schema-0``. Of several creators one succeeds.
+
+    Args:
+        name: ``database.table``, or the location of a table outside the warehouse.
+        if_not_exists: return the table that is there, whatever its columns.
+
+    Raises:
+        AlreadyExistsError: there is such a table, or the directory holds something else.
+        NotFoundError: there is no such database.
+        InvalidSchemaError: names, columns, keys or the watermark.
+        InvalidOptionError: an option, or two that exclude each other.
+        UnsupportedFeatureError: what the format has and Penstock does not.
+    """
+    place = place_of(warehouse, name)
+    if place.database is not None:
+        check_database_exists(warehouse, place.database)
+    if not list_schema_ids(place.file_io, place.location):
+        schema = build_schema(
+            definition,
+            defaults=table_defaults(dict(warehouse.options)),
+            table=place.name,
+            time_millis=_now_millis(),
+        )
+        _check_vacant(place)
+        if put_schema(place.file_io, place.location, schema):
+            return _ref(place, schema)
+    if if_not_exists:
+        return load_place(place)
+    raise AlreadyExistsError(f"table {place.name} exists already; choose another name, or say if_not_exists")
+
+
+def load_table(warehouse: Warehouse, name: str) -> TableRef:
+    """Load a table at its latest schema.
+
+    Args:
+        name: ``database.table``, or the location of a table inside or outside the warehouse.
+
+    Raises:
+        NotFoundError: there is none.
+        FormatError: its schema file is damaged.
+        UnsupportedFeatureError: its rows cannot be read right: a primary key, another kind of table, and so on.
+        InvalidSchemaError, InvalidOptionError: its schema breaks a rule of the format.
+    """
+    place = place_of(warehouse, name)
+    try:
+        return load_place(place)
+    except NotFoundError:
+        if place.database is not None:
+            check_database_exists(warehouse, place.database)
+        raise
+
+
+def load_location(location: str) -> TableRef:
+    """Load the table at a path or URI; errors as ``load_table``."""
+    return load_place(place_at(location))
+
+
+def load_place(place: TablePlace) -> TableRef:
+    """Load the table at a place; errors as ``load_table``."""
+    schema = load_latest_schema(place.file_io, place.location, place.name)
+    ref = _ref(place, schema)
+    check_readable(ref)
+    check_schema(schema, place.name)
+    return ref
+
+
+def drop_table(warehouse: Warehouse, name: str, *, if_exists: bool = False) -> None:
+    """Remove a table at once, then delete its files.
+
+    Inside the warehouse this also removes a directory that has lost its schema.
+
+    Raises:
+        NotFoundError: there is none; not with ``if_exists``.
+        StorageError: after the table is gone, its files could not be deleted; the next drop tries again.
+    """
+    place = place_of(warehouse, name)
+    is_table = bool(list_schema_ids(place.file_io, place.location))
+    is_remains = place.database is not None and place.file_io.exists(place.location)
+    if is_table or is_remains:
+        discard(place.file_io, place.location, place.trash, place.location.rpartition("/")[2])
+    elif not if_exists:
+        raise _missing(place)
+
+
+def rename_table(warehouse: Warehouse, source: str, target: str) -> None:
+    """Give a table another name in the same warehouse.
+
+    Whoever reads or writes it under the old name meanwhile fails.
+
+    Raises:
+        NotFoundError: there is no such table, or no such database to move it to.
+        AlreadyExistsError: the new name is taken.
+        InvalidSchemaError: one of them cannot be a name in the warehouse.
+    """
+    old, new = place_of(warehouse, source), place_of(warehouse, target)
+    if old.database is None or new.database is None:
+        raise InvalidSchemaError(
+            f"cannot rename {source} to {target}: both must be database.table; a table outside a warehouse is moved"
+            " with its storage's own tools"
+        )
+    if not list_schema_ids(old.file_io, old.location):
+        raise _missing(old)
+    check_database_exists(warehouse, new.database)
+    if not old.file_io.rename_dir(old.location, new.location):
+        raise AlreadyExistsError(f"cannot rename {old.name} to {new.name}: there is something of that name")
+
+
+def alter_table(warehouse: Warehouse, name: str, changes: Sequence[SchemaChange]) -> TableRef:
+    """Apply changes to a table's schema, all or none.
+
+    Changes that others make meanwhile are kept: these are applied again on top of them.
+
+    Returns:
+        The table at its new schema, or at its present one when nothing changes.
+
+    Raises:
+        NotFoundError: no such table or column.
+        AlreadyExistsError: a column of that name is there.
+        InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
+    """
+    return alter_place(place_of(warehouse, name), changes)
+
+
+def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
+    """Apply changes to the schema of the table at a place; as ``alter_table``."""
+    sets_options = any(isinstance(change, SetOption | RemoveOption) for change in changes)
+    stalled = 0
+    latest_id = -1
+    while stalled < _TRIES_WITHOUT_PROGRESS:
+        ref = load_place(place)
+        stalled = 0 if ref.schema.id > latest_id else stalled + 1
+        latest_id = ref.schema.id
+        evolved = apply_changes(
+            ref.schema,
+            changes,
+            table=place.name,
+            has_snapshots=sets_options and has_snapshots(place.file_io, place.location),
+            time_millis=_now_millis(),
+        )
+        if evolved is ref.schema:
+            return ref
+        if put_schema(place.file_io, place.location, evolved):
+            _check_still_there(place, ref.schema)
+            return replace(ref, schema=evolved)
+        time.sleep(_RETRY_WAIT_S * stalled)
+    raise CommitConflictError(
+        f"table {place.name}: schema {latest_id + 1} is refused, although no file of that number is listed in"
+        f" {schema_directory(place.location)}; look at the storage, then alter again"
+    )
+
+
+def _check_still_there(place: TablePlace, base: TableSchema) -> None:
+    """Take a schema back that was written into a table dropped or renamed meanwhile: it would be a table by itself."""
+    if not place.file_io.exists(schema_path(place.location, base.id)):
+        place.file_io.delete(schema_path(place.location, base.id + 1))
+        raise NotFoundError(f"table {place.name} was dropped or renamed while it was altered")
+
+
+def _check_vacant(place: TablePlace) -> None:
+    # The directory of schemas may hold another creator's file in the making.
+    own = schema_directory(place.location).rpartition("/")[2]
+    names = [
+        status.name
+        for status in place.file_io.list(place.location)
+        if status.name != own and not status.name.startswith(".")
+    ]
+    if names:
+        cure = "drop_table removes it" if place.database is not None else "remove it, or choose another location"
+        raise AlreadyExistsError(
+            f"table {place.name} cannot be made: {place.location} holds {', '.join(names[:5])} but no schema, which is"
+            f" no table; {cure}"
+        )
+
+
+def _ref(place: TablePlace, schema: TableSchema) -> TableRef:
+    return TableRef(name=place.name, location=place.location, file_io=place.file_io, schema=schema)
+
+
+def _missing(place: TablePlace) -> NotFoundError:
+    return NotFoundError(f"table {place.name} does not exist: there is no schema in {place.location}")
+
+
+def _now_millis() -> int:
+    return time.time_ns() // 1_000_000

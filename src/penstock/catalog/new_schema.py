@@ -1,0 +1,118 @@
+"""From what a user declares to the first schema of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.catalog.bucket_key import with_bucket_key
+from penstock.catalog.evolve_schema import CURRENT_VERSION
+from penstock.catalog.features import create_refusals, raise_refusals
+from penstock.catalog.key_options import normalised_keys
+from penstock.catalog.validate import check_column_names, check_schema
+from penstock.catalog.validate_options import check_given_options
+from penstock.catalog.watermark import watermark_options
+from penstock.errors import InvalidOptionError
+from penstock.spec.field_ids import assign_field_ids
+from penstock.spec.schema import TableSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.spec.ddl import ColumnSpec
+
+TABLE_DEFAULT_PREFIX: Final = "table-default."
+
+# Where and how to look at a table, which is no property of the table.
+_NOT_STORED: Final = {
+    "path": "the catalog gives the table its place; to use another, name the table by its location",
+    "auto-create": "call create_table",
+    "branch": "a table is made on its main branch",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """What a user says of a new table.
+
+    Attributes:
+        options: pairs; they win over the catalog's ``table-default.`` ones.
+        watermark: the event time column and the delay, such as ``("order_time", "INTERVAL '5' SECOND")``; a delay of
+            None is none.
+    """
+
+    columns: tuple[ColumnSpec, ...]
+    partition_by: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    comment: str | None = None
+    watermark: tuple[str, str | None] | None = None
+
+
+def table_defaults(catalog_options: Mapping[str, str]) -> dict[str, str]:
+    """Return the table options that a catalog gives to new tables: its ``table-default.<key>`` options.
+
+    Source:
+        Paimon ``core:catalog/CatalogUtils.java`` (``tableDefaultOptions``).
+    """
+    return {
+        key.removeprefix(TABLE_DEFAULT_PREFIX): value
+        for key, value in catalog_options.items()
+        if key.startswith(TABLE_DEFAULT_PREFIX)
+    }
+
+
+def build_schema(
+    definition: TableDefinition, *, defaults: Mapping[str, str], table: str, time_millis: int
+) -> TableSchema:
+    """Build and check ``schema-0``.
+
+    Args:
+        defaults: what ``table_defaults`` returned.
+        table: only for messages.
+        time_millis: when the table is made, ms since 1970-01-01 UTC.
+
+    Raises:
+        InvalidSchemaError: columns, partition keys, watermark.
+        InvalidOptionError: an option, or two that exclude each other.
+        UnsupportedFeatureError: what the format has and Penstock does not.
+    """
+    fields, highest_id = assign_field_ids(definition.columns)
+    check_column_names(fields, table)
+    given = dict(definition.options)
+    _check_stored(given, table)
+    check_given_options(given, table)
+    options, partition_keys = normalised_keys(_with_defaults(given, defaults), definition.partition_by, table)
+    if definition.watermark is not None:
+        options |= watermark_options(fields, *definition.watermark, table)
+    options = with_bucket_key(options, fields, partition_keys, table)
+    schema = TableSchema(
+        id=0,
+        fields=fields,
+        highest_field_id=highest_id,
+        partition_keys=partition_keys,
+        options=tuple(options.items()),
+        comment=definition.comment,
+        time_millis=time_millis,
+        version=CURRENT_VERSION,
+    )
+    raise_refusals(table, "create", create_refusals(schema, options))
+    check_schema(schema, table)
+    return schema
+
+
+def _with_defaults(given: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Put the catalog's defaults below the given options.
+
+    A default bucket count and its key belong together: a table that says one of them itself takes neither, or
+    ``bucket = -1`` would meet a bucket key that nobody wrote.
+    """
+    pair = ("bucket", "bucket-key")
+    says_bucket = any(key in given for key in pair)
+    fitting = {key: value for key, value in defaults.items() if not (says_bucket and key in pair)}
+    return {**fitting, **given}
+
+
+def _check_stored(options: Mapping[str, str], table: str) -> None:
+    for key, cure in _NOT_STORED.items():
+        if key in options:
+            raise InvalidOptionError(f"table {table}: option '{key}' is not a property of a table: {cure}")

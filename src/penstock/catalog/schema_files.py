@@ -1,0 +1,60 @@
+"""Schema files of a table: the latest one, and the next.
+
+Source:
+    Paimon ``core:schema/SchemaManager.java``; spec/format.md section 2, spec/commit.md section 5.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotFoundError
+from penstock.spec.layout import schema_directory, schema_id_of, schema_path, snapshot_directory, snapshot_id_of
+from penstock.spec.schema_json import decode_schema, encode_schema
+
+if TYPE_CHECKING:
+    from penstock.io.file_io import FileIO
+    from penstock.spec.schema import TableSchema
+
+
+def list_schema_ids(file_io: FileIO, location: str) -> tuple[int, ...]:
+    """Return the ids of the table's schemas, ascending; empty where there is no table."""
+    found = (schema_id_of(status.name) for status in file_io.list(schema_directory(location)))
+    return tuple(sorted(schema_id for schema_id in found if schema_id is not None))
+
+
+def load_schema(file_io: FileIO, location: str, schema_id: int) -> TableSchema:
+    """Read one schema file.
+
+    Raises:
+        NotFoundError: it is not there.
+        FormatError: it is not a schema.
+    """
+    path = schema_path(location, schema_id)
+    return decode_schema(file_io.read(path), path)
+
+
+def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchema:
+    """Read the schema with the highest id.
+
+    Raises:
+        NotFoundError: there is no table.
+        FormatError: the file is not a schema.
+    """
+    ids = list_schema_ids(file_io, location)
+    if not ids:
+        raise NotFoundError(
+            f"table {table} does not exist: there is no schema file in {schema_directory(location)}; create it, or"
+            " check the name and the warehouse"
+        )
+    return load_schema(file_io, location, ids[-1])
+
+
+def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
+    """Write a schema file unless one with that id is there; of all who try, one gets True."""
+    return file_io.put_if_absent(schema_path(location, schema.id), encode_schema(schema))
+
+
+def has_snapshots(file_io: FileIO, location: str) -> bool:
+    """Whether anything was ever committed to the table."""
+    return any(snapshot_id_of(status.name) is not None for status in file_io.list(snapshot_directory(location)))

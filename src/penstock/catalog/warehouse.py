@@ -1,0 +1,103 @@
+"""A warehouse as a value: where it lies, and what new tables in it get."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.catalog.names import is_location, parse_data_table_name
+from penstock.io.resolve import resolve
+from penstock.spec.layout import table_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.io.file_io import FileIO
+
+# No catalog takes it for a database, since those end in .db.
+_TRASH_DIRECTORY: Final = ".dropped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warehouse:
+    """A directory of databases. Picklable.
+
+    Attributes:
+        location: in the form that ``file_io`` takes, without a slash at the end.
+        options: of the catalog, as pairs; ``table-default.<key>`` goes to new tables.
+    """
+
+    location: str
+    file_io: FileIO
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlace:
+    """Where a table is or will be.
+
+    Attributes:
+        name: for messages: ``database.table``, or the location where no catalog was asked.
+        database: None for a table named by its location.
+        trash: directory beside it, on the same storage, for what is being dropped.
+    """
+
+    name: str
+    location: str
+    file_io: FileIO
+    database: str | None
+    trash: str
+
+
+def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> Warehouse:
+    """Find the storage of a warehouse; nothing is read or made.
+
+    Args:
+        location: a path or URI.
+        options: of the catalog.
+
+    Raises:
+        InvalidOptionError: the location cannot be one.
+        UnsupportedFeatureError: a storage that is not built in.
+    """
+    file_io, path = resolve(location)
+    return Warehouse(location=path, file_io=file_io, options=tuple((options or {}).items()))
+
+
+def place_of(warehouse: Warehouse, name: str) -> TablePlace:
+    """Return where the table of that name is, or will be.
+
+    Args:
+        name: ``database.table``, or a path or URI, which has a slash.
+
+    Raises:
+        InvalidSchemaError: it cannot be a name.
+    """
+    if is_location(name):
+        return place_at(name)
+    parsed = parse_data_table_name(name)
+    return TablePlace(
+        name=str(parsed),
+        location=table_path(warehouse.location, parsed.database, parsed.table),
+        file_io=warehouse.file_io,
+        database=parsed.database,
+        trash=trash_of(warehouse),
+    )
+
+
+def place_at(location: str) -> TablePlace:
+    """Return the place of a table that is named by its path or URI."""
+    file_io, path = resolve(location)
+    parent = path.rpartition("/")[0]
+    return TablePlace(name=path, location=path, file_io=file_io, database=None, trash=f"{parent}/{_TRASH_DIRECTORY}")
+
+
+def trash_of(warehouse: Warehouse) -> str:
+    """Return the directory for what is being dropped."""
+    return f"{warehouse.location}/{_TRASH_DIRECTORY}"
+
+
+def trash_path(trash: str, name: str) -> str:
+    """Return a fresh path in it; the name is only for people who look there."""
+    return f"{trash}/{name}-{uuid.uuid4()}"
