@@ -1,0 +1,64 @@
+"""Where the data files of a table lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.options import LayoutOptions
+from penstock.spec.binary_row import decode_row
+from penstock.spec.layout import bucket_dir
+from penstock.spec.partition_text import partition_dir
+
+if TYPE_CHECKING:
+    from penstock.spec.manifest import DataFileMeta
+    from penstock.spec.types import DataField
+    from penstock.table.ref import TableRef
+
+
+@dataclass(slots=True, kw_only=True)
+class FileLocator:
+    """Turns (partition, bucket) into directories; each directory's text is made once.
+
+    Attributes:
+        location: the table's directory.
+        directories: (serialized partition, bucket) to directory, as far as asked for.
+    """
+
+    location: str
+    partition_fields: tuple[DataField, ...]
+    layout: LayoutOptions
+    directories: dict[tuple[bytes, int], str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(ref: TableRef) -> FileLocator:
+        """Return the locator of a table."""
+        return FileLocator(
+            location=ref.location,
+            partition_fields=ref.schema.partition_fields,
+            layout=LayoutOptions.parse(ref.options, table=ref.name),
+        )
+
+    def directory(self, partition: bytes, bucket: int) -> str:
+        """Directory of the data files of a bucket.
+
+        Args:
+            partition: serialized BinaryRow, arity prefix included.
+        """
+        key = (partition, bucket)
+        directory = self.directories.get(key)
+        if directory is None:
+            values = decode_row(partition, [field.type for field in self.partition_fields])
+            text = partition_dir(
+                self.partition_fields,
+                values,
+                default_name=self.layout.default_partition_name,
+                legacy_name=self.layout.legacy_partition_name,
+            )
+            directory = bucket_dir(self.location, text, bucket, self.layout.data_directory)
+            self.directories[key] = directory
+        return directory
+
+    def path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
+        """Path of a data file: its external path if it has one."""
+        return file.external_path or f"{self.directory(partition, bucket)}/{file.file_name}"

@@ -1,0 +1,73 @@
+"""Going back to an older snapshot.
+
+Source:
+    Paimon ``core:table/RollbackHelper.java``; spec/commit.md section 7.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidOptionError
+from penstock.spec.hint import encode_hint
+from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path, tag_path
+from penstock.spec.snapshot_json import encode_snapshot
+
+if TYPE_CHECKING:
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPlan:
+    """What a rollback does.
+
+    Attributes:
+        target: the snapshot that becomes the latest.
+        is_recreated: its file had expired and comes back from the tag.
+        snapshot_ids: snapshots that go, newest first.
+        tags: tags of later snapshots, which go too.
+    """
+
+    target: Snapshot
+    is_recreated: bool
+    snapshot_ids: tuple[int, ...]
+    tags: tuple[str, ...]
+
+
+def plan_rollback(store: MetadataStore, *, snapshot_id: int | None = None, tag: str | None = None) -> RollbackPlan:
+    """Find what a rollback to a snapshot or to a tag would delete.
+
+    Raises:
+        InvalidOptionError: not exactly one target.
+        NotFoundError: there is no such snapshot or tag.
+    """
+    if (snapshot_id is None) == (tag is None):
+        raise InvalidOptionError(f"table {store.name}: a rollback takes either a snapshot id or a tag")
+    target = store.load_tag(tag).snapshot if tag is not None else store.load_snapshot(snapshot_id or 0)
+    ids = store.list_snapshot_ids()
+    return RollbackPlan(
+        target=target,
+        is_recreated=target.id not in ids,
+        snapshot_ids=tuple(sorted((each for each in ids if each > target.id), reverse=True)),
+        tags=tuple(name for name in store.list_tags() if store.load_tag(name).snapshot.id > target.id),
+    )
+
+
+def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
+    """Make the target the latest snapshot. Files of what goes become orphans; schemas stay.
+
+    No writer may commit meanwhile: nothing protects the two from each other.
+    """
+    file_io, location, target = store.file_io, store.location, plan.target
+    # The hint first, the newest snapshot next: a reader never sees a latest snapshot below a gap.
+    file_io.write(latest_hint_path(location), encode_hint(target.id))
+    for snapshot_id in plan.snapshot_ids:
+        file_io.delete(snapshot_path(location, snapshot_id))
+    for name in plan.tags:
+        file_io.delete(tag_path(location, name))
+    if plan.is_recreated:
+        file_io.put_if_absent(snapshot_path(location, target.id), encode_snapshot(target))
+        file_io.write(earliest_hint_path(location), encode_hint(target.id))
+    return target
