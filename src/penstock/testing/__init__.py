@@ -1,1 +1,4 @@
-"""Suites to inherit, strategies, a model of a table, storage that fails on demand."""
+"""Suites to inherit, strategies, a model of a table, storage that fails on demand.
+
+``suites`` needs pytest; ``file_io`` needs nothing.
+"""
