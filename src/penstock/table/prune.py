@@ -1,0 +1,256 @@
+"""What a filter excludes without opening a data file: manifests, partitions, buckets, files.
+
+Each step excludes only what cannot hold a row that passes; whatever is not known stays in.
+
+Source:
+    Paimon ``core:operation/AbstractFileStoreScan.java``, ``core:stats/SimpleStatsEvolution.java``,
+    ``core:operation/BucketSelectConverter.java``; spec/format.md section 7.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import FormatError, UnsupportedFeatureError
+from penstock.options import BucketOptions
+from penstock.predicate.evaluate import allowed_values, residual
+from penstock.predicate.prune import may_match
+from penstock.predicate.tree import FALSE, TRUE, BoundPredicate
+from penstock.spec.binary_row import arity_of, row_decoder
+from penstock.spec.bucket import BucketFunction, bucket_of
+from penstock.spec.file_format import FileFormat, format_of
+from penstock.spec.stats import ColumnStats, decode_stats
+from penstock.spec.types import AtomicType, TypeRoot, with_nullability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.spec.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta
+    from penstock.spec.schema import TableSchema
+    from penstock.spec.types import DataField, DataType
+    from penstock.table.ref import TableRef
+
+NO_FILTER: Final = BoundPredicate(root=TRUE, fields=())
+# More combinations of bucket key values than this hit nearly every bucket anyhow.
+_MAX_KEYS: Final = 1024
+_INTEGERS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
+_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+# Equal values of these types may differ in bytes (two zeros, NaNs, padding), so that a bucket does not follow.
+_UNSURE_KEYS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.CHAR})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionVerdict:
+    """What is known of one partition.
+
+    Attributes:
+        values: internal values, in ``partition_keys`` order.
+        rest: what of the filter is still to be asked of its rows; FALSE where none can pass.
+    """
+
+    values: tuple[object, ...]
+    rest: BoundPredicate
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether no row of the partition can pass."""
+        return self.rest.root == FALSE
+
+
+class PartitionPruner:
+    """Judges partitions, each distinct one once."""
+
+    def __init__(self, schema: TableSchema, predicate: BoundPredicate) -> None:
+        self._names = schema.partition_keys
+        self._predicate = predicate
+        self._decode = row_decoder(tuple(field.type for field in schema.partition_fields))
+        self._names_partition = any(name in schema.partition_keys for name in predicate.columns)
+
+    def judge(self, partition: bytes) -> PartitionVerdict:
+        """Decode a serialized partition and put its values into the filter."""
+        values = self._decode(partition)
+        known = dict(zip(self._names, values, strict=True))
+        rest = residual(self._predicate, known) if self._predicate.root != TRUE else self._predicate
+        return PartitionVerdict(values=values, rest=rest)
+
+    def may_hold(self, meta: ManifestFileMeta) -> bool:
+        """Whether a manifest may name a file of a partition that is not excluded."""
+        if not self._names_partition:
+            return True
+        stats = meta.partition_stats
+        if arity_of(stats.min_values) != len(self._names) or arity_of(stats.max_values) != len(self._names):
+            return True
+        low, high = self._decode(stats.min_values), self._decode(stats.max_values)
+        nulls = stats.null_counts if len(stats.null_counts) == len(self._names) else (None,) * len(self._names)
+        by_name = {
+            name: ColumnStats(min=low[place], max=high[place], null_count=nulls[place])
+            for place, name in enumerate(self._names)
+        }
+        return may_match(self._predicate, by_name, meta.num_added_files + meta.num_deleted_files)
+
+
+class BucketPruner:
+    """Judges buckets where the filter pins every column of the bucket key to a few values."""
+
+    def __init__(self, ref: TableRef, predicate: BoundPredicate, load_schema: Callable[[int], TableSchema]) -> None:
+        options = BucketOptions.parse(ref.options, table=ref.name)
+        self._load_schema = load_schema
+        self._key = _key_fields(ref, options.bucket_key)
+        self._function = _sure_function(ref)
+        self._keys = _pinned_keys(predicate, self._key) if self._function is not None else None
+        self._buckets: dict[int, frozenset[int]] = {}
+        self._same_key: dict[int, bool] = {}
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it can exclude anything."""
+        return self._keys is not None
+
+    def keeps(self, entry: ManifestEntry) -> bool:
+        """Whether the entry's bucket, of the entry's own number of buckets, may hold one of the keys."""
+        if self._keys is None or entry.total_buckets <= 0 or not self._has_same_key(entry.file.schema_id):
+            return True
+        return entry.bucket in self.buckets(entry.total_buckets)
+
+    def may_hold(self, meta: ManifestFileMeta, totals: frozenset[int]) -> bool:
+        """Whether a manifest may name a file of a bucket that ``keeps`` keeps.
+
+        Args:
+            totals: every number of buckets that the table has ever had; with -1 among them nothing is excluded.
+        """
+        low, high = meta.min_bucket, meta.max_bucket
+        if self._keys is None or low is None or high is None or any(total <= 0 for total in totals):
+            return True
+        return any(low <= bucket <= high for total in totals for bucket in self.buckets(total))
+
+    def buckets(self, total: int) -> frozenset[int]:
+        """Buckets, out of ``total``, that hold the keys."""
+        found = self._buckets.get(total)
+        if found is None:
+            types = [field.type for field in self._key]
+            function = self._function or BucketFunction.DEFAULT
+            found = frozenset(bucket_of(key, types, total, function) for key in self._keys or ())
+            self._buckets[total] = found
+        return found
+
+    def _has_same_key(self, schema_id: int) -> bool:
+        """Whether files of a schema were bucketed by the types of today: a widened key hashes differently."""
+        same = self._same_key.get(schema_id)
+        if same is None:
+            types = {field.id: field.type for field in self._load_schema(schema_id).fields}
+            same = all(field.id in types and _is_equal(types[field.id], field.type) for field in self._key)
+            self._same_key[schema_id] = same
+        return same
+
+
+class StatsPruner:
+    """Judges files by the statistics in their entries."""
+
+    def __init__(self, load_schema: Callable[[int], TableSchema]) -> None:
+        self._load_schema = load_schema
+
+    def keeps(self, file: DataFileMeta, predicate: BoundPredicate) -> bool:
+        """Whether the file may hold a row that passes.
+
+        Args:
+            predicate: bound to the read schema; no partition column in it.
+        """
+        if file.row_count == 0:
+            return False
+        if not predicate.fields:
+            return predicate.root != FALSE
+        return may_match(predicate, self._stats(file, predicate.fields), file.row_count)
+
+    def _stats(self, file: DataFileMeta, fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
+        """Statistics of the file by the names of the read schema, found by field id."""
+        file_fields = self._load_schema(file.schema_id).fields
+        by_id = {field.id: field for field in file_fields}
+        wanted = {field.name: by_id.get(field.id) for field in fields}
+        stored = self._decode(file, file_fields)
+        is_orc = format_of(file.file_name) is FileFormat.ORC
+        found: dict[str, ColumnStats] = {}
+        for field in fields:
+            file_field = wanted[field.name]
+            if file_field is None or (file.write_cols is not None and file_field.name not in file.write_cols):
+                found[field.name] = ColumnStats(min=None, max=None, null_count=file.row_count)
+                continue
+            stats = stored.get(file_field.name)
+            if stats is not None and is_comparable(file_field.type, field.type):
+                # ORC statistics hold whole milliseconds in the writer's zone: not to be trusted.
+                drops = is_orc and isinstance(field.type, AtomicType) and field.type.root in _TIMESTAMPS
+                found[field.name] = replace(stats, min=None, max=None) if drops else stats
+        return found
+
+    def _decode(self, file: DataFileMeta, file_fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
+        covered = file_fields
+        if file.value_stats_cols is None and file.write_cols is not None:
+            covered = [field for field in file_fields if field.name in file.write_cols]
+        try:
+            return decode_stats(file.value_stats, file.value_stats_cols, covered)
+        except FormatError:
+            return {}  # statistics only save work: a file without good ones is read
+
+
+def is_comparable(stored: DataType, wanted: DataType) -> bool:
+    """Whether statistics of one type hold for values cast to the other: equal types, and casts that change no value."""
+    if _is_equal(stored, wanted):
+        return True
+    if not isinstance(stored, AtomicType) or not isinstance(wanted, AtomicType):
+        return False
+    if stored.root in _INTEGERS and wanted.root in _INTEGERS:
+        return _INTEGERS.index(stored.root) <= _INTEGERS.index(wanted.root)
+    is_text = stored.root is TypeRoot.VARCHAR and wanted.root is TypeRoot.VARCHAR
+    return is_text and (stored.length or 1) <= (wanted.length or 1)
+
+
+def _is_equal(left: DataType, right: DataType) -> bool:
+    return with_nullability(left, nullable=True) == with_nullability(right, nullable=True)
+
+
+def _key_fields(ref: TableRef, names: Sequence[str]) -> tuple[DataField, ...]:
+    by_name = {field.name: field for field in ref.schema.fields}
+    return tuple(by_name[name] for name in names) if all(name in by_name for name in names) else ()
+
+
+def _sure_function(ref: TableRef) -> BucketFunction | None:
+    """The table's bucket function; None for one that is not computed here."""
+    text = ref.options.get("bucket-function.type", BucketFunction.DEFAULT.value).strip().lower()
+    return BucketFunction(text) if text in {BucketFunction.DEFAULT, BucketFunction.MOD} else None
+
+
+def _pinned_keys(predicate: BoundPredicate, key: Sequence[DataField]) -> tuple[tuple[object, ...], ...] | None:
+    """Every bucket key with which a row can pass; None where a column of the key is not pinned."""
+    if not key or any(isinstance(field.type, AtomicType) and field.type.root in _UNSURE_KEYS for field in key):
+        return None
+    allowed: list[frozenset[object]] = []
+    for field in key:
+        values = allowed_values(predicate.root, field.name)
+        if values is None:
+            return None
+        allowed.append(values)
+    return tuple(product(*allowed)) if prod(map(len, allowed)) <= _MAX_KEYS else None
+
+
+def check_readable(schema: TableSchema, options: Mapping[str, str], table: str) -> None:
+    """Refuse tables whose rows are not simply those of their files.
+
+    Raises:
+        UnsupportedFeatureError: with the reason and the cure.
+
+    Source:
+        spec/format.md sections 9 and 10.
+    """
+    if schema.primary_keys:
+        raise UnsupportedFeatureError(
+            f"table {table} has the primary key {', '.join(schema.primary_keys)}: its files hold changes to be merged, "
+            "which Penstock does not do; read it with Flink or Spark and Paimon's JAR, or copy it to a table without "
+            "a primary key"
+        )
+    if options.get("data-evolution.enabled", "false").strip().lower() == "true":
+        raise UnsupportedFeatureError(
+            f"table {table} has 'data-evolution.enabled' = 'true': its rows are spread over several files by column, "
+            "which Penstock does not put together; copy it to a table without that option"
+        )

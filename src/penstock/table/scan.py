@@ -1,0 +1,333 @@
+"""Which files a read of one snapshot opens.
+
+Source:
+    Paimon ``core:operation/AbstractFileStoreScan.java``; spec/format.md sections 5.4 and 7, spec/streaming.md 5.1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidFilterError, UnsupportedFeatureError
+from penstock.options import LayoutOptions
+from penstock.predicate.bind import bind
+from penstock.predicate.tree import FALSE, TRUE, And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
+from penstock.spec.avro_records import decode_records
+from penstock.spec.entries import merge_entries
+from penstock.spec.layout import data_file_path, manifest_path
+from penstock.spec.manifest import FileKind, ManifestEntry
+from penstock.spec.partition_text import partition_dir
+from penstock.table.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner, check_readable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.spec.manifest import ManifestFileMeta
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+_DELETION_VECTORS: Final = "DELETION_VECTORS"
+# A table with more schemas than that is not worth reading them all to skip a manifest.
+_MAX_SCHEMAS: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanPartition:
+    """The files to read of one partition.
+
+    Attributes:
+        data: serialized BinaryRow (arity prefix included) of the partition values.
+        values: internal values, in ``partition_keys`` order.
+        directory: below the table's data; "" in an unpartitioned table. Other partitions may share it.
+        rest: what of the filter is still to be asked of the rows.
+        entries: in manifest order.
+    """
+
+    data: bytes
+    values: tuple[object, ...]
+    directory: str
+    rest: BoundPredicate
+    entries: tuple[ManifestEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunnelStage:
+    """What is left after a step of pruning.
+
+    Attributes:
+        name: ``live``, ``partition``, ``bucket`` or ``statistics``.
+        buckets: distinct pairs of partition and bucket.
+        bytes: of data files on storage.
+    """
+
+    name: str
+    partitions: int
+    buckets: int
+    files: int
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Funnel:
+    """What pruning left out, and where.
+
+    Attributes:
+        manifests_total: named by the snapshot.
+        manifests_read: not excluded by their own statistics.
+        files_total: live files of the snapshot, those of unread manifests included.
+        rows_total: of the snapshot; None where it does not say.
+        stages: each after the one before; ``live`` counts what the manifests that were read name.
+    """
+
+    manifests_total: int = 0
+    manifests_read: int = 0
+    files_total: int = 0
+    rows_total: int | None = 0
+    stages: tuple[FunnelStage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanPlan:
+    """The files of a read.
+
+    Attributes:
+        snapshot: None where nothing was ever committed.
+        predicate: the whole filter, bound to the read schema.
+        partitions: in the order in which the manifests name them first.
+    """
+
+    snapshot: Snapshot | None
+    predicate: BoundPredicate
+    partitions: tuple[ScanPartition, ...]
+    funnel: Funnel
+
+    @property
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        """All files, partition by partition."""
+        return tuple(chain.from_iterable(partition.entries for partition in self.partitions))
+
+    @property
+    def file_count(self) -> int:
+        """Files to read."""
+        return sum(len(partition.entries) for partition in self.partitions)
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the files to read, of which the filter may drop some."""
+        return sum(entry.file.row_count for partition in self.partitions for entry in partition.entries)
+
+
+def plan_scan(
+    store: MetadataStore,
+    ref: TableRef,
+    snapshot: Snapshot | None,
+    predicate: Predicate | None = None,
+    partitions: Sequence[Mapping[str, object]] | None = None,
+    created_from_millis: int | None = None,
+) -> ScanPlan:
+    """Find the live files of a snapshot that may hold a row that passes.
+
+    Args:
+        ref: its schema is the read schema, to whose columns the filter is bound.
+        snapshot: None plans nothing.
+        partitions: only these, each given by values of some partition columns (None for null); None for all.
+        created_from_millis: only files created at or after it, ms since 1970-01-01 UTC.
+
+    Raises:
+        InvalidFilterError: the filter, or a partition, does not fit the schema.
+        UnsupportedFeatureError: the rows of the table are not simply those of its files.
+        NotFoundError: metadata is missing.
+        FormatError: metadata is damaged.
+    """
+    check_readable(ref.schema, ref.options, ref.name)
+    bound = bind(_whole_filter(ref, predicate, partitions), ref.schema.fields, ref.name)
+    if snapshot is None:
+        return ScanPlan(snapshot=None, predicate=bound, partitions=(), funnel=Funnel())
+    check_deletion_vectors(store, snapshot)
+    scan = _Scan(store, ref, bound)
+    metas = store.load_manifests(snapshot)
+    read = [meta for meta in metas if scan.may_hold(meta)]
+    live = live_entries(
+        entry for meta in read for entry in store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
+    )
+    if created_from_millis is not None:
+        wall_clock = _to_wall_clock(created_from_millis)
+        live = [entry for entry in live if (entry.file.creation_millis or 0) >= wall_clock]
+    planned = scan.prune(live)
+    funnel = Funnel(
+        manifests_total=len(metas),
+        manifests_read=len(read),
+        files_total=sum(meta.num_added_files - meta.num_deleted_files for meta in metas),
+        rows_total=snapshot.total_record_count,
+        stages=tuple(scan.stages),
+    )
+    return ScanPlan(snapshot=snapshot, predicate=bound, partitions=planned, funnel=funnel)
+
+
+def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    """Return the ADD entries that no DELETE takes back, in their order.
+
+    Names are looked at before identities, which cost five times as much: they hold a UUID, so nearly always differ.
+
+    Raises:
+        FormatError: a file is added twice.
+    """
+    added: list[ManifestEntry] = []
+    others: list[ManifestEntry] = []
+    for entry in entries:
+        (added if entry.kind is FileKind.ADD else others).append(entry)
+    names = Counter(entry.file.file_name for entry in added)
+    suspects = {entry.file.file_name for entry in others}
+    if len(names) < len(added):
+        suspects.update(name for name, count in names.items() if count > 1)
+    if not suspects:
+        return added
+    doubtful = [entry for entry in added if entry.file.file_name in suspects]
+    survivors = {
+        identity for identity, entry in merge_entries((*doubtful, *others)).items() if entry.kind is FileKind.ADD
+    }
+    return [entry for entry in added if entry.file.file_name not in suspects or entry.identity in survivors]
+
+
+def data_paths(ref: TableRef, partition: ScanPartition) -> list[str]:
+    """Return the path of every file of a planned partition, in order."""
+    directory = LayoutOptions.parse(ref.options, table=ref.name).data_directory
+    return [data_file_path(ref.location, entry, partition.directory, directory) for entry in partition.entries]
+
+
+def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
+    """Refuse a snapshot with live deletion vectors: deleted rows would come back.
+
+    Raises:
+        UnsupportedFeatureError: it has some.
+    """
+    data = store.read_index_manifest(snapshot)
+    if data is None:
+        return
+    path = manifest_path(store.location, snapshot.index_manifest or "")
+    for record in decode_records(data, path):
+        if record.get("_INDEX_TYPE") == _DELETION_VECTORS and record.get("_KIND", FileKind.ADD) == FileKind.ADD:
+            raise UnsupportedFeatureError(
+                f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which "
+                "Penstock does not read, so they would come back; compact the table fully with Paimon on Flink or Spark first"
+            )
+
+
+class _Scan:
+    """The pruners of one plan, and what each left."""
+
+    def __init__(self, store: MetadataStore, ref: TableRef, predicate: BoundPredicate) -> None:
+        self.stages: list[FunnelStage] = []
+        self._ref = ref
+        self._store = store
+        self._predicate = predicate
+        self._layout = LayoutOptions.parse(ref.options, table=ref.name)
+        self._partitions = PartitionPruner(ref.schema, predicate)
+        self._buckets = BucketPruner(ref, predicate, store.load_schema)
+        self._stats = StatsPruner(store.load_schema)
+        self._totals = self._bucket_counts() if self._buckets.is_active else frozenset[int]()
+
+    def may_hold(self, meta: ManifestFileMeta) -> bool:
+        """Whether a manifest must be read."""
+        return (
+            self._predicate.root != FALSE
+            and self._partitions.may_hold(meta)
+            and self._buckets.may_hold(meta, self._totals)
+        )
+
+    def prune(self, live: Sequence[ManifestEntry]) -> tuple[ScanPartition, ...]:
+        groups: dict[bytes, list[ManifestEntry]] = {}
+        for entry in live:
+            groups.setdefault(entry.partition, []).append(entry)
+        self._count("live", groups)
+        verdicts = {partition: self._partitions.judge(partition) for partition in groups}
+        if self._predicate.root != TRUE:
+            groups = self._pruned(groups, verdicts)
+        return tuple(self._partition(data, verdicts[data], entries) for data, entries in groups.items())
+
+    def _pruned(
+        self, groups: dict[bytes, list[ManifestEntry]], verdicts: Mapping[bytes, PartitionVerdict]
+    ) -> dict[bytes, list[ManifestEntry]]:
+        groups = {data: entries for data, entries in groups.items() if not verdicts[data].is_excluded}
+        self._count("partition", groups)
+        if self._buckets.is_active:
+            groups = _filtered({data: filter(self._buckets.keeps, entries) for data, entries in groups.items()})
+        self._count("bucket", groups)
+        kept = {
+            data: [entry for entry in entries if self._stats.keeps(entry.file, verdicts[data].rest)]
+            for data, entries in groups.items()
+        }
+        groups = _filtered(kept)
+        self._count("statistics", groups)
+        return groups
+
+    def _partition(self, data: bytes, verdict: PartitionVerdict, entries: Sequence[ManifestEntry]) -> ScanPartition:
+        directory = partition_dir(
+            self._ref.schema.partition_fields,
+            verdict.values,
+            default_name=self._layout.default_partition_name,
+            legacy_name=self._layout.legacy_partition_name,
+        )
+        return ScanPartition(
+            data=data, values=verdict.values, directory=directory, rest=verdict.rest, entries=tuple(entries)
+        )
+
+    def _count(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:
+        self.stages.append(
+            FunnelStage(
+                name=name,
+                partitions=len(groups),
+                buckets=sum(len({entry.bucket for entry in entries}) for entries in groups.values()),
+                files=sum(map(len, groups.values())),
+                bytes=sum(entry.file.file_size for entries in groups.values() for entry in entries),
+                rows=sum(entry.file.row_count for entries in groups.values() for entry in entries),
+            )
+        )
+
+    def _bucket_counts(self) -> frozenset[int]:
+        """Every number of buckets that the table has had; with -1 among them where that is not sure."""
+        ids = self._store.list_schema_ids()
+        if len(ids) > _MAX_SCHEMAS:
+            return frozenset({-1})
+        options = [self._ref.options, *(self._store.load_schema(schema_id).option_map for schema_id in ids)]
+        return frozenset(int(each.get("bucket", "-1")) for each in options)
+
+
+def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, list[ManifestEntry]]:
+    lists = {data: list(entries) for data, entries in groups.items()}
+    return {data: entries for data, entries in lists.items() if entries}
+
+
+def _whole_filter(
+    ref: TableRef, predicate: Predicate | None, partitions: Sequence[Mapping[str, object]] | None
+) -> Predicate:
+    operands = [] if predicate is None else [predicate]
+    if partitions is not None:
+        operands.append(Or(operands=tuple(_partition_filter(ref, partition) for partition in partitions)))
+    return And(operands=tuple(operands))
+
+
+def _partition_filter(ref: TableRef, partition: Mapping[str, object]) -> Predicate:
+    keys = ref.schema.partition_keys
+    for name in partition:
+        if name not in keys:
+            known = f"its partition columns are {', '.join(keys)}" if keys else "it is not partitioned"
+            raise InvalidFilterError(f"table {ref.name}: '{name}' is no partition column; {known}")
+    return And(
+        operands=tuple(
+            IsNull(column=name) if value is None else Compare(column=name, operator=Operator.EQ, value=value)
+            for name, value in partition.items()
+        )
+    )
+
+
+def _to_wall_clock(millis: int) -> int:
+    """The local wall clock at an instant, taken as if it were UTC: how files store their creation."""
+    offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset() or timedelta()
+    return millis + offset // timedelta(milliseconds=1)

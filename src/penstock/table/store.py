@@ -1,0 +1,419 @@
+"""The metadata files of one table, read and cached."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from penstock.errors import FormatError, NotFoundError
+from penstock.spec.consumer import decode_consumer
+from penstock.spec.hint import decode_hint
+from penstock.spec.json_text import decode_json
+from penstock.spec.layout import (
+    consumer_directory,
+    consumer_id_of,
+    consumer_path,
+    earliest_hint_path,
+    latest_hint_path,
+    manifest_path,
+    schema_directory,
+    schema_id_of,
+    schema_path,
+    snapshot_directory,
+    snapshot_id_of,
+    snapshot_path,
+    statistics_path,
+    tag_directory,
+    tag_name_of,
+    tag_path,
+)
+from penstock.spec.manifest_avro import decode_manifest, decode_manifest_list
+from penstock.spec.schema_json import decode_schema
+from penstock.spec.snapshot_json import decode_snapshot
+from penstock.spec.tag import decode_tag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from penstock.io.file_io import FileIO
+    from penstock.spec.manifest import ManifestEntry, ManifestFileMeta
+    from penstock.spec.schema import TableSchema
+    from penstock.spec.snapshot import Snapshot
+    from penstock.spec.tag import Tag
+
+# About 1 KB an entry: 50 MB at most, and a stream's or a compactor's working set many times over.
+_CACHED_ENTRIES: Final = 50_000
+_CACHED_METAS: Final = 10_000
+_HINT_TRIES: Final = 3
+_CONSUMER_TRIES: Final = 10
+_CONSUMER_WAIT_SECONDS: Final = 0.2
+# How far a reader follows an expiration that runs beside it (Paimon SnapshotManager).
+_EARLIEST_STEPS: Final = 300
+
+_Item = TypeVar("_Item")
+
+
+class HasLocation(Protocol):
+    """What a store needs to know; a ``TableRef`` has it."""
+
+    @property
+    def file_io(self) -> FileIO:
+        """Storage of the location."""
+        ...
+
+    @property
+    def location(self) -> str:
+        """The table's directory, without a slash at the end."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """``db.table`` for messages."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLocation:
+    """A table whose schema is not loaded yet."""
+
+    file_io: FileIO
+    location: str
+    name: str
+
+
+class MetadataStore:
+    """Loads snapshots, schemas, manifests, tags and consumers of one table.
+
+    Files that never change once written (schemas, manifests, manifest lists) are cached, bounded by their number of
+    entries. Snapshots are not: after a rollback an id comes again with other content. Not for several threads.
+
+    Args:
+        table: where; a ``TableRef`` or a ``TableLocation``.
+        sleep: seconds between tries on files that are overwritten in place.
+    """
+
+    def __init__(self, table: HasLocation, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.name = table.name
+        self.location = table.location
+        self.file_io = table.file_io
+        self._sleep = sleep
+        self._schemas: dict[int, TableSchema] = {}
+        self._lists: _SizedCache[ManifestFileMeta] = _SizedCache(_CACHED_METAS)
+        self._manifests: _SizedCache[ManifestEntry] = _SizedCache(_CACHED_ENTRIES)
+
+    # Schemas
+
+    def list_schema_ids(self) -> tuple[int, ...]:
+        """Ids of all schemas, ascending; empty where there is no table."""
+        return self._ids(schema_directory(self.location), schema_id_of)
+
+    def latest_schema_id(self) -> int:
+        """Return the largest schema id.
+
+        Raises:
+            NotFoundError: there is no schema, so this is no table.
+        """
+        ids = self.list_schema_ids()
+        if not ids:
+            raise NotFoundError(f"{self.location} is no table: it holds no schema/schema-0; check the location")
+        return ids[-1]
+
+    def load_latest_schema(self) -> TableSchema:
+        """Load the schema of the largest id. Raises as ``latest_schema_id`` and ``load_schema`` do."""
+        return self.load_schema(self.latest_schema_id())
+
+    def load_schema(self, schema_id: int) -> TableSchema:
+        """Load one schema.
+
+        Raises:
+            NotFoundError: it is not there.
+            FormatError: it is damaged.
+        """
+        schema = self._schemas.get(schema_id)
+        if schema is None:
+            path = schema_path(self.location, schema_id)
+            try:
+                data = self.file_io.read(path)
+            except NotFoundError as error:
+                raise NotFoundError(
+                    f"table {self.name}: schema {schema_id} is missing ({path}), files written with it cannot be read; "
+                    "restore it from a copy"
+                ) from error
+            schema = self._schemas[schema_id] = decode_schema(data, path)
+        return schema
+
+    # Snapshots
+
+    def list_snapshot_ids(self) -> tuple[int, ...]:
+        """Ids of all snapshots, ascending."""
+        return self._ids(snapshot_directory(self.location), snapshot_id_of)
+
+    def latest_snapshot_id(self) -> int | None:
+        """Return the id of the latest snapshot; None when nothing was ever committed.
+
+        The hint counts when its snapshot is there and the next one is not; otherwise the listing decides.
+
+        Source:
+            Paimon ``core:utils/HintFileUtils.java``; that n itself is there is our addition, for hints that are wrong.
+        """
+        hint = self._read_hint(latest_hint_path(self.location))
+        if hint is not None and not self._has_snapshot(hint + 1) and self._has_snapshot(hint):
+            return hint
+        return max(self.list_snapshot_ids(), default=None)
+
+    def earliest_snapshot_id(self) -> int | None:
+        """Return the id of the earliest snapshot that is still there; None when there is none."""
+        hint = self._read_hint(earliest_hint_path(self.location))
+        if hint is not None and self._has_snapshot(hint):
+            return hint
+        return min(self.list_snapshot_ids(), default=None)
+
+    def load_snapshot(self, snapshot_id: int) -> Snapshot:
+        """Load one snapshot.
+
+        Raises:
+            NotFoundError: it has expired or does not exist yet; the message says which are there.
+            FormatError: it is damaged.
+        """
+        snapshot = self._find_snapshot(snapshot_id)
+        if snapshot is None:
+            raise NotFoundError(f"table {self.name}: {self._why_missing(snapshot_id)}")
+        return snapshot
+
+    def load_latest_snapshot(self) -> Snapshot | None:
+        """Load the latest snapshot; None when nothing was ever committed.
+
+        Raises:
+            FormatError: it is damaged.
+        """
+        hint = self._read_hint(latest_hint_path(self.location))
+        if hint is not None and not self._has_snapshot(hint + 1):
+            snapshot = self._find_snapshot(hint)
+            if snapshot is not None:
+                return snapshot
+        for snapshot_id in reversed(self.list_snapshot_ids()):
+            snapshot = self._find_snapshot(snapshot_id)
+            if snapshot is not None:  # else a rollback runs beside us
+                return snapshot
+        return None
+
+    def load_earliest_snapshot(self) -> Snapshot | None:
+        """Load the earliest snapshot, going on to the next while expiration runs beside us; None when there is none."""
+        earliest = self.earliest_snapshot_id()
+        if earliest is None:
+            return None
+        for snapshot_id in range(earliest, earliest + _EARLIEST_STEPS):
+            snapshot = self._find_snapshot(snapshot_id)
+            if snapshot is not None:
+                return snapshot
+        return None
+
+    def snapshots_between(self, first: int | None = None, last: int | None = None) -> Iterator[Snapshot]:
+        """Yield the snapshots with ids from ``first`` to ``last``, both included, ascending; expired ones are left out.
+
+        Args:
+            first: None for the earliest.
+            last: None for the latest.
+        """
+        for snapshot_id in self.list_snapshot_ids():
+            if (first is None or snapshot_id >= first) and (last is None or snapshot_id <= last):
+                snapshot = self._find_snapshot(snapshot_id)
+                if snapshot is not None:
+                    yield snapshot
+
+    def is_statistics_of(self, snapshot: Snapshot, schema_id: int) -> bool:
+        """Whether the snapshot names a readable statistics file and that was made with this schema."""
+        if snapshot.statistics is None:
+            return False
+        path = statistics_path(self.location, snapshot.statistics)
+        try:
+            return decode_json(self.file_io.read(path), "statistics file", path).integer("schemaId") == schema_id
+        except (NotFoundError, FormatError):
+            return False
+
+    # Manifests
+
+    def load_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
+        """Manifests of everything that the snapshot holds: those of the base list, then those of the delta list."""
+        return (*self.load_base_manifests(snapshot), *self.load_delta_manifests(snapshot))
+
+    def load_base_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
+        """Manifests of what was there before the snapshot. Raises as ``load_manifest``."""
+        return self._load_list(snapshot.base_manifest_list, snapshot.id)
+
+    def load_delta_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
+        """Manifests of what the snapshot changed. Raises as ``load_manifest``."""
+        return self._load_list(snapshot.delta_manifest_list, snapshot.id)
+
+    def load_delta(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
+        """Entries of what the snapshot changed, ADD and DELETE, in file order."""
+        return tuple(
+            entry
+            for meta in self.load_delta_manifests(snapshot)
+            for entry in self.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
+        )
+
+    def load_manifest(self, name: str, size: int, *, snapshot_id: int | None = None) -> Sequence[ManifestEntry]:
+        """Load the entries of one manifest, in file order.
+
+        Args:
+            size: bytes that the manifest list says; only to tell a cut-off file.
+            snapshot_id: whose, for messages.
+
+        Raises:
+            NotFoundError: it is not there, because the snapshot has expired or because it was lost.
+            FormatError: it is damaged.
+        """
+        entries = self._manifests.get(name)
+        if entries is None:
+            data = self._read_manifest(name, snapshot_id)
+            path = manifest_path(self.location, name)
+            if len(data) < size:
+                raise FormatError(
+                    f"table {self.name}{_of(snapshot_id)}: manifest {path} has {len(data)} of {size} bytes, it was cut "
+                    "off; restore it from a copy, or roll back to a snapshot from before it"
+                )
+            entries = decode_manifest(data, path)
+            self._manifests.put(name, entries)
+        return entries
+
+    def read_index_manifest(self, snapshot: Snapshot) -> bytes | None:
+        """Bytes of the snapshot's index manifest; None when it has none. Raises ``NotFoundError``."""
+        return None if snapshot.index_manifest is None else self._read_manifest(snapshot.index_manifest, snapshot.id)
+
+    def _load_list(self, name: str, snapshot_id: int) -> tuple[ManifestFileMeta, ...]:
+        metas = self._lists.get(name)
+        if metas is None:
+            data = self._read_manifest(name, snapshot_id)
+            metas = tuple(decode_manifest_list(data, manifest_path(self.location, name)))
+            self._lists.put(name, metas)
+        return tuple(metas)
+
+    def _read_manifest(self, name: str, snapshot_id: int | None) -> bytes:
+        path = manifest_path(self.location, name)
+        try:
+            return self.file_io.read(path)
+        except NotFoundError as error:
+            if snapshot_id is not None and not self._has_snapshot(snapshot_id):
+                cause = f"the snapshot has meanwhile expired: {self._why_missing(snapshot_id)}"
+            else:
+                cause = (
+                    "find out with 'penstock fsck', restore the file from a copy, or roll back to a snapshot before it"
+                )
+            raise NotFoundError(f"table {self.name}{_of(snapshot_id)}: {path} is missing; {cause}") from error
+
+    # Tags and consumers
+
+    def list_tags(self) -> tuple[str, ...]:
+        """Names of all tags, sorted."""
+        return self._names(tag_directory(self.location), tag_name_of)
+
+    def load_tag(self, name: str) -> Tag:
+        """Load one tag.
+
+        Raises:
+            NotFoundError: there is none of that name; the message says which are there.
+            FormatError: it is damaged.
+        """
+        path = tag_path(self.location, name)
+        try:
+            data = self.file_io.read(path)
+        except NotFoundError as error:
+            tags = self.list_tags()
+            known = "its tags are " + ", ".join(f"'{tag}'" for tag in tags) if tags else "it has no tags"
+            raise NotFoundError(f"table {self.name}: no tag '{name}'; {known}") from error
+        return decode_tag(data, path)
+
+    def list_consumers(self) -> tuple[str, ...]:
+        """Ids of all consumers, sorted."""
+        return self._names(consumer_directory(self.location), consumer_id_of)
+
+    def load_consumer(self, consumer_id: str) -> int | None:
+        """Return the first snapshot that a consumer has not read yet; None when there is no such consumer.
+
+        Raises:
+            FormatError: it stays unreadable for two seconds.
+        """
+        path = consumer_path(self.location, consumer_id)
+        for tries_left in range(_CONSUMER_TRIES - 1, -1, -1):
+            try:
+                return decode_consumer(self.file_io.read(path), path)
+            except NotFoundError:
+                return None
+            except FormatError:
+                if not tries_left:
+                    raise
+                self._sleep(_CONSUMER_WAIT_SECONDS)  # it is overwritten in place: we saw half of it
+        return None
+
+    def _find_snapshot(self, snapshot_id: int) -> Snapshot | None:
+        path = snapshot_path(self.location, snapshot_id)
+        try:
+            return decode_snapshot(self.file_io.read(path), path)
+        except NotFoundError:
+            return None
+
+    def _has_snapshot(self, snapshot_id: int) -> bool:
+        return self.file_io.exists(snapshot_path(self.location, snapshot_id))
+
+    def _why_missing(self, snapshot_id: int) -> str:
+        ids = self.list_snapshot_ids()
+        if not ids:
+            return f"snapshot {snapshot_id} does not exist, nothing was committed yet"
+        available = f"snapshots {ids[0]} to {ids[-1]} are there"
+        if snapshot_id > ids[-1]:
+            return f"snapshot {snapshot_id} does not exist yet; {available}"
+        tags = self.list_tags()
+        kept = ", or the tags " + ", ".join(f"'{tag}'" for tag in tags) if tags else ""
+        reason = "has expired" if 0 < snapshot_id < ids[0] else "does not exist"
+        return f"snapshot {snapshot_id} {reason}; {available}{kept}"
+
+    def _read_hint(self, path: str) -> int | None:
+        for tries_left in range(_HINT_TRIES - 1, -1, -1):
+            try:
+                hint = decode_hint(self.file_io.read(path))
+            except NotFoundError:
+                return None
+            if hint is not None and hint > 0:
+                return hint
+            if tries_left:
+                self._sleep(0.001)  # it is overwritten in place: we may have seen it empty
+        return None
+
+    def _ids(self, directory: str, id_of: Callable[[str], int | None]) -> tuple[int, ...]:
+        found = (id_of(status.name) for status in self.file_io.list(directory) if not status.is_dir)
+        return tuple(sorted(number for number in found if number is not None))
+
+    def _names(self, directory: str, name_of: Callable[[str], str | None]) -> tuple[str, ...]:
+        found = (name_of(status.name) for status in self.file_io.list(directory) if not status.is_dir)
+        return tuple(sorted(name for name in found if name is not None))
+
+
+class _SizedCache(Generic[_Item]):
+    """Sequences by name; forgets the least recently used ones above a total number of items."""
+
+    def __init__(self, max_items: int) -> None:
+        self._max_items = max_items
+        self._items = 0
+        self._by_name: OrderedDict[str, Sequence[_Item]] = OrderedDict()
+
+    def get(self, name: str) -> Sequence[_Item] | None:
+        found = self._by_name.get(name)
+        if found is not None:
+            self._by_name.move_to_end(name)
+        return found
+
+    def put(self, name: str, items: Sequence[_Item]) -> None:
+        if len(items) > self._max_items or name in self._by_name:
+            return
+        self._by_name[name] = items
+        self._items += len(items)
+        while self._items > self._max_items:
+            _, dropped = self._by_name.popitem(last=False)
+            self._items -= len(dropped)
+
+
+def _of(snapshot_id: int | None) -> str:
+    return "" if snapshot_id is None else f", snapshot {snapshot_id}"

@@ -1,0 +1,296 @@
+"""Which snapshot a batch read takes, by its arguments and options.
+
+Source:
+    Paimon ``core:table/source/snapshot/TimeTravelUtil.java``, ``*StartingScanner.java``,
+    ``core:utils/SnapshotManager.java``, ``core:schema/SchemaValidation.java``; spec/streaming.md sections 1.1, 1.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.options import ReadOptions
+from penstock.options.choices import ScanMode
+from penstock.spec.snapshot import CommitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+NO_WATERMARK: Final = -(2**63)
+"""What engines store for "none" where they must store something."""
+
+_TIMES: Final = ("timestamp_millis", "timestamp")
+_VERSIONS: Final = ("snapshot_id", "tag_name", "watermark", "version")
+_CHANGES: Final = ("incremental_between", "incremental_between_timestamp", "incremental_to_auto_tag")
+_KEYS: Final = {
+    "timestamp_millis": "scan.timestamp-millis",
+    "timestamp": "scan.timestamp",
+    "snapshot_id": "scan.snapshot-id",
+    "tag_name": "scan.tag-name",
+    "watermark": "scan.watermark",
+    "version": "scan.version",
+    "file_creation_time_millis": "scan.file-creation-time-millis",
+    "creation_time_millis": "scan.creation-time-millis",
+    "incremental_between": "incremental-between",
+    "incremental_between_timestamp": "incremental-between-timestamp",
+    "incremental_to_auto_tag": "incremental-to-auto-tag",
+}
+"""Fields of ``ReadOptions`` that say where to read, with their keys for messages."""
+
+# What `default` becomes: the first row of which an option is set.
+_DEFAULTS: Final = (
+    (_TIMES, ScanMode.FROM_TIMESTAMP),
+    (_VERSIONS, ScanMode.FROM_SNAPSHOT),
+    (("file_creation_time_millis",), ScanMode.FROM_FILE_CREATION_TIME),
+    (("creation_time_millis",), ScanMode.FROM_CREATION_TIMESTAMP),
+    (_CHANGES, ScanMode.INCREMENTAL),
+)
+
+# Mode to the positions of which it takes exactly one; every other position contradicts it.
+_ONE_OF: Final[dict[ScanMode, tuple[str, ...]]] = {
+    ScanMode.LATEST_FULL: (),
+    ScanMode.LATEST: (),
+    ScanMode.COMPACTED_FULL: (),
+    ScanMode.FROM_TIMESTAMP: _TIMES,
+    ScanMode.FROM_SNAPSHOT: _VERSIONS,
+    ScanMode.FROM_SNAPSHOT_FULL: ("snapshot_id",),
+    ScanMode.FROM_FILE_CREATION_TIME: ("file_creation_time_millis",),
+    ScanMode.FROM_CREATION_TIMESTAMP: ("creation_time_millis",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPoint:
+    """What a batch read takes.
+
+    Attributes:
+        snapshot: None where nothing was ever committed.
+        created_from_millis: take only files created at or after this, ms since 1970-01-01 UTC; None takes all.
+        is_latest: nothing asked for a state of the past, so the read schema is the table's latest.
+    """
+
+    snapshot: Snapshot | None
+    created_from_millis: int | None = None
+    is_latest: bool = False
+
+
+def resolve_snapshot(
+    store: MetadataStore,
+    *,
+    snapshot_id: int | None = None,
+    timestamp_millis: int | None = None,
+    tag: str | None = None,
+    watermark: int | None = None,
+) -> Snapshot | None:
+    """Load the snapshot that the arguments name, of which at most one may be given; else the latest.
+
+    Args:
+        timestamp_millis: the newest snapshot committed at or before it, ms since 1970-01-01 UTC.
+        tag: read from the tag file, so its snapshot may have expired.
+        watermark: the first snapshot whose watermark (ms of event time) has reached it.
+
+    Returns:
+        None where nothing was ever committed and no argument was given.
+
+    Raises:
+        NotFoundError: there is no such snapshot or tag.
+        InvalidOptionError: more than one argument.
+    """
+    position = ReadOptions(
+        snapshot_id=snapshot_id, timestamp_millis=timestamp_millis, tag_name=tag, watermark=watermark
+    )
+    return resolve_read(store, position).snapshot
+
+
+def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
+    """Find what a batch read with these options takes.
+
+    Raises:
+        NotFoundError: there is no such snapshot or tag.
+        InvalidOptionError: options that contradict each other.
+        UnsupportedFeatureError: a mode that a batch read does not have.
+    """
+    given = tuple(name for name in _KEYS if getattr(options, name) is not None)
+    mode = _mode(options, given, store.name)
+    if options.tag_name is not None:
+        return ReadPoint(snapshot=store.load_tag(options.tag_name).snapshot)
+    latest = store.load_latest_snapshot()
+    if latest is not None:
+        return _point(store, latest, mode, options)
+    if not given:
+        return ReadPoint(snapshot=None, is_latest=True)
+    raise NotFoundError(
+        f"table {store.name}: {_KEYS[given[0]]} = '{getattr(options, given[0])}' names no snapshot, nothing was "
+        "committed yet"
+    )
+
+
+def at_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> TableRef:
+    """Return the table as it was at a snapshot: that snapshot's columns, today's options."""
+    if snapshot.schema_id == ref.schema.id:
+        return ref
+    schema = store.load_schema(snapshot.schema_id)
+    return replace(ref, schema=replace(schema, options=ref.schema.options))
+
+
+def watermark_of(snapshot: Snapshot) -> int | None:
+    """Return the snapshot's watermark in ms of event time; None when it has none, however that is stored."""
+    return None if snapshot.watermark == NO_WATERMARK else snapshot.watermark
+
+
+def _mode(options: ReadOptions, given: tuple[str, ...], table: str) -> ScanMode:
+    """Return the mode with ``default`` resolved, after checking that the positions fit it."""
+    mode = options.scan_mode
+    if mode is ScanMode.DEFAULT:
+        mode = next((mode for names, mode in _DEFAULTS if any(name in given for name in names)), ScanMode.LATEST_FULL)
+    if mode not in _ONE_OF:
+        raise UnsupportedFeatureError(
+            f"table {table}: a batch read takes a state of the table, not its changes (scan.mode '{mode}'): read it as "
+            "a stream, or name a state with scan.snapshot-id, scan.tag-name or scan.timestamp-millis"
+        )
+    allowed = _ONE_OF[mode]
+    for name in given:
+        if name not in allowed:
+            raise InvalidOptionError(
+                f"table {table}: scan.mode '{mode}' and option '{_KEYS[name]}' contradict each other: leave one out"
+            )
+    if allowed and len(given) != 1:
+        found = " and ".join(f"'{_KEYS[name]}'" for name in given) or "none"
+        expected = ", ".join(_KEYS[name] for name in allowed)
+        raise InvalidOptionError(f"table {table}: scan.mode '{mode}' takes exactly one of {expected}; found {found}")
+    return mode
+
+
+def _point(store: MetadataStore, latest: Snapshot, mode: ScanMode, options: ReadOptions) -> ReadPoint:
+    match mode:
+        case ScanMode.LATEST_FULL | ScanMode.LATEST:
+            return ReadPoint(snapshot=latest, is_latest=True)
+        case ScanMode.COMPACTED_FULL:
+            return ReadPoint(snapshot=_newest_compacted(store, latest))
+        case ScanMode.FROM_FILE_CREATION_TIME:
+            return ReadPoint(snapshot=latest, created_from_millis=options.file_creation_time_millis, is_latest=True)
+        case ScanMode.FROM_CREATION_TIMESTAMP:
+            return _from_creation(store, latest, options.creation_time_millis or 0)
+        case _:
+            return ReadPoint(snapshot=_named_snapshot(store, latest, options))
+
+
+def _named_snapshot(store: MetadataStore, latest: Snapshot, options: ReadOptions) -> Snapshot:
+    if options.snapshot_id is not None:
+        return store.load_snapshot(options.snapshot_id)
+    if options.watermark is not None:
+        return _first_with_watermark(store, latest, options.watermark)
+    if options.version is not None:
+        return _by_version(store, latest, options.version)
+    if options.timestamp is not None:
+        return _newest_until(store, latest, _parse_local_time(options.timestamp, store.name))
+    return _newest_until(store, latest, options.timestamp_millis or 0)
+
+
+def _by_version(store: MetadataStore, latest: Snapshot, version: str) -> Snapshot:
+    tags = store.list_tags()
+    if version in tags:
+        return store.load_tag(version).snapshot
+    if version.isdecimal():
+        return store.load_snapshot(int(version))
+    watermark = version.removeprefix("watermark-")
+    if watermark != version and watermark.lstrip("-").isdecimal():
+        return _first_with_watermark(store, latest, int(watermark))
+    raise NotFoundError(
+        f"table {store.name}: scan.version = '{version}' is no tag, no snapshot id and no 'watermark-<ms>'; its tags "
+        f"are {', '.join(map(repr, tags)) or 'none'}"
+    )
+
+
+def _parse_local_time(text: str, table: str) -> int:
+    """Milliseconds since 1970-01-01 UTC of a wall clock of this machine's zone."""
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except ValueError:
+        raise InvalidOptionError(
+            f"table {table}: option 'scan.timestamp' = '{text}': expected 'yyyy-MM-dd HH:mm:ss.SSS'"
+        ) from None
+
+
+def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[Snapshot], bool]) -> Snapshot | None:
+    """Find the newest snapshot for which ``is_before`` holds, given that it holds for a prefix of them; else None."""
+    earliest = store.load_earliest_snapshot()
+    if earliest is None or not is_before(earliest):
+        return None
+    found, low, high = earliest, earliest.id + 1, latest.id
+    while low <= high:
+        middle = (low + high) // 2
+        snapshot = latest if middle == latest.id else store.load_snapshot(middle)
+        if is_before(snapshot):
+            found, low = snapshot, middle + 1
+        else:
+            high = middle - 1
+    return found
+
+
+def _newest_until(store: MetadataStore, latest: Snapshot, millis: int) -> Snapshot:
+    found = newest_before(store, latest, lambda snapshot: snapshot.time_millis <= millis)
+    if found is None:
+        earliest = store.load_earliest_snapshot() or latest
+        raise NotFoundError(
+            f"table {store.name}: no snapshot at or before {_utc(millis)} ({millis}); the earliest that is still "
+            f"there, snapshot {earliest.id}, was committed at {_utc(earliest.time_millis)}"
+        )
+    return found
+
+
+def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int) -> Snapshot:
+    """Watermarks never fall, but snapshots may lack one: those count as the nearest earlier one that has it."""
+    first = store.earliest_snapshot_id()
+    low, high = first or latest.id, latest.id
+    found: Snapshot | None = None
+    while low <= high:
+        middle = (low + high) // 2
+        holder = _nearest_with_watermark(store, middle, low)
+        if holder is None or (holder.watermark or 0) < watermark:
+            low = middle + 1
+        else:
+            found, high = holder, holder.id - 1
+    if found is None:
+        raise NotFoundError(
+            f"table {store.name}: no snapshot has a watermark of {_utc(watermark)} ({watermark}) or later; the latest, "
+            f"snapshot {latest.id}, has {watermark_of(latest)}"
+        )
+    return found
+
+
+def _nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
+    for candidate in range(snapshot_id, first_id - 1, -1):
+        snapshot = store.load_snapshot(candidate)
+        if watermark_of(snapshot) is not None:
+            return snapshot
+    return None
+
+
+def _newest_compacted(store: MetadataStore, latest: Snapshot) -> Snapshot:
+    for snapshot_id in range(latest.id, (store.earliest_snapshot_id() or latest.id) - 1, -1):
+        snapshot = latest if snapshot_id == latest.id else store.load_snapshot(snapshot_id)
+        if snapshot.commit_kind is CommitKind.COMPACT:
+            return snapshot
+    return latest
+
+
+def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadPoint:
+    before = newest_before(store, latest, lambda snapshot: snapshot.time_millis < millis)
+    if before is not None and before.id < latest.id:
+        return ReadPoint(snapshot=store.load_snapshot(before.id + 1))
+    return ReadPoint(snapshot=latest, created_from_millis=millis, is_latest=True)
+
+
+def _utc(millis: int) -> str:
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return "a time beyond the calendar"
