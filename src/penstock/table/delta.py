@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.spec.binary_row import decode_row
 from penstock.spec.manifest import DataFileMeta, FileKind, ManifestEntry
 from penstock.spec.snapshot import CommitKind
 from penstock.table.conflict import check_conflicts
@@ -75,13 +74,7 @@ def overwrite_delta(
         )
     messages = tuple(message for message in messages if message.new_files)
     touched = frozenset(message.partition for message in messages)
-    types = [field.type for field in ref.schema.partition_fields]
-    test = partition_test(
-        scope,
-        touched=touched,
-        partition_keys=ref.schema.partition_keys,
-        decode=lambda partition: decode_row(partition, types),
-    )
+    test = partition_test(scope, touched=touched, ref=ref)
     if not isinstance(scope, TouchedPartitions) and not all(map(test, touched)):
         raise InvalidOptionError(
             f"table {ref.name}: rows of the overwrite lie outside of the partition that it names; filter them out, "

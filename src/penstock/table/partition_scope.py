@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from penstock.errors import InvalidFilterError, InvalidOptionError
+from penstock.options import LayoutOptions
+from penstock.predicate.bind import bind
+from penstock.predicate.evaluate import evaluate
+from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
+from penstock.spec.binary_row import row_decoder
+from penstock.spec.types import AtomicType, TypeRoot
 
-    PartitionTest = Callable[[bytes], bool]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.spec.types import DataField
+    from penstock.table.ref import TableRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,43 +32,83 @@ class TouchedPartitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionSpecs:
-    """Partitions that agree with at least one spec.
+class MatchingPartitions:
+    """Partitions whose values pass a filter on partition columns."""
 
-    Attributes:
-        specs: each names some partition columns and their internal values; None means NULL, and only NULL.
+    predicate: BoundPredicate
+
+
+OverwriteScope: TypeAlias = WholeTable | TouchedPartitions | MatchingPartitions
+
+
+def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> OverwriteScope:
+    """Return the scope that covers the partitions that agree with at least one spec.
+
+    Args:
+        specs: partition column to value; a partial spec covers all that agree with it, an empty one everything.
+            None, and the text of ``partition.default-name``, mean NULL and only NULL. Text is parsed for columns that
+            hold something else.
+
+    Raises:
+        InvalidOptionError: a column that is no partition column, or a value that does not fit it.
     """
+    if any(not spec for spec in specs):
+        return WholeTable()
+    fields = {field.name: field for field in ref.schema.partition_fields}
+    default_name = LayoutOptions.parse(ref.options, table=ref.name).default_partition_name
+    branches = []
+    for spec in specs:
+        for name in spec:
+            if name not in fields:
+                keys = ", ".join(fields) or "none: it is not partitioned"
+                raise InvalidOptionError(
+                    f"table {ref.name}: '{name}' is no partition column; partition columns are {keys}"
+                )
+        leaves = [_leaf(fields[name], value, default_name) for name, value in spec.items()]
+        branches.append(And(operands=tuple(leaves)))
+    try:
+        predicate = bind(Or(operands=tuple(branches)), tuple(fields.values()), ref.name)
+    except InvalidFilterError as error:
+        raise InvalidOptionError(f"in a partition to replace: {error}") from error
+    return MatchingPartitions(predicate=predicate)
 
-    specs: tuple[tuple[tuple[str, object], ...], ...]
 
-
-OverwriteScope: TypeAlias = WholeTable | TouchedPartitions | PartitionSpecs
-
-
-def partition_test(
-    scope: OverwriteScope,
-    *,
-    touched: frozenset[bytes],
-    partition_keys: tuple[str, ...],
-    decode: Callable[[bytes], tuple[object, ...]],
-) -> PartitionTest:
+def partition_test(scope: OverwriteScope, *, touched: frozenset[bytes], ref: TableRef) -> Callable[[bytes], bool]:
     """Return a test of serialized partitions for the scope.
 
     Args:
         touched: partitions of the new files.
-        decode: serialized partition to internal values, in ``partition_keys`` order.
     """
     match scope:
         case WholeTable():
             return lambda _: True
         case TouchedPartitions():
             return touched.__contains__
-        case PartitionSpecs(specs=specs):
-            positions = {name: index for index, name in enumerate(partition_keys)}
-            tests = [[(positions[name], value) for name, value in spec] for spec in specs]
+        case MatchingPartitions(predicate=predicate):
+            decode = row_decoder(tuple(field.type for field in ref.schema.partition_fields))
+            names = ref.schema.partition_keys
+            return lambda partition: evaluate(predicate.root, dict(zip(names, decode(partition), strict=True))) is True
 
-            def matches(partition: bytes) -> bool:
-                values = decode(partition)
-                return any(all(values[index] == value for index, value in test) for test in tests)
 
-            return matches
+def _leaf(field: DataField, value: object, default_name: str) -> Predicate:
+    if value is None or value == default_name:
+        return IsNull(column=field.name)
+    literal = _parse_text(field, value) if isinstance(value, str) else value
+    return Compare(column=field.name, operator=Operator.EQ, value=literal)
+
+
+def _parse_text(field: DataField, text: str) -> object:
+    """Read the text of a number or truth value; other types take text as it is."""
+    root = field.type.root if isinstance(field.type, AtomicType) else None
+    try:
+        match root:
+            case TypeRoot.TINYINT | TypeRoot.SMALLINT | TypeRoot.INT | TypeRoot.BIGINT:
+                return int(text)
+            case TypeRoot.FLOAT | TypeRoot.DOUBLE | TypeRoot.DECIMAL:
+                return Decimal(text)
+            case TypeRoot.BOOLEAN:
+                return {"true": True, "false": False}[text.strip().lower()]
+            case _:
+                return text
+    except (ValueError, InvalidOperation, KeyError) as error:
+        raise InvalidOptionError(f"partition column '{field.name}' = '{text}': expected a {root}") from error
