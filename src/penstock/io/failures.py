@@ -31,15 +31,16 @@ _PASSING: Final = frozenset(
 )
 
 
-def to_storage_error(action: str, path: str, error: OSError) -> NotFoundError | StorageError:
+def to_storage_error(action: str, path: str, error: OSError, *, creating: bool = False) -> NotFoundError | StorageError:
     """Say what was tried on which path, as the error to raise ``from error``.
 
     Streams from ``FileIO.open_input`` and ``open_output`` raise plain ``OSError``; whoever drives one maps it here.
 
     Args:
         action: an infinitive, "read" or "write".
+        creating: the path need not be there, so its absence is no reason.
     """
-    if error.errno == errno.ENOENT:
+    if error.errno in ABSENT and not creating:
         return NotFoundError(f"cannot {action} {path}: it does not exist")
     reason = error.strerror or str(error)
     return StorageError(f"cannot {action} {path}: {reason}", error.errno in _PASSING)

@@ -51,7 +51,7 @@ class LocalFileIO:
         try:
             return Path(path).read_bytes()
         except OSError as error:
-            raise _failure("read", path, error) from error
+            raise to_storage_error("read", path, error) from error
 
     def write(self, path: str, data: bytes) -> None:
         """Write aside in the same directory, then rename over the target."""
@@ -60,7 +60,7 @@ class LocalFileIO:
             aside.replace(path)
         except OSError as error:
             _unlink_quietly(aside)
-            raise _failure("write", path, error) from error
+            raise to_storage_error("write", path, error, creating=True) from error
         self._sync_parent(path)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
@@ -88,7 +88,7 @@ class LocalFileIO:
         try:
             return pa.OSFile(path, "rb")
         except OSError as error:
-            raise _failure("open", path, error) from error
+            raise to_storage_error("open", path, error) from error
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a new file for writing; it is visible at once and whole once closed."""
@@ -96,7 +96,7 @@ class LocalFileIO:
         try:
             return _with_parents(Path(path), lambda: kind(path, "wb"))
         except OSError as error:
-            raise _failure("create", path, error) from error
+            raise to_storage_error("create", path, error, creating=True) from error
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Direct children sorted by name; an entry that vanishes meanwhile is left out."""
@@ -110,7 +110,7 @@ class LocalFileIO:
         except OSError as error:
             if error.errno in ABSENT:
                 return ()
-            raise _failure("list", path, error) from error
+            raise to_storage_error("list", path, error) from error
         return tuple(sorted(found, key=lambda status: status.name))
 
     def exists(self, path: str) -> bool:
@@ -120,7 +120,7 @@ class LocalFileIO:
         except OSError as error:
             if error.errno in ABSENT:
                 return False
-            raise _failure("look for", path, error) from error
+            raise to_storage_error("look for", path, error) from error
         return True
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
@@ -139,7 +139,7 @@ class LocalFileIO:
         except OSError as error:
             if error.errno in ABSENT:
                 return False
-            raise _failure("delete", path, error) from error
+            raise to_storage_error("delete", path, error) from error
         return True
 
     def rename_dir(self, source: str, target: str) -> bool:
@@ -152,13 +152,13 @@ class LocalFileIO:
         try:
             Path(source).stat()
         except OSError as error:
-            raise _failure("rename", source, error) from error
+            raise to_storage_error("rename", source, error) from error
         try:
             _with_parents(claim, claim.mkdir)
         except FileExistsError:
             return False
         except OSError as error:
-            raise _failure("create", target, error) from error
+            raise to_storage_error("create", target, error, creating=True) from error
         try:
             Path(source).rename(claim)
         except OSError as error:
@@ -166,7 +166,7 @@ class LocalFileIO:
                 return False  # somebody made it theirs since
             with contextlib.suppress(OSError):
                 claim.rmdir()
-            raise _failure("rename", source, error) from error
+            raise to_storage_error("rename", source, error) from error
         self._sync_parent(target)
         return True
 
@@ -180,7 +180,7 @@ class LocalFileIO:
         try:
             _with_parents(aside, lambda: self._create(aside, data))
         except OSError as error:
-            raise _failure("write", path, error) from error
+            raise to_storage_error("write", path, error, creating=True) from error
         return aside
 
     def _create(self, path: Path, data: bytes) -> None:
@@ -208,7 +208,7 @@ class LocalFileIO:
                 return False
             if error.errno in _NO_HARD_LINKS:
                 return self._create_in_place(target, data)
-            raise _failure("create", path, error) from error
+            raise to_storage_error("create", path, error, creating=True) from error
         return True
 
     def _create_in_place(self, target: Path, data: bytes) -> bool:
@@ -217,7 +217,7 @@ class LocalFileIO:
         except FileExistsError:
             return False
         except OSError as error:
-            raise _failure("create", str(target), error) from error
+            raise to_storage_error("create", str(target), error, creating=True) from error
         return True
 
     def _sync_parent(self, path: str) -> None:
@@ -225,7 +225,7 @@ class LocalFileIO:
             try:
                 _sync(Path(path).parent)
             except OSError as error:
-                raise _failure("flush the directory of", path, error) from error
+                raise to_storage_error("flush the directory of", path, error, creating=True) from error
 
 
 class _DurableFile(pa.OSFile):
@@ -241,10 +241,6 @@ class _DurableFile(pa.OSFile):
         super().close()
         _sync(self._path)
         _sync(self._path.parent)
-
-
-def _failure(action: str, path: str, error: OSError) -> Exception:
-    return to_storage_error(action, path, error)
 
 
 def _with_parents(path: Path, create: Callable[[], T]) -> T:

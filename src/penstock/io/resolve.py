@@ -39,7 +39,7 @@ def resolve(location: str) -> tuple[FileIO, str]:
         case "file":
             return LocalFileIO(), _absolute(_file_path(location, rest))
         case "memory":
-            name, _, path = rest.lstrip("/").partition("/")
+            name, _, path = rest.removeprefix("//").partition("/")
             if not name:
                 raise InvalidOptionError(f"location '{location}' has no store: expected 'memory://<name>/<path>'")
             return MemoryFileIO(name), f"memory://{name}/{path}".rstrip("/")
@@ -56,9 +56,9 @@ def _is_scheme(text: str) -> bool:
 
 
 def _file_path(location: str, rest: str) -> str:
-    if not rest.startswith("//"):
+    host, slash, path = rest.removeprefix("//").partition("/")
+    if rest and not rest.startswith("//"):
         return rest
-    host, slash, path = rest[2:].partition("/")
     if host not in {"", "localhost"}:
         raise UnsupportedFeatureError(
             f"location '{location}' names the host '{host}': mount its files and give the path of the mount, "

@@ -1,0 +1,264 @@
+"""The local file system keeps the seam's promises, and its own."""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.errors import NotFoundError, StorageError
+from penstock.io.file_io import FileIO
+from penstock.io.local import LocalFileIO
+from penstock.testing.suites import FileIOSuite
+
+
+class TestLocalFileIO(FileIOSuite):
+    @pytest.fixture
+    def file_io(self) -> FileIO:
+        return LocalFileIO()
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> str:
+        return f"{tmp_path}/not/there/yet"
+
+
+class TestDurableLocalFileIO(FileIOSuite):
+    @pytest.fixture
+    def file_io(self) -> FileIO:
+        return LocalFileIO(durable=True)
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> str:
+        return f"{tmp_path}/not/there/yet"
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def refuse(number: int) -> Callable[..., Any]:
+    def call(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return call
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.ENOSYS])
+def test_without_hard_links_there_still_is_one_winner(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int
+) -> None:
+    monkeypatch.setattr(Path, "hardlink_to", refuse(number))
+    file_io = LocalFileIO()
+    assert file_io.put_if_absent(f"{tmp_path}/snapshot-1", b"first") is True
+    assert file_io.put_if_absent(f"{tmp_path}/snapshot-1", b"second") is False
+    assert file_io.read(f"{tmp_path}/snapshot-1") == b"first"
+    assert names_in(tmp_path) == ["snapshot-1"]
+
+
+def test_a_link_whose_answer_was_lost_counts_as_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    link = Path.hardlink_to
+
+    def link_then_complain(self: Path, target: Path) -> None:
+        link(self, target)
+        raise FileExistsError(errno.EEXIST, "File exists")
+
+    monkeypatch.setattr(Path, "hardlink_to", link_then_complain)
+    assert LocalFileIO().put_if_absent(f"{tmp_path}/snapshot-1", b"ours") is True
+    assert names_in(tmp_path) == ["snapshot-1"]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_link_that_fails_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, durable: bool) -> None:
+    monkeypatch.setattr(Path, "hardlink_to", refuse(errno.EIO))
+    with pytest.raises(StorageError, match="snapshot-1") as caught:
+        LocalFileIO(durable=durable).put_if_absent(f"{tmp_path}/snapshot-1", b"x")
+    assert caught.value.retryable
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("call", ["write", "put_if_absent"])
+def test_a_full_disk_leaves_nothing_and_is_not_retried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: str
+) -> None:
+    monkeypatch.setattr(os, "fsync", refuse(errno.ENOSPC))
+    with pytest.raises(StorageError, match=r"cannot write .*hint: No space left") as caught:
+        getattr(LocalFileIO(durable=True), call)(f"{tmp_path}/hint", b"x")
+    assert not caught.value.retryable
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("call", ["write", "put_if_absent"])
+def test_what_stands_aside_has_a_name_that_clean_up_knows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, call: str
+) -> None:
+    seen: list[str] = []
+
+    def die(*_: object) -> None:
+        seen.extend(names_in(tmp_path))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "hardlink_to", die)
+    monkeypatch.setattr(Path, "replace", die)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(LocalFileIO(), call)(f"{tmp_path}/snapshot-1", b"x")
+    (name,) = seen
+    assert name.startswith(".snapshot-1.")
+    assert name.endswith(".tmp")
+
+
+def test_durable_files_are_flushed_before_their_name_appears(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    flushed: list[tuple[str, list[str]]] = []
+    fsync = os.fsync
+
+    def note(handle: int) -> None:
+        flushed.append((Path(f"/proc/self/fd/{handle}").readlink().name, names_in(tmp_path / "t")))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    file_io = LocalFileIO(durable=True)
+    file_io.put_if_absent(f"{tmp_path}/t/snapshot-1", b"x")
+    (first, seen_first), (second, seen_second) = flushed
+    assert first.startswith(".snapshot-1.")
+    assert "snapshot-1" not in seen_first
+    assert second == "t"
+    assert seen_second == ["snapshot-1"]
+    flushed.clear()
+    with file_io.open_output(f"{tmp_path}/t/data") as output:
+        output.write(b"x")
+    assert [name for name, _ in flushed] == ["data", "t"]
+    flushed.clear()
+    LocalFileIO().put_if_absent(f"{tmp_path}/t/snapshot-2", b"x")
+    assert not flushed
+
+
+def test_an_empty_directory_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    assert LocalFileIO().rename_dir(f"{tmp_path}/old", f"{tmp_path}/new") is False
+    assert names_in(tmp_path) == ["new", "old"]
+
+
+def test_a_claim_that_others_fill_is_theirs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rename = Path.rename
+    (tmp_path / "old").mkdir()
+
+    def fill_first(self: Path, target: Path) -> Path:
+        (target / "theirs").touch()
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fill_first)
+    assert LocalFileIO().rename_dir(f"{tmp_path}/old", f"{tmp_path}/new") is False
+    assert names_in(tmp_path / "new") == ["theirs"]
+    assert (tmp_path / "old").is_dir()
+
+
+def test_a_directory_does_not_move_into_itself(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    with pytest.raises(StorageError, match="rename"):
+        LocalFileIO().rename_dir(f"{tmp_path}/old", f"{tmp_path}/old/new")
+    assert names_in(tmp_path / "old") == []
+
+
+def test_delete_takes_an_empty_directory(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert LocalFileIO().delete(f"{tmp_path}/empty") is True
+    assert names_in(tmp_path) == []
+
+
+def test_delete_removes_links_and_not_what_they_point_at(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").touch()
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "dir" / "inner").symlink_to(tmp_path / "kept")
+    (tmp_path / "outer").symlink_to(tmp_path / "kept")
+    file_io = LocalFileIO()
+    assert file_io.delete(f"{tmp_path}/dir", recursive=True) is True
+    assert file_io.delete(f"{tmp_path}/outer", recursive=True) is True
+    assert names_in(tmp_path) == ["kept"]
+    assert names_in(tmp_path / "kept") == ["file"]
+
+
+def test_delete_goes_on_while_others_add_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rmdir = Path.rmdir
+    late = iter(["late"])
+
+    def add_once(self: Path) -> None:
+        for name in late:
+            (self / name).touch()
+        rmdir(self)
+
+    (tmp_path / "dir").mkdir()
+    monkeypatch.setattr(Path, "rmdir", add_once)
+    assert LocalFileIO().delete(f"{tmp_path}/dir", recursive=True) is True
+    assert names_in(tmp_path) == []
+
+
+def test_a_listing_leaves_out_what_vanishes_meanwhile(tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    assert [status.name for status in LocalFileIO().list(str(tmp_path))] == ["there"]
+
+
+def test_a_listing_has_the_times_of_the_files(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    os.utime(tmp_path / "file", ns=(0, 1_700_000_000_123_456_789))
+    (status,) = LocalFileIO().list(f"{tmp_path}/")
+    assert status.modified_millis == 1_700_000_000_123
+    assert status.path == f"{tmp_path}/file"
+
+
+def test_a_directory_that_goes_away_meanwhile_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mkdir = Path.mkdir
+    swept = iter([True])
+
+    def make_and_sweep(self: Path, *args: Any, **options: Any) -> None:
+        mkdir(self, *args, **options)
+        for _ in swept:
+            self.rmdir()
+
+    monkeypatch.setattr(Path, "mkdir", make_and_sweep)
+    LocalFileIO().write(f"{tmp_path}/bucket-0/file", b"x")
+    assert names_in(tmp_path / "bucket-0") == ["file"]
+
+
+def test_a_file_in_the_place_of_a_directory_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    file_io = LocalFileIO()
+    for call in (file_io.write, file_io.put_if_absent):
+        with pytest.raises(StorageError, match="file/below"):
+            call(f"{tmp_path}/file/below", b"x")
+    with pytest.raises(StorageError, match="file/below"):
+        file_io.open_output(f"{tmp_path}/file/below")
+    with pytest.raises(NotFoundError):
+        file_io.read(f"{tmp_path}/file/below")
+
+
+def test_a_directory_is_not_read_as_a_file(tmp_path: Path) -> None:
+    for call in (LocalFileIO().read, LocalFileIO().open_input):
+        with pytest.raises(StorageError, match=str(tmp_path)):
+            call(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("number", "retryable"), [(errno.EACCES, False), (errno.EIO, True), (errno.ESTALE, True), (errno.EMFILE, True)]
+)
+def test_errors_say_whether_to_try_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, *, retryable: bool
+) -> None:
+    monkeypatch.setattr(Path, "read_bytes", refuse(number))
+    with pytest.raises(StorageError, match=f"cannot read {tmp_path}/x: ") as caught:
+        LocalFileIO().read(f"{tmp_path}/x")
+    assert caught.value.retryable is retryable
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_a_permission_that_is_missing_is_not_an_absence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Path, "stat", refuse(errno.EACCES))
+    with pytest.raises(StorageError):
+        LocalFileIO().exists(f"{tmp_path}/x")
+
+
+def test_the_uri_is_percent_encoded() -> None:
+    assert LocalFileIO().to_uri("/data/a b/dt=x%3Ay") == "file:///data/a%20b/dt%3Dx%253Ay"
