@@ -1,0 +1,254 @@
+"""Avro object container files: header, compressed blocks, sync marks. What is in the blocks is the caller's.
+
+Source:
+    Avro 1.11 specification, "Object Container Files"; Paimon ``format:avro/AvroFileFormat.java``; spec/format.md
+    section 4.
+"""
+
+from __future__ import annotations
+
+import bz2
+import json
+import lzma
+import sys
+import zlib
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import cramjam
+
+from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
+from penstock.spec.avro_values import encode_bytes, encode_long
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_MAGIC: Final = b"Obj\x01"
+_SYNC_BYTES: Final = 16
+_CUT_OFF: Final = "it ends too early"
+
+
+class AvroCodec(StrEnum):
+    """How blocks are compressed; the value is ``avro.codec`` on disk."""
+
+    NULL = "null"
+    DEFLATE = "deflate"
+    SNAPPY = "snappy"
+    ZSTANDARD = "zstandard"
+    BZIP2 = "bzip2"
+    XZ = "xz"
+
+
+class Block(NamedTuple):
+    """Records one after another, uncompressed."""
+
+    record_count: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """An Avro file taken apart.
+
+    Attributes:
+        schema: the writer's schema, as JSON text.
+        codec: how the blocks were compressed.
+        blocks: in file order, uncompressed.
+    """
+
+    schema: str
+    codec: AvroCodec
+    blocks: tuple[Block, ...]
+
+
+def parse_codec(text: str) -> AvroCodec:
+    """Return the codec that an option such as ``manifest.compression`` names.
+
+    Raises:
+        InvalidOptionError: Avro has no such codec.
+    """
+    name = text.strip().lower()
+    try:
+        return AvroCodec({"zstd": "zstandard", "none": "null"}.get(name, name))
+    except ValueError:
+        raise InvalidOptionError(
+            f"compression {text!r} is not one of Avro's: expected zstd, none, deflate, snappy, bzip2 or xz"
+        ) from None
+
+
+def encode_container(
+    schema: str, blocks: Iterable[Block], *, codec: AvroCodec = AvroCodec.ZSTANDARD, level: int = 1
+) -> bytes:
+    """Put an Avro file together.
+
+    Args:
+        schema: JSON text, written as it is.
+        blocks: empty ones are left out; no block at all gives a valid file without records.
+        codec: for every block.
+        level: of zstandard and deflate; the others have none.
+    """
+    compress = _compressor(codec, level)
+    bodies = [(block.record_count, compress(block.payload)) for block in blocks if block.record_count]
+    # The mark has to be unlikely inside of the data. A digest is, and equal input gives equal bytes.
+    digest = blake2b(schema.encode(), digest_size=_SYNC_BYTES)
+    for _, body in bodies:
+        digest.update(body)
+    sync = digest.digest()
+    header = {"avro.codec": codec.value.encode(), "avro.schema": schema.encode()}
+    parts = [_MAGIC, encode_long(len(header))]
+    parts += [encode_bytes(text) for key, value in header.items() for text in (key.encode(), value)]
+    parts += [encode_long(0), sync]
+    for record_count, body in bodies:
+        parts += [encode_long(record_count), encode_bytes(body), sync]
+    return b"".join(parts)
+
+
+def decode_container(data: bytes, path: str) -> Container:
+    """Take an Avro file apart and uncompress its blocks.
+
+    Args:
+        data: the whole file.
+        path: for messages only.
+
+    Raises:
+        FormatError: empty, truncated or damaged data, or no Avro file at all.
+        UnsupportedFeatureError: a codec that we do not know.
+    """
+    if not data:
+        raise damaged(path, "it has no bytes")
+    if not data.startswith(_MAGIC):
+        raise damaged(path, f"it does not start like an Avro file but with {data[:8].hex()}")
+    try:
+        header, position = _read_header(data)
+        codec = _known_codec(header.get("avro.codec", b"null").decode(), path)
+        schema = header["avro.schema"].decode()
+        json.loads(schema)
+        return Container(schema=schema, codec=codec, blocks=_read_blocks(data, position, _UNCOMPRESS[codec]))
+    except KeyError as error:
+        raise damaged(path, f"its header lacks {error}") from error
+    except _DAMAGES as error:
+        raise damaged(path, str(error)) from error
+
+
+def damaged(path: str, reason: str) -> FormatError:
+    """Return the error for a metadata file that cannot be read, with the cure."""
+    return FormatError(
+        f"{path} is damaged: {reason}; copy it back from a backup, or roll the table back to a snapshot that does not "
+        "need it"
+    )
+
+
+def _read_long(data: bytes, position: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        if position >= len(data) or shift > 63:
+            raise ValueError(_CUT_OFF)
+        byte = data[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return number >> 1 ^ -(number & 1), position
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    size, position = _read_long(data, position)
+    if not 0 <= size <= len(data) - position:
+        raise ValueError(_CUT_OFF)
+    return data[position : position + size], position + size
+
+
+def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
+    """Return the header's map and where the sync mark behind it starts."""
+    header: dict[str, bytes] = {}
+    count, position = _read_long(data, len(_MAGIC))
+    while count:
+        if count < 0:
+            # A negative count is followed by the chunk's size, for those who want to skip it.
+            _, position = _read_long(data, position)
+        for _ in range(abs(count)):
+            key, position = _read_bytes(data, position)
+            header[key.decode()], position = _read_bytes(data, position)
+        count, position = _read_long(data, position)
+    return header, position
+
+
+def _read_blocks(data: bytes, position: int, uncompress: Callable[[bytes], bytes]) -> tuple[Block, ...]:
+    sync = data[position : position + _SYNC_BYTES]
+    position += _SYNC_BYTES
+    if position > len(data):
+        raise ValueError(_CUT_OFF)
+    blocks: list[Block] = []
+    while position < len(data):
+        record_count, position = _read_long(data, position)
+        body, position = _read_bytes(data, position)
+        if data[position : position + _SYNC_BYTES] != sync:
+            raise ValueError(f"block {len(blocks)} is not followed by the file's mark")
+        position += _SYNC_BYTES
+        blocks.append(Block(record_count, uncompress(body)))
+    return tuple(blocks)
+
+
+def _known_codec(name: str, path: str) -> AvroCodec:
+    try:
+        return AvroCodec(name)
+    except ValueError:
+        raise UnsupportedFeatureError(
+            f"{path} is compressed with {name!r}, which Penstock cannot read: set 'manifest.compression' = 'zstd' "
+            "and let the engine that wrote it rewrite the table's manifests"
+        ) from None
+
+
+def _compressor(codec: AvroCodec, level: int) -> Callable[[bytes], bytes]:
+    match codec:
+        case AvroCodec.ZSTANDARD:
+            return lambda data: zstd.compress(data, level)
+        case AvroCodec.DEFLATE:
+            return lambda data: zlib.compress(data, level, wbits=-zlib.MAX_WBITS)
+        case AvroCodec.NULL | AvroCodec.SNAPPY | AvroCodec.BZIP2 | AvroCodec.XZ:
+            return _COMPRESS[codec]
+
+
+def _snappy_compress(data: bytes) -> bytes:
+    return bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big")
+
+
+def _snappy_uncompress(data: bytes) -> bytes:
+    payload = bytes(cramjam.snappy.decompress_raw(data[:-4]))
+    if zlib.crc32(payload) != int.from_bytes(data[-4:], "big"):
+        raise ValueError("a block's checksum is wrong")
+    return payload
+
+
+_COMPRESS: Final[dict[AvroCodec, Callable[[bytes], bytes]]] = {
+    AvroCodec.NULL: bytes,
+    AvroCodec.SNAPPY: _snappy_compress,
+    AvroCodec.BZIP2: bz2.compress,
+    AvroCodec.XZ: lzma.compress,
+}
+
+_UNCOMPRESS: Final[dict[AvroCodec, Callable[[bytes], bytes]]] = {
+    AvroCodec.NULL: bytes,
+    AvroCodec.DEFLATE: lambda data: zlib.decompress(data, wbits=-zlib.MAX_WBITS),
+    AvroCodec.SNAPPY: _snappy_uncompress,
+    AvroCodec.ZSTANDARD: zstd.decompress,
+    AvroCodec.BZIP2: bz2.decompress,
+    AvroCodec.XZ: lzma.decompress,
+}
+
+_DAMAGES: Final = (
+    ValueError,
+    EOFError,
+    OSError,
+    zlib.error,
+    lzma.LZMAError,
+    zstd.ZstdError,
+    cramjam.DecompressionError,
+)
