@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -47,3 +48,16 @@ def pypaimon() -> Iterator[Engine]:
     """Return the Python reference."""
     with start(PyPaimon) as engine:
         yield engine
+
+
+@pytest.fixture(params=["java", "pypaimon"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Return each engine in turn."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Path:
+    """Return where a table ``d.t`` is to be."""
+    return tmp_path / "w" / "d.db" / "t"

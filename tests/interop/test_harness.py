@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.canonical import sort_rows
-from tests.interop.engines import EngineError, JavaPaimon, PyPaimon, Row
+from tests.interop.engines import Engine, EngineError, JavaPaimon, PyPaimon, Row
 
 GOLDEN: Final = Path(__file__).parent.parent / "golden" / "data"
 # Together they hold every type and format, evolution, tags, odd partitions, buckets and every writer.
@@ -50,7 +50,7 @@ def deviating(table: str) -> Any:
     return pytest.param(table, marks=marks)
 
 
-def assert_reads_as_expected(engine: JavaPaimon | PyPaimon, table: str) -> None:
+def assert_reads_as_expected(engine: Engine, table: str) -> None:
     for read in expected_reads(table):
         rows = engine.read(GOLDEN / "warehouse" / table, snapshot=read.get("snapshot"), tag=read.get("tag"))
         assert rows == sort_rows(read["rows"]), (read.get("snapshot"), read.get("tag"))
@@ -85,16 +85,9 @@ ROWS: Final[list[Row]] = [
 ]
 
 
-@pytest.fixture(params=["java", "pypaimon"])
-def engine(request: pytest.FixtureRequest) -> JavaPaimon | PyPaimon:
-    """Return each engine in turn."""
-    found: JavaPaimon | PyPaimon = request.getfixturevalue(request.param)
-    return found
-
-
 @pytest.mark.parametrize("options", [{"bucket": "-1"}, {"bucket": "2", "bucket-key": "k"}], ids=["scalable", "queue"])
 def test_an_engine_creates_appends_overwrites_projects_and_filters(
-    engine: JavaPaimon | PyPaimon, options: dict[str, str], tmp_path: Path
+    engine: Engine, options: dict[str, str], tmp_path: Path
 ) -> None:
     table = tmp_path / "w" / "d.db" / "t"
     engine.create(table, FIELDS, options=options)
@@ -111,7 +104,7 @@ def test_an_engine_creates_appends_overwrites_projects_and_filters(
     assert engine.read(table) == ROWS[:1]
 
 
-def test_an_engine_says_what_it_refuses(engine: JavaPaimon | PyPaimon, tmp_path: Path) -> None:
+def test_an_engine_says_what_it_refuses(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(EngineError, match=r"(?i)not.?exist"):
         engine.read(tmp_path / "w" / "d.db" / "nothing")
     # and lives on
