@@ -8,12 +8,12 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
 from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
+from penstock.spec.ddl import ColumnSpec
 from penstock.spec.types import (
     BIGINT,
     BOOLEAN,
@@ -68,19 +68,6 @@ _PLAIN_ARROW: Final[dict[TypeRoot, pa.DataType]] = {
         [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
     ),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrowColumn:
-    """A column as an Arrow schema describes it; it has no field id yet.
-
-    Attributes:
-        description: from the Arrow field's metadata key ``comment``, where Spark puts it.
-    """
-
-    name: str
-    type: DataType
-    description: str | None = None
 
 
 def timestamp_unit(precision: int) -> Literal["ms", "us", "ns"]:
@@ -189,10 +176,11 @@ _ARROW_PLAIN: Final[dict[pa.DataType, AtomicType]] = {
 _UNIT_PRECISION: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
-def from_arrow_schema(schema: pa.Schema) -> tuple[ArrowColumn, ...]:
+def from_arrow_schema(schema: pa.Schema) -> tuple[ColumnSpec, ...]:
     """Columns that hold every value of an Arrow schema.
 
-    Ids inside ROW types are places, to be replaced when the table gives out its field ids.
+    Descriptions come from the metadata key ``comment`` of a field, where Spark puts them. Ids inside ROW types are
+    places, to be replaced when the table gives out its field ids.
 
     Raises:
         InvalidSchemaError: a type without a counterpart; the message names the column.
@@ -200,9 +188,9 @@ def from_arrow_schema(schema: pa.Schema) -> tuple[ArrowColumn, ...]:
     return tuple(_from_arrow_column(field) for field in schema)
 
 
-def _from_arrow_column(field: ArrowAny) -> ArrowColumn:
+def _from_arrow_column(field: ArrowAny) -> ColumnSpec:
     comment = (field.metadata or {}).get(b"comment")
-    return ArrowColumn(
+    return ColumnSpec(
         name=field.name,
         type=_from_arrow_field(field, field.name),
         description=None if comment is None else comment.decode(),

@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from penstock.datafile.types import ArrowColumn, from_arrow_schema, from_arrow_type, to_arrow_schema, to_arrow_type
+from penstock.datafile.types import from_arrow_schema, from_arrow_type, to_arrow_schema, to_arrow_type
 from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
+from penstock.spec.ddl import ColumnSpec
 from penstock.spec.types import (
     BIGINT,
     BYTES,
@@ -95,8 +96,8 @@ def test_an_arrow_schema_becomes_columns_with_comments_and_nullability() -> None
     columns = from_arrow_schema(schema)
 
     assert columns == (
-        ArrowColumn(name="id", type=with_nullability(BIGINT, nullable=False), description="key"),
-        ArrowColumn(
+        ColumnSpec(name="id", type=with_nullability(BIGINT, nullable=False), description="key"),
+        ColumnSpec(
             name="tags",
             type=MapType(
                 key=with_nullability(STRING, nullable=False),

@@ -1,0 +1,235 @@
+"""Arrow arrays as file readers give them, brought to the canonical Arrow type of their column.
+
+The column type is the one that the file was written with; only its Arrow clothes differ (units, names of list
+elements, large offsets, integer carriers). Changes of the type itself are the business of ``cast``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.datafile.int96 import INT96_CARRIER, decode_int96, encode_int96
+from penstock.datafile.parquet_schema import has_int96
+from penstock.datafile.types import ArrowAny, map_parts, to_arrow_field, to_arrow_type
+from penstock.errors import FormatError
+from penstock.spec.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, VectorType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Array: TypeAlias = Any
+
+_UNIT_NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def conform_array(array: Array, data_type: DataType, arrow_type: ArrowAny = None) -> Array:
+    """Return the values as the canonical Arrow type of ``data_type``, without a copy where it is that already.
+
+    Args:
+        arrow_type: that type, where the caller has it at hand.
+
+    Raises:
+        FormatError: the file holds another kind of values, or values that the type cannot hold.
+    """
+    arrow_type = arrow_type or to_arrow_type(data_type)
+    if array.type == arrow_type:
+        return array
+    try:
+        return _conform(array, data_type, arrow_type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise FormatError(f"the file holds {array.type} where {arrow_type} was written: {error}") from error
+
+
+def _conform(array: Array, data_type: DataType, arrow_type: ArrowAny) -> Array:
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    match data_type:
+        case RowType():
+            return _conform_struct(array, data_type, arrow_type)
+        case ArrayType() | VectorType():
+            return _conform_list(array, data_type, arrow_type)
+        case MapType() | MultisetType():
+            return _conform_map(array, data_type, arrow_type)
+        case AtomicType(root=TypeRoot.VARIANT):
+            return _conform_variant(array, arrow_type)
+        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ):
+            return conform_timestamp(array, arrow_type)
+        case AtomicType():
+            return array.cast(arrow_type)
+
+
+def conform_timestamp(array: Array, arrow_type: ArrowAny) -> Array:
+    """Bring timestamps to another unit and zone mark; finer digits are cut off towards the past.
+
+    A wall clock and the instant that shows it in UTC are the same number.
+    """
+    if array.type == INT96_CARRIER:
+        return decode_int96(array, arrow_type.unit).view(arrow_type)
+    if not pa.types.is_timestamp(array.type):
+        return array.cast(arrow_type)
+    have, want = _UNIT_NANOS[array.type.unit], _UNIT_NANOS[arrow_type.unit]
+    if have >= want:
+        # Arrow checks the multiplication for overflow.
+        return array.cast(pa.timestamp(arrow_type.unit, tz=array.type.tz)).view(arrow_type)
+    factor = want // have
+    # Arrow's own division rounds towards 1970, and so moves what lies before it.
+    numbers = array.view(pa.int64())
+    floored = np.floor_divide(np.asarray(numbers.fill_null(0)), factor)
+    mask = np.asarray(numbers.is_null()) if numbers.null_count else None
+    return pa.array(floored, type=pa.int64(), mask=mask).view(arrow_type)
+
+
+def _conform_struct(array: Array, data_type: RowType, arrow_type: ArrowAny) -> Array:
+    names = [field.name for field in array.type]
+    children = [
+        conform_array(array.field(names.index(field.name)), field.type)
+        if field.name in names
+        else null_array(len(array), to_arrow_type(field.type))
+        for field in data_type.fields
+    ]
+    return _struct(array, children, [to_arrow_field(field) for field in data_type.fields], arrow_type)
+
+
+def _struct(array: Array, children: Sequence[Array], fields: list[Any], arrow_type: ArrowAny) -> Array:
+    mask = array.is_null() if array.null_count else None
+    if not fields:
+        validity = None if mask is None else pc.invert(mask).buffers()[1]
+        return pa.Array.from_buffers(arrow_type, len(array), [validity])
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _conform_variant(array: Array, arrow_type: ArrowAny) -> Array:
+    children = [array.field(name).cast(pa.binary()) for name in ("value", "metadata")]
+    return _struct(array, children, list(arrow_type), arrow_type)
+
+
+def _conform_list(array: Array, data_type: ArrayType | VectorType, arrow_type: ArrowAny) -> Array:
+    array = _with_small_offsets(array)
+    if isinstance(data_type, VectorType) and not pa.types.is_fixed_size_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field, data_type.length))
+    if isinstance(data_type, ArrayType) and pa.types.is_fixed_size_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    return with_children(array, arrow_type, [conform_array(array.values, data_type.element)])
+
+
+def _conform_map(array: Array, data_type: MapType | MultisetType, arrow_type: ArrowAny) -> Array:
+    key, value = map_parts(data_type)
+    array = _with_small_offsets(array)
+    if pa.types.is_map(array.type):
+        keys, items = array.keys, array.items
+    else:  # a list of structs: a map whose annotation got lost
+        entries = array.values
+        keys, items = entries.field(0), entries.field(1)
+    return map_with_children(array, arrow_type, conform_array(keys, key), conform_array(items, value))
+
+
+def _with_small_offsets(array: Array) -> Array:
+    if pa.types.is_large_list(array.type):
+        return array.cast(pa.list_(array.type.value_field))
+    return array
+
+
+def with_children(array: Array, arrow_type: ArrowAny, children: Sequence[Array]) -> Array:
+    """Return a list array with the same shape, another type and other values; ``children`` are whole, not sliced."""
+    shape = array.buffers()[: 1 if pa.types.is_fixed_size_list(array.type) else 2]
+    return pa.Array.from_buffers(
+        arrow_type, len(array), shape, array.null_count, offset=array.offset, children=list(children)
+    )
+
+
+def map_with_children(array: Array, arrow_type: ArrowAny, keys: Array, items: Array) -> Array:
+    """Return a map array with the shape of a list or map array; keys and items are whole, not sliced."""
+    entries = pa.StructArray.from_arrays([keys, items], fields=[arrow_type.key_field, arrow_type.item_field])
+    return with_children(array, arrow_type, [entries])
+
+
+def conform_batch(batch: pa.RecordBatch, data_types: Sequence[DataType], schema: pa.Schema) -> pa.RecordBatch:
+    """Return columns of a batch, picked by name, as canonical Arrow; columns that it lacks are null."""
+    if batch.schema.equals(schema):
+        return batch
+    places = {name: place for place, name in enumerate(batch.schema.names)}
+    arrays = [
+        conform_array(batch.column(places[field.name]), data_type, field.type)
+        if field.name in places
+        else null_array(batch.num_rows, field.type)
+        for field, data_type in zip(schema, data_types, strict=True)
+    ]
+    return make_batch(arrays, schema, batch.num_rows)
+
+
+def make_batch(arrays: Sequence[Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """Return a batch of that many rows, even where there are no columns to count them by."""
+    if len(schema):
+        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+    no_columns: ArrowAny = pa.Array.from_buffers(pa.struct([]), rows, [None])
+    return pa.RecordBatch.from_struct_array(no_columns)
+
+
+def null_array(rows: int, arrow_type: ArrowAny) -> Array:
+    """Return that many nulls."""
+    return pa.nulls(rows, arrow_type)
+
+
+def select_rows(
+    batches: Iterator[pa.RecordBatch], start: int, ranges: Sequence[tuple[int, int]] | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches that lie in half-open ranges of positions; the first batch begins at ``start``."""
+    for batch in batches:
+        end = start + batch.num_rows
+        if ranges is None:
+            yield batch
+        else:
+            for low, high in ranges:
+                first, last = max(low, start), min(high, end)
+                if first < last:
+                    yield batch.slice(first - start, last - first)
+        start = end
+
+
+def leaf_arrays(chunks: Sequence[Array]) -> Iterator[list[Array]]:
+    """Yield the values at the leaves of a column's type, in Parquet's order; values of null parents may show."""
+    if not chunks:
+        return
+    arrow_type = chunks[0].type
+    if pa.types.is_struct(arrow_type):
+        for place in range(arrow_type.num_fields):
+            yield from leaf_arrays([chunk.field(place) for chunk in chunks])
+    elif pa.types.is_map(arrow_type):
+        bounds = [(chunk.offsets[0].as_py(), chunk.offsets[-1].as_py()) for chunk in chunks]
+        yield from leaf_arrays([chunk.keys[low:high] for chunk, (low, high) in zip(chunks, bounds, strict=True)])
+        yield from leaf_arrays([chunk.items[low:high] for chunk, (low, high) in zip(chunks, bounds, strict=True)])
+    elif pa.types.is_nested(arrow_type):
+        yield from leaf_arrays([chunk.flatten() for chunk in chunks])
+    else:
+        yield list(chunks)
+
+
+def to_int96_carrier(array: Array, data_type: DataType, arrow_type: ArrowAny) -> Array:
+    """Return the values with every timestamp that Parquet has as INT96, at any depth, as its 12 bytes.
+
+    Args:
+        arrow_type: the type in ``parquet_schema.to_parquet_schema``.
+    """
+    if not has_int96(data_type):
+        return array
+    match data_type:
+        case AtomicType():
+            return encode_int96(array)
+        case ArrayType() | VectorType():
+            values = to_int96_carrier(array.values, data_type.element, arrow_type.value_type)
+            return with_children(array, arrow_type, [values])
+        case MapType() | MultisetType():
+            key_type, value_type = map_parts(data_type)
+            keys = to_int96_carrier(array.keys, key_type, arrow_type.key_type)
+            items = to_int96_carrier(array.items, value_type, arrow_type.item_type)
+            return map_with_children(array, arrow_type, keys, items)
+        case RowType():
+            children = [
+                to_int96_carrier(array.field(place), field.type, arrow_type.field(place).type)
+                for place, field in enumerate(data_type.fields)
+            ]
+            return _struct(array, children, list(arrow_type), arrow_type)

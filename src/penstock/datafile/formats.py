@@ -1,0 +1,16 @@
+"""The file formats, by the name that a data file's extension gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.datafile.data_format import DataFileWriter, DataFormat, WrittenFile
+from penstock.datafile.parquet import Parquet
+from penstock.spec.file_format import FileFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["FORMATS", "DataFileWriter", "DataFormat", "WrittenFile"]
+
+FORMATS: Final[Mapping[FileFormat, DataFormat]] = {FileFormat.PARQUET: Parquet()}

@@ -1,0 +1,187 @@
+"""Timestamps of nanoseconds as INT96, next to other timestamps as INT64.
+
+pyarrow writes all timestamps of a file as INT96 or none, and reads them into one unit for the whole file, in which
+they may wrap around. But the bytes of an INT96 column are those of a column of 12-byte binaries; only the footer tells
+them apart. So such columns are written and read as carriers, which are binaries of 12 bytes, and the footer is changed
+on its way out and in.
+
+Source:
+    spec/format.md section 8.1; the Parquet format's ``parquet.thrift`` for the field numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.datafile.thrift import Kind, ThriftStruct, decode_struct, encode_struct, zigzag
+from penstock.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array: TypeAlias = Any
+"""A pyarrow or numpy array."""
+
+INT96_CARRIER: Final = pa.binary(12)
+"""What stands for INT96 between Arrow and the file."""
+
+_NANOS_PER_DAY: Final = 86_400_000_000_000
+_UNITS_PER_DAY: Final = {"ms": 86_400_000, "us": 86_400_000_000, "ns": _NANOS_PER_DAY}
+_JULIAN_DAY_OF_1970: Final = 2_440_588
+_MAGIC: Final = b"PAR1"
+_LAYOUT: Final = np.dtype([("nanos_of_day", "<i8"), ("julian_day", "<u4")])
+
+_TAIL_BYTES: Final = 8  # footer length and magic
+_FIXED_LEN_BYTE_ARRAY: Final = zigzag(7)
+_INT96: Final = zigzag(3)
+
+
+def encode_int96(array: Array) -> Array:
+    """Carriers of ``timestamp[ns]`` values."""
+    nanos = np.asarray(array.view(pa.int64()).fill_null(0))
+    days, nanos_of_day = np.divmod(nanos, _NANOS_PER_DAY)  # floors, so that days before 1970 count forwards too
+    cells: Array = np.empty(len(nanos), dtype=_LAYOUT)
+    cells["nanos_of_day"] = nanos_of_day
+    cells["julian_day"] = days + _JULIAN_DAY_OF_1970
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    buffer = pa.py_buffer(cells.view(np.uint8))
+    return pa.Array.from_buffers(INT96_CARRIER, len(nanos), [validity, buffer], array.null_count)
+
+
+def decode_int96(array: Array, unit: str) -> Array:
+    """Counts of ``unit`` since 1970 of carriers; finer digits are cut off towards the past.
+
+    Java counts the nanoseconds of a day before 1970 backwards from its end, so they may be negative.
+
+    Raises:
+        FormatError: nanoseconds are asked for and 64 bits don't hold them.
+    """
+    buffer = array.buffers()[1]
+    cells = np.frombuffer(buffer, dtype=_LAYOUT, count=len(array), offset=array.offset * _LAYOUT.itemsize)
+    valid = np.asarray(array.is_valid())
+    days = np.where(valid, cells["julian_day"].astype(np.int64) - _JULIAN_DAY_OF_1970, 0)
+    nanos = np.where(valid, cells["nanos_of_day"], 0)
+    days, nanos = days + nanos // _NANOS_PER_DAY, nanos % _NANOS_PER_DAY
+    per_day = _UNITS_PER_DAY[unit]
+    _check_range(days, nanos, per_day)
+    counts = days * per_day + nanos // (_NANOS_PER_DAY // per_day)
+    return pa.array(counts, type=pa.int64(), mask=None if valid.all() else ~valid)
+
+
+def _check_range(days: Array, nanos: Array, per_day: int) -> None:
+    limits = np.iinfo(np.int64)
+    last_day = limits.max // per_day
+    for place in np.flatnonzero((days >= last_day) | (days <= -last_day)):
+        if (
+            not limits.min
+            <= int(days[place]) * per_day + int(nanos[place]) // (_NANOS_PER_DAY // per_day)
+            <= limits.max
+        ):
+            raise FormatError(
+                "the file holds timestamps outside of the years 1678 to 2261, which Arrow's nanoseconds cannot "
+                "express; alter the column to TIMESTAMP(6) to read it"
+            )
+
+
+class Int96Sink:
+    """What pyarrow writes a file into; after ``expect_footer`` the footer is kept back and changed by ``finish``."""
+
+    closed = False
+
+    def __init__(self, target: Any) -> None:  # noqa: ANN401 - whatever FileIO.open_output gives
+        self._target = target
+        self._footer: bytearray | None = None
+        self._size = 0
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Pass bytes on, or keep them."""
+        size = memoryview(data).nbytes
+        if self._footer is None:
+            self._target.write(data)
+            self._size += size
+        else:
+            self._footer += data
+        return size
+
+    def tell(self) -> int:
+        """Bytes so far, as pyarrow counts them."""
+        return self._size + len(self._footer or b"")
+
+    def flush(self) -> None:
+        """Nothing is kept back that could be passed on."""
+
+    def close(self) -> None:
+        """The target is closed by whoever opened it."""
+
+    def expect_footer(self) -> None:
+        """From now on, up to ``finish``, comes the footer."""
+        self._footer = bytearray()
+
+    def finish(self) -> int:
+        """Write the changed footer; returns the size of the file."""
+        footer = bytes(self._footer or b"")
+        self._footer = None
+        length = int.from_bytes(footer[-_TAIL_BYTES:-4], "little")
+        start = len(footer) - _TAIL_BYTES - length
+        changed = _with_int96(footer[start:-_TAIL_BYTES])
+        self.write(footer[:start] + changed + len(changed).to_bytes(4, "little") + footer[-4:])
+        return self._size
+
+
+def int96_as_carriers(file: pa.NativeFile) -> pa.Buffer:
+    """Footer of a Parquet file in which INT96 columns are declared as carriers.
+
+    Args:
+        file: open for reading at any place.
+
+    Returns:
+        A file of nothing but that footer, for ``pyarrow.parquet.read_metadata``.
+    """
+    size = file.size()
+    file.seek(size - _TAIL_BYTES)
+    length = int.from_bytes(file.read(_TAIL_BYTES)[:4], "little")
+    file.seek(size - _TAIL_BYTES - length)
+    footer = decode_struct(file.read(length))
+    for element in _retype(footer, _is_int96, _FIXED_LEN_BYTE_ARRAY):
+        element.fields[2] = (Kind.I32, zigzag(INT96_CARRIER.byte_width))
+    changed = encode_struct(footer)
+    return pa.py_buffer(_MAGIC + changed + len(changed).to_bytes(4, "little") + _MAGIC)
+
+
+def _with_int96(metadata: bytes) -> bytes:
+    """Declare the carrier columns of a Parquet ``FileMetaData`` as INT96."""
+    footer = decode_struct(metadata)
+    for element in _retype(footer, _is_carrier, _INT96):
+        del element.fields[2]
+    return encode_struct(footer)
+
+
+def _retype(footer: ThriftStruct, applies: Callable[[ThriftStruct], bool], to: int) -> list[ThriftStruct]:
+    """Change the physical type of columns, in the schema and in every row group; returns their schema elements."""
+    leaves = [element for element in footer.get(2).items if element.get(5) is None]
+    places = [place for place, element in enumerate(leaves) if applies(element)]
+    for place in places:
+        leaves[place].fields[1] = (Kind.I32, to)
+    for row_group in footer.get(4).items:
+        for place in places:
+            metadata = row_group.get(1).items[place].get(3)
+            metadata.fields[1] = (Kind.I32, to)
+            metadata.fields.pop(12, None)  # a range of other values than these
+    return [leaves[place] for place in places]
+
+
+def _is_int96(element: ThriftStruct) -> bool:
+    return bool(element.get(1) == _INT96)
+
+
+def _is_carrier(element: ThriftStruct) -> bool:
+    """Tell a carrier from a DECIMAL of 12 bytes, which says that it is one (converted and logical type)."""
+    return (
+        element.get(1) == _FIXED_LEN_BYTE_ARRAY
+        and element.get(2) == zigzag(INT96_CARRIER.byte_width)
+        and element.get(6) is None
+        and element.get(10) is None
+    )
