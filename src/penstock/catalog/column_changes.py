@@ -24,7 +24,7 @@ from penstock.catalog.changes import (
 )
 from penstock.catalog.column_options import rename_in_options, split_names
 from penstock.catalog.nested import edit_siblings, edit_type, index_of
-from penstock.catalog.type_change import check_type_change
+from penstock.catalog.type_change import check_type_change, hashes_alike
 from penstock.catalog.validate_options import is_true
 from penstock.catalog.watermark import (
     computed_columns,
@@ -110,12 +110,13 @@ def drop_column(schema: TableSchema, change: DropColumn, table: str) -> TableSch
 def update_column_type(schema: TableSchema, change: UpdateColumnType, table: str) -> TableSchema:
     """Change a type where reading the files written so far allows it."""
     path = path_of(change.column)
-    _check_not_partition_key(schema, path, "given another type", table)
-    if len(path) == 1:
-        _check_not_bucket_key(schema, path[0], "given another type, which would move its rows to other buckets", table)
 
     def update(source: DataType) -> DataType:
         target = _data_type(change.type)
+        if with_nullability(source, nullable=True) != with_nullability(target, nullable=True):
+            _check_not_partition_key(schema, path, "given another type", table)
+            if len(path) == 1 and not hashes_alike(source, target):
+                _check_not_bucket_key(schema, path[0], "given a type that hashes to other buckets", table)
         if change.keep_nullability:
             target = with_nullability(target, nullable=source.nullable)
         else:

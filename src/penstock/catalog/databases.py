@@ -78,7 +78,7 @@ def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, c
     tables = sorted(_tables_in(warehouse, name))
     if tables and not cascade:
         raise InvalidOptionError(
-            f"database {name} has {len(tables)} tables ({', '.join(tables[:5])}{', …' if len(tables) > 5 else ''});"
+            f"database {name} is not empty: it has {', '.join(tables[:5])}{', …' if len(tables) > 5 else ''};"
             " drop them first, or say cascade"
         )
     discard(warehouse.file_io, path, trash_of(warehouse), name)

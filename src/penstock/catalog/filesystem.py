@@ -19,7 +19,7 @@ from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_l
 from penstock.catalog.trash import discard
 from penstock.catalog.validate import check_schema
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
-from penstock.errors import AlreadyExistsError, CommitConflictError, InvalidSchemaError, NotFoundError
+from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.spec.layout import schema_directory, schema_path
 from penstock.table.ref import TableRef
 
@@ -181,9 +181,10 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
             _check_still_there(place, ref.schema)
             return replace(ref, schema=evolved)
         time.sleep(_RETRY_WAIT_S * stalled)
-    raise CommitConflictError(
-        f"table {place.name}: schema {latest_id + 1} is refused, although no file of that number is listed in"
-        f" {schema_directory(place.location)}; look at the storage, then alter again"
+    raise StorageError(
+        f"table {place.name}: schema-{latest_id + 1} is refused, although no file of that number is listed in"
+        f" {schema_directory(place.location)}; look at the storage, then alter again",
+        True,  # noqa: FBT003 - positional, so that pickling works
     )
 
 

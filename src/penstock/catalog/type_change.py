@@ -48,6 +48,13 @@ def is_widening(source: DataType, target: DataType) -> bool:
     return _is_wider_number(source, target)
 
 
+def hashes_alike(source: DataType, target: DataType) -> bool:
+    """Tell whether values of both types have the same bytes in a bucket's hash: text and bytes of any length."""
+    if not isinstance(source, AtomicType) or not isinstance(target, AtomicType):
+        return False
+    return source.root is target.root and source.root in (TypeRoot.VARCHAR, TypeRoot.VARBINARY)
+
+
 def _is_wider_number(source: AtomicType, target: AtomicType) -> bool:
     match target.root:
         case TypeRoot.FLOAT:

@@ -1,0 +1,394 @@
+"""Databases and tables on storage."""
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock.catalog.changes import AddColumn, RenameColumn, SchemaChange, SetOption
+from penstock.catalog.databases import create_database, drop_database, list_databases, list_tables
+from penstock.catalog.filesystem import (
+    alter_table,
+    create_table,
+    drop_table,
+    load_location,
+    load_table,
+    rename_table,
+)
+from penstock.catalog.new_schema import TableDefinition
+from penstock.catalog.warehouse import Warehouse, open_warehouse
+from penstock.errors import (
+    AlreadyExistsError,
+    FormatError,
+    InvalidOptionError,
+    InvalidSchemaError,
+    NotFoundError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from penstock.io.file_io import FileIO
+from penstock.spec.layout import schema_path, snapshot_path, table_path
+from penstock.spec.schema_json import decode_schema, encode_schema
+from penstock.testing.file_io import RecordingFileIO
+
+GOLDEN = Path(__file__).parents[2] / "golden/data/warehouse"
+Define = Callable[..., TableDefinition]
+
+
+def _files(file_io: FileIO, path: str) -> list[str]:
+    found: list[str] = []
+    for status in file_io.list(path):
+        found += _files(file_io, status.path) if status.is_dir else [status.path]
+    return found
+
+
+def _below(warehouse: Warehouse) -> list[str]:
+    return [path.removeprefix(warehouse.location + "/") for path in _files(warehouse.file_io, warehouse.location)]
+
+
+@pytest.fixture
+def shop(warehouse: Warehouse, definition: Define) -> Warehouse:
+    create_database(warehouse, "shop")
+    create_table(warehouse, "shop.orders", definition("a INT, dt STRING", partition_by=["dt"]))
+    return warehouse
+
+
+@pytest.fixture(params=["memory", "local"])
+def any_warehouse(request: pytest.FixtureRequest, tmp_path: Path) -> Warehouse:
+    if request.param == "local":
+        return open_warehouse(str(tmp_path / "warehouse"))
+    found: Warehouse = request.getfixturevalue("warehouse")
+    return found
+
+
+def test_an_empty_database_is_there_on_every_storage(any_warehouse: Warehouse) -> None:
+    assert list_databases(any_warehouse) == ()
+    create_database(any_warehouse, "shop")
+    create_database(any_warehouse, "a")
+    assert list_databases(any_warehouse) == ("a", "shop")
+    assert list_tables(any_warehouse, "shop") == ()
+    with pytest.raises(AlreadyExistsError, match="database shop exists"):
+        create_database(any_warehouse, "shop")
+    create_database(any_warehouse, "shop", if_not_exists=True)
+    drop_database(any_warehouse, "shop")
+    assert list_databases(any_warehouse) == ("a",)
+
+
+def test_an_empty_database_of_a_file_system_is_an_empty_directory(tmp_path: Path) -> None:
+    create_database(open_warehouse(str(tmp_path)), "shop")
+    assert [path.name for path in tmp_path.rglob("*")] == ["shop.db"]
+
+
+def test_a_database_survives_its_last_table(any_warehouse: Warehouse, definition: Define) -> None:
+    create_database(any_warehouse, "shop")
+    create_table(any_warehouse, "shop.orders", definition("a INT"))
+    drop_table(any_warehouse, "shop.orders")
+    assert list_databases(any_warehouse) == ("shop",)
+    assert list_tables(any_warehouse, "shop") == ()
+
+
+def test_a_database_with_tables_is_dropped_only_when_told(shop: Warehouse) -> None:
+    with pytest.raises(InvalidOptionError, match=r"it has orders;.*cascade"):
+        drop_database(shop, "shop")
+    assert list_tables(shop, "shop") == ("orders",)
+    drop_database(shop, "shop", cascade=True)
+    assert _below(shop) == []
+    with pytest.raises(NotFoundError, match="database shop does not exist"):
+        drop_database(shop, "shop")
+    drop_database(shop, "shop", if_exists=True)
+
+
+@pytest.mark.parametrize("name", ["", " ", "sys", "a/b", ".."])
+def test_a_database_needs_a_proper_name(name: str, warehouse: Warehouse) -> None:
+    for call in (create_database, drop_database, list_tables):
+        with pytest.raises(InvalidSchemaError, match="database name"):
+            call(warehouse, name)
+    assert _below(warehouse) == []
+
+
+def test_a_new_table_is_its_first_schema_and_nothing_else(any_warehouse: Warehouse, definition: Define) -> None:
+    create_database(any_warehouse, "shop")
+    ref = create_table(any_warehouse, "shop.orders", definition("a INT", comment="x", options={"write-only": "true"}))
+    files = [path for path in _below(any_warehouse) if not path.endswith("/.database")]
+    assert files == ["shop.db/orders/schema/schema-0"]
+    assert (ref.name, ref.schema.id, ref.schema.comment) == ("shop.orders", 0, "x")
+    assert ref.location == f"{any_warehouse.location}/shop.db/orders"
+    assert load_table(any_warehouse, "shop.orders") == ref
+    assert load_location(ref.location) == replace(ref, name=ref.location)
+    assert list_tables(any_warehouse, "shop") == ("orders",)
+
+
+def test_a_table_can_lie_anywhere(warehouse: Warehouse, definition: Define, tmp_path: Path) -> None:
+    location = str(tmp_path / "some" / "table")
+    ref = create_table(warehouse, location, definition("a INT"))
+    assert (ref.name, ref.location) == (location, location)
+    assert load_table(warehouse, f"file://{location}").schema == ref.schema
+    drop_table(warehouse, location)
+    assert [path.name for path in tmp_path.rglob("*")] == ["some"]
+
+
+def test_a_second_table_of_that_name_is_refused_or_returned(shop: Warehouse, definition: Define) -> None:
+    with pytest.raises(AlreadyExistsError, match=r"table shop\.orders exists already"):
+        create_table(shop, "shop.orders", definition("b INT"))
+    ref = create_table(shop, "shop.orders", definition("b INT"), if_not_exists=True)
+    assert ref.schema.field_names == ("a", "dt")
+
+
+def test_a_table_needs_a_database(warehouse: Warehouse, definition: Define) -> None:
+    with pytest.raises(NotFoundError, match=r"database shop does not exist.*create it first"):
+        create_table(warehouse, "shop.orders", definition("a INT"))
+    assert _below(warehouse) == []
+
+
+def test_a_table_that_cannot_be_leaves_nothing_on_storage(warehouse: Warehouse, definition: Define) -> None:
+    create_database(warehouse, "shop")
+    recording = RecordingFileIO(warehouse.file_io)
+    watched = replace(warehouse, file_io=recording)
+    for bad in (
+        definition("a INT, a INT"),
+        definition("a INT", options={"bucket": "2"}),
+        definition("a INT", options={"primary-key": "a"}),
+        definition("a INT", watermark=("a", "INTERVAL '5' SECOND")),
+    ):
+        with pytest.raises((InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError)):
+            create_table(watched, "shop.orders", bad)
+    assert {call.operation for call in recording.calls} <= {"list", "exists"}
+
+
+def test_the_catalog_options_reach_new_tables(warehouse: Warehouse, definition: Define) -> None:
+    defaulting = replace(warehouse, options=(("table-default.bucket", "1"),))
+    create_database(defaulting, "shop")
+    assert create_table(defaulting, "shop.orders", definition("a INT")).options["bucket-key"] == "a"
+
+
+def test_what_is_not_there_is_not_found(shop: Warehouse) -> None:
+    with pytest.raises(NotFoundError, match=r"table shop\.nope does not exist"):
+        load_table(shop, "shop.nope")
+    with pytest.raises(NotFoundError, match="database nope does not exist"):
+        load_table(shop, "nope.orders")
+    with pytest.raises(NotFoundError, match="database nope does not exist"):
+        list_tables(shop, "nope")
+    with pytest.raises(NotFoundError, match=r"shop\.nope"):
+        drop_table(shop, "shop.nope")
+    drop_table(shop, "shop.nope", if_exists=True)
+    with pytest.raises(NotFoundError, match=r"shop\.nope"):
+        rename_table(shop, "shop.nope", "shop.other")
+    with pytest.raises(NotFoundError, match=r"shop\.nope"):
+        alter_table(shop, "shop.nope", [SetOption(key="write-only", value="true")])
+    with pytest.raises(InvalidSchemaError, match="system tables"):
+        load_table(shop, "shop.orders$snapshots")
+
+
+def test_the_latest_schema_is_the_highest_number(shop: Warehouse) -> None:
+    for number in range(12):
+        alter_table(shop, "shop.orders", [AddColumn(column=f"c{number}", type="INT")])
+    assert load_table(shop, "shop.orders").schema.id == 12
+
+
+def test_a_directory_without_a_schema_is_no_table(shop: Warehouse) -> None:
+    shop.file_io.write(f"{shop.location}/shop.db/stray/data/file", b"x")
+    shop.file_io.write(f"{shop.location}/shop.db/notes.txt", b"x")
+    assert list_tables(shop, "shop") == ("orders",)
+
+
+def test_a_damaged_schema_names_its_file(shop: Warehouse) -> None:
+    shop.file_io.write(schema_path(f"{shop.location}/shop.db/orders", 1), b"")
+    with pytest.raises(FormatError, match=r"orders/schema/schema-1"):
+        load_table(shop, "shop.orders")
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"primary_keys": ("a",)}, UnsupportedFeatureError),
+        ({"options": (("type", "format-table"),)}, UnsupportedFeatureError),
+        ({"options": (("bucket", "3"),)}, InvalidOptionError),
+        ({"options": (("bucket", "1"),)}, InvalidOptionError),
+        ({"partition_keys": ("z",)}, InvalidSchemaError),
+    ],
+)
+def test_a_table_that_breaks_a_rule_is_not_loaded(
+    change: dict[str, object], error: type[Exception], shop: Warehouse
+) -> None:
+    schema = replace(load_table(shop, "shop.orders").schema, **change)
+    shop.file_io.write(schema_path(table_path(shop.location, "shop", "orders"), 0), encode_schema(schema))
+    with pytest.raises(error, match=r"shop\.orders"):
+        load_table(shop, "shop.orders")
+
+
+def test_a_queue_of_the_first_releases_is_loaded(shop: Warehouse) -> None:
+    path = schema_path(table_path(shop.location, "shop", "old"), 0)
+    old = b'{"id": 0, "fields": [{"id": 0, "name": "a", "type": "INT"}], "highestFieldId": 0,'
+    shop.file_io.write(path, old + b' "partitionKeys": [], "primaryKeys": [], "options": {}}')
+    ref = load_table(shop, "shop.old")
+    assert (ref.options["bucket"], ref.options["file.format"]) == ("1", "orc")
+
+
+def test_every_golden_table_is_loaded() -> None:
+    golden = open_warehouse(str(GOLDEN))
+    names = [f"{database}.{table}" for database in list_databases(golden) for table in list_tables(golden, database)]
+    assert len(names) > 50
+    for name in names:
+        assert load_table(golden, name).name == name
+
+
+def test_a_dropped_table_is_gone_with_all_its_files(any_warehouse: Warehouse, definition: Define) -> None:
+    create_database(any_warehouse, "shop")
+    ref = create_table(any_warehouse, "shop.orders", definition("a INT"))
+    any_warehouse.file_io.write(f"{ref.location}/bucket-0/data-1.parquet", b"x")
+    drop_table(any_warehouse, "shop.orders")
+    assert not any_warehouse.file_io.exists(ref.location)
+    assert not any_warehouse.file_io.exists(f"{any_warehouse.location}/.dropped")
+    create_table(any_warehouse, "shop.orders", definition("b INT"))
+    assert load_table(any_warehouse, "shop.orders").schema.field_names == ("b",)
+
+
+def test_what_a_late_writer_leaves_of_a_dropped_table_is_not_taken_for_rows_of_the_next(
+    shop: Warehouse, definition: Define
+) -> None:
+    location = load_table(shop, "shop.orders").location
+    drop_table(shop, "shop.orders")
+    shop.file_io.write(snapshot_path(location, 7), b"{}")
+    assert list_tables(shop, "shop") == ()
+    with pytest.raises(AlreadyExistsError, match=r"holds snapshot but no schema.*drop_table removes it"):
+        create_table(shop, "shop.orders", definition("b INT"))
+    drop_table(shop, "shop.orders")
+    create_table(shop, "shop.orders", definition("b INT"))
+
+
+def test_a_directory_that_is_no_table_is_not_dropped_by_its_path(warehouse: Warehouse, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(NotFoundError, match="photos"):
+        drop_table(warehouse, str(tmp_path / "photos"))
+    assert (tmp_path / "photos").is_dir()
+
+
+def test_a_renamed_table_takes_everything_along(any_warehouse: Warehouse, definition: Define) -> None:
+    create_database(any_warehouse, "shop")
+    create_database(any_warehouse, "archive")
+    ref = create_table(any_warehouse, "shop.orders", definition("a INT"))
+    any_warehouse.file_io.write(f"{ref.location}/bucket-0/data-1.parquet", b"x")
+    rename_table(any_warehouse, "shop.orders", "archive.old")
+    moved = load_table(any_warehouse, "archive.old")
+    assert moved.schema == ref.schema
+    assert any_warehouse.file_io.read(f"{moved.location}/bucket-0/data-1.parquet") == b"x"
+    assert list_tables(any_warehouse, "shop") == ()
+
+
+def test_a_table_is_not_renamed_onto_another_or_out_of_the_warehouse(shop: Warehouse, definition: Define) -> None:
+    create_table(shop, "shop.other", definition("b INT"))
+    with pytest.raises(AlreadyExistsError, match=r"shop\.orders to shop\.other"):
+        rename_table(shop, "shop.orders", "shop.other")
+    with pytest.raises(AlreadyExistsError):
+        rename_table(shop, "shop.orders", "shop.orders")
+    with pytest.raises(NotFoundError, match="database nope"):
+        rename_table(shop, "shop.orders", "nope.orders")
+    with pytest.raises(InvalidSchemaError, match=r"must be database\.table"):
+        rename_table(shop, "shop.orders", "/elsewhere")
+    assert list_tables(shop, "shop") == ("orders", "other")
+
+
+def test_an_alteration_is_one_new_schema_file(shop: Warehouse) -> None:
+    before = _below(shop)
+    changes: list[SchemaChange] = [
+        AddColumn(column="b", type="INT"),
+        RenameColumn(column="b", new_name="c"),
+        SetOption(key="write-only", value="true"),
+    ]
+    ref = alter_table(shop, "shop.orders", changes)
+    assert set(_below(shop)) - set(before) == {"shop.db/orders/schema/schema-1"}
+    path = schema_path(ref.location, 1)
+    assert decode_schema(shop.file_io.read(path), path) == ref.schema == load_table(shop, "shop.orders").schema
+    assert ref.schema.field_names == ("a", "dt", "c")
+    again = alter_table(shop, "shop.orders", [SetOption(key="write-only", value="true")])
+    assert again == ref
+    assert len(_below(shop)) == len(before) + 1
+
+
+def test_a_refused_alteration_writes_nothing(shop: Warehouse) -> None:
+    before = _below(shop)
+    with pytest.raises(NotFoundError, match="no column 'z'"):
+        alter_table(shop, "shop.orders", [AddColumn(column="b", type="INT"), RenameColumn(column="z", new_name="y")])
+    assert _below(shop) == before
+
+
+def test_the_layout_is_fixed_by_the_first_snapshot_on_storage(shop: Warehouse) -> None:
+    changes = [SetOption(key="bucket", value="2"), SetOption(key="bucket-key", value="a")]
+    shop.file_io.write(snapshot_path(load_table(shop, "shop.orders").location, 1), b"{}")
+    with pytest.raises(InvalidOptionError, match="once there are snapshots"):
+        alter_table(shop, "shop.orders", changes)
+
+
+class _Racing(RecordingFileIO):
+    """Lets somebody else do something just before each of our first few schema files."""
+
+    def __init__(self, inner: FileIO, race: Callable[[int], None], times: int) -> None:
+        super().__init__(inner)
+        self.race = race
+        self.left = times
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        if self.left:
+            self.left -= 1
+            self.race(self.left)
+        return super().put_if_absent(path, data)
+
+
+def test_an_outrun_alteration_is_applied_to_what_the_other_made(shop: Warehouse) -> None:
+    def race(number: int) -> None:
+        alter_table(shop, "shop.orders", [AddColumn(column=f"other{number}", type="INT")])
+
+    racing = replace(shop, file_io=_Racing(shop.file_io, race, 3))
+    ref = alter_table(racing, "shop.orders", [AddColumn(column="ours", type="INT")])
+    assert ref.schema.field_names == ("a", "dt", "other2", "other1", "other0", "ours")
+    assert len({field.id for field in ref.schema.fields}) == 6
+    assert ref.schema.id == 4
+
+
+def test_an_outrun_alteration_is_judged_again(shop: Warehouse) -> None:
+    def race(_: int) -> None:
+        alter_table(shop, "shop.orders", [AddColumn(column="ours", type="INT")])
+
+    racing = replace(shop, file_io=_Racing(shop.file_io, race, 1))
+    with pytest.raises(AlreadyExistsError, match="'ours' already"):
+        alter_table(racing, "shop.orders", [AddColumn(column="ours", type="STRING")])
+
+
+def test_an_alteration_does_not_bring_a_dropped_table_back(shop: Warehouse) -> None:
+    racing = replace(shop, file_io=_Racing(shop.file_io, lambda _: drop_table(shop, "shop.orders"), 1))
+    with pytest.raises(NotFoundError, match="dropped or renamed"):
+        alter_table(racing, "shop.orders", [AddColumn(column="b", type="INT")])
+    assert list_tables(shop, "shop") == ()
+
+
+class _Refusing(RecordingFileIO):
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        del path, data
+        return False
+
+
+def test_a_storage_that_always_refuses_is_given_up_on(shop: Warehouse) -> None:
+    with pytest.raises(StorageError, match=r"schema-1.*refused"):
+        alter_table(replace(shop, file_io=_Refusing(shop.file_io)), "shop.orders", [AddColumn(column="b", type="INT")])
+
+
+def test_a_creator_outrun_by_another_gets_the_others_table(shop: Warehouse, definition: Define) -> None:
+    def race(_: int) -> None:
+        create_table(shop, "shop.new", definition("theirs INT"))
+
+    racing = replace(shop, file_io=_Racing(shop.file_io, race, 1))
+    with pytest.raises(AlreadyExistsError, match=r"shop\.new"):
+        create_table(racing, "shop.new", definition("ours INT"))
+    drop_table(shop, "shop.new")
+    racing = replace(shop, file_io=_Racing(shop.file_io, race, 1))
+    ref = create_table(racing, "shop.new", definition("ours INT"), if_not_exists=True)
+    assert ref.schema.field_names == ("theirs",)
+    assert load_table(shop, "shop.new").schema == ref.schema
+
+
+def test_references_are_pickled(shop: Warehouse) -> None:
+    ref = load_table(shop, "shop.orders")
+    assert pickle.loads(pickle.dumps(ref)) == ref
+    assert pickle.loads(pickle.dumps(shop)) == shop

@@ -1,0 +1,65 @@
+import pytest
+
+from penstock.catalog.names import (
+    TableName,
+    check_database_name,
+    is_location,
+    parse_data_table_name,
+    parse_table_name,
+)
+from penstock.errors import InvalidSchemaError
+
+
+def test_a_name_has_a_database_and_a_table() -> None:
+    assert parse_table_name("shop.orders") == TableName(database="shop", table="orders")
+    assert str(parse_table_name("shop.orders")) == "shop.orders"
+
+
+def test_back_quotes_keep_dots_and_slashes_inside_a_name() -> None:
+    assert parse_table_name("`my.shop`.`or``ders`") == TableName(database="my.shop", table="or`ders")
+    assert not is_location("shop.`a/b`")
+    assert is_location("/data/orders")
+    assert is_location("file:///data/orders")
+
+
+def test_what_follows_the_dollar_is_a_system_table() -> None:
+    name = parse_table_name("shop.orders$snapshots")
+    assert (name.table, name.system_table, str(name)) == ("orders", "snapshots", "shop.orders$snapshots")
+
+
+def test_a_system_table_is_not_a_table_that_holds_rows() -> None:
+    with pytest.raises(InvalidSchemaError, match=r"system tables.*'shop\.orders'"):
+        parse_data_table_name("shop.orders$snapshots")
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("orders", r"expected database\.table"),
+        ("a.b.c", "found 3 parts"),
+        ("", r"expected database\.table"),
+        (".orders", "is empty"),
+        ("shop.", "is empty"),
+        ("shop. ", "is empty"),
+        ("shop...", "parts"),
+        ("shop.$snapshots", "is empty"),
+        ("shop.orders$", "must follow"),
+        ("`shop.orders", "back quote"),
+        ("`shop`x.orders", "back quote"),
+        ("sys.orders", "reserved"),
+        ("sh$op.orders", "kept for system tables"),
+        ("shop.`..`", "another directory"),
+        ("`.`.orders", "another directory"),
+        ("shop.`a/b`", "cannot be in a name"),
+        ("shop.a\\b", "cannot be in a name"),
+        ("shop.a\nb", "cannot be in a name"),
+    ],
+)
+def test_a_text_that_is_no_name_says_why(text: str, cause: str) -> None:
+    with pytest.raises(InvalidSchemaError, match=cause):
+        parse_data_table_name(text)
+
+
+def test_the_system_database_is_reserved() -> None:
+    with pytest.raises(InvalidSchemaError, match="reserved"):
+        check_database_name("sys")
