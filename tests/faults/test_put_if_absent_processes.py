@@ -1,9 +1,9 @@
 """One winner for each name between real processes."""
 
 import json
-import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,20 +14,21 @@ from penstock.io.local import LocalFileIO
 NAMES = 400
 PROCESSES = 3
 
-# Each process waits for the others before each name, by a byte on its standard input, and then goes for it at once.
-# It prints the numbers that it won.
+SLOT_SECONDS = 0.002
+
+# All go for the same name at the same moment of the clock that they share. Each prints the numbers that it won.
 RACER = """
-import json, os, sys
+import json, sys, time
 from pathlib import Path
 from penstock.io.local import LocalFileIO
 
-root, me, names, how = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+root, me, names, slot, how = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
 
 def by_look_and_rename(path, data):
-    aside = Path(f"{path}.{me}")
-    aside.write_bytes(data)
     if Path(path).exists():
         return False
+    aside = Path(f"{path}.{me}")
+    aside.write_bytes(data)
     aside.rename(path)
     return True
 
@@ -37,33 +38,38 @@ if how == "without links":
     Path.hardlink_to = refuse
 put = by_look_and_rename if how == "look and rename" else LocalFileIO(durable=how == "durable").put_if_absent
 won = []
+print("ready", flush=True)
+start = float(sys.stdin.readline())
 for number in range(names):
-    os.write(1, b".")
-    os.read(0, 1)
+    while time.monotonic() < start + number * slot:
+        pass
     if put(f"{root}/snapshot/snapshot-{number}", f"{me} ".encode() * 500):
         won.append(number)
-os.write(1, b"!" + json.dumps(won).encode())
+print(json.dumps(won))
 """
 
 
 def race(root: Path, how: str) -> list[list[int]]:
+    (root / "snapshot").mkdir()
     racers = [
         subprocess.Popen(
-            [sys.executable, "-c", RACER, str(root), str(me), str(NAMES), how],
+            [sys.executable, "-c", RACER, str(root), str(me), str(NAMES), str(SLOT_SECONDS), how],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ,
+            text=True,
         )
         for me in range(PROCESSES)
     ]
     try:
-        for number in range(NAMES):
-            for racer in racers:
-                assert os.read(racer.stdout.fileno(), 1) == b"."  # type: ignore[union-attr] # it is a pipe
-            for place in range(PROCESSES):
-                # Another one starts first each time, or the first would win everything on a busy machine.
-                os.write(racers[(number + place) % PROCESSES].stdin.fileno(), b"g")  # type: ignore[union-attr]
-        return [json.loads(racer.communicate(timeout=60)[0].removeprefix(b"!")) for racer in racers]
+        for racer in racers:
+            assert racer.stdout is not None
+            assert racer.stdout.readline() == "ready\n"
+        start = time.monotonic() + 0.05
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.write(f"{start}\n")
+            racer.stdin.flush()
+        return [json.loads(racer.communicate(timeout=60)[0]) for racer in racers]
     finally:
         for racer in racers:
             racer.kill()
@@ -76,7 +82,6 @@ def wins(won: list[list[int]]) -> Iterator[tuple[int, int]]:
 
 @pytest.mark.parametrize("how", ["as it is", "durable", "without links"])
 def test_each_name_has_one_winner_whose_bytes_are_there(tmp_path: Path, how: str) -> None:
-    (tmp_path / "snapshot").mkdir()
     won = race(tmp_path, how)
     assert sorted(number for number, _ in wins(won)) == list(range(NAMES))
     assert all(won), "no race: one process won everything"
@@ -87,5 +92,4 @@ def test_each_name_has_one_winner_whose_bytes_are_there(tmp_path: Path, how: str
 
 
 def test_the_race_finds_out_who_only_looks_before_renaming(tmp_path: Path) -> None:
-    (tmp_path / "snapshot").mkdir()
     assert len(list(wins(race(tmp_path, "look and rename")))) > NAMES
