@@ -1,14 +1,11 @@
-"""Numbers, dates and times as Java prints them; directory names are made of such text.
+"""Dates and times as Java prints them; directory names are made of such text.
 
 Source:
-    ``Float.toString`` and ``Double.toString`` of JDK 19 and later, ``LocalDateTime.toString``;
-    Paimon ``common:utils/DateTimeUtils.java``. Checked against Paimon 1.4.2 on JDK 17.
+    Paimon ``common:utils/DateTimeUtils.java``, ``LocalDateTime.toString``; tests/golden/data/partition_names.
 """
 
 from __future__ import annotations
 
-import math
-import struct
 from datetime import date
 from typing import Final
 
@@ -16,53 +13,6 @@ _DAYS_BEFORE_1970: Final = date(1970, 1, 1).toordinal() - 1
 _DAYS_IN_400_YEARS: Final = 146_097
 _DAY_NANOS: Final = 86_400_000_000_000
 _SECOND_NANOS: Final = 1_000_000_000
-
-
-def format_double(value: float) -> str:
-    """Format a DOUBLE as the shortest decimal that reads back as the same number.
-
-    JDK 18 and older print up to two digits more for a few numbers (whole ones above 2**53, mostly).
-    """
-    return _format_floating(value, is_float=False)
-
-
-def format_float(value: float) -> str:
-    """Format a FLOAT, given as the double of the same number; see ``format_double``."""
-    return _format_floating(value, is_float=True)
-
-
-def _format_floating(value: float, *, is_float: bool) -> str:
-    if math.isnan(value):
-        return "NaN"
-    sign = "-" if math.copysign(1.0, value) < 0 else ""
-    if math.isinf(value):
-        return f"{sign}Infinity"
-    if value == 0:
-        return f"{sign}0.0"
-    digits, exponent = _shortest_digits(abs(value), is_float=is_float)
-    if not -3 <= exponent < 7:
-        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
-    if exponent < 0:
-        return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-    return f"{sign}{digits[: exponent + 1].ljust(exponent + 1, '0')}.{digits[exponent + 1 :] or '0'}"
-
-
-def _shortest_digits(value: float, *, is_float: bool) -> tuple[str, int]:
-    """Return the digits, without zeros at the end, and the power of ten of the first one."""
-    # From two digits on, since Java picks the closest among those of one and two: 4.9E-324, not 5E-324.
-    for decimals in range(1, 17):
-        text = f"{value:.{decimals}e}"
-        if (_to_float(text) if is_float else float(text)) == value:
-            break
-    mantissa, _, exponent = text.partition("e")
-    return mantissa.replace(".", "").rstrip("0"), int(exponent)
-
-
-def _to_float(text: str) -> float:
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", float(text)))[0])
-    except OverflowError:  # rounded up beyond the largest FLOAT
-        return math.inf
 
 
 def civil_date(epoch_day: int) -> tuple[int, int, int]:

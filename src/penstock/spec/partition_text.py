@@ -11,14 +11,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
-from penstock.spec.java_text import (
-    format_date,
-    format_double,
-    format_float,
-    format_iso_timestamp,
-    format_time,
-    format_timestamp,
-)
+from penstock.spec.java_floats import format_double, format_float
+from penstock.spec.java_text import format_date, format_iso_timestamp, format_time, format_timestamp
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import AtomicType, TypeRoot
 

@@ -1,5 +1,6 @@
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.util.Random;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericRow;
@@ -16,7 +17,7 @@ import org.apache.paimon.utils.PartitionPathUtils;
  *
  * <pre>javac -cp BUNDLE PartitionNames.java; TZ=UTC java -cp BUNDLE:. PartitionNames > names.jsonl</pre>
  *
- * FLOAT and DOUBLE values are those that every JDK prints alike.
+ * JDK 19 and later print some FLOAT and DOUBLE values with fewer digits.
  */
 public class PartitionNames {
 
@@ -55,15 +56,35 @@ public class PartitionNames {
     public static void main(String[] args) {
         for (float f : new float[] {
             1.1f, 1e10f, 0f, -0f, 1e-3f, 9.999e-4f, 1e7f, 9999999f, Float.MIN_VALUE, Float.MAX_VALUE, 3.4e38f, Float.NaN,
-            Float.POSITIVE_INFINITY, -1.5f, 16777216f, 2e10f, 0.3f
+            Float.POSITIVE_INFINITY, -1.5f, 16777216f, 2e10f, 0.3f, Float.MIN_NORMAL, 33554432f
         }) {
             print(DataTypes.FLOAT(), f, quote("" + f));
         }
         for (double d : new double[] {
             1.1, 1e20, 100, 0.1, 1e10, -0.0, 1e-3, 9.999e-4, 1e7, 9999999, Double.MIN_VALUE, Double.MAX_VALUE, 2e-3,
-            Double.NaN, Double.NEGATIVE_INFINITY, 123456789.125
+            Double.NaN, Double.NEGATIVE_INFINITY, 123456789.125, 1e23, 2e23,
+            Double.MIN_NORMAL, 1.2345678901234567e-5
         }) {
             print(DataTypes.DOUBLE(), d, quote("" + d));
+        }
+        Random random = new Random(1);
+        for (int i = 0; i < 100; i++) {
+            float[] floats = {
+                Float.intBitsToFloat(random.nextInt()), random.nextInt(Integer.MAX_VALUE), random.nextInt(1000000) / 100f
+            };
+            for (float f : floats) {
+                print(DataTypes.FLOAT(), f, quote("" + f));
+            }
+            double[] doubles = {
+                Double.longBitsToDouble(random.nextLong()),
+                Math.floor(random.nextDouble() * 1e18),
+                random.nextInt(100000) * Math.pow(10, random.nextInt(40) - 20),
+                Math.scalb(1.0, random.nextInt(2000) - 1000),
+                Math.scalb(1.0 + random.nextInt(1 << 20), 60 + random.nextInt(30)),
+            };
+            for (double d : doubles) {
+                print(DataTypes.DOUBLE(), d, quote("" + d));
+            }
         }
         for (String text : new String[] {"1.20", "-0.05", "0", "100", "-12345678.90"}) {
             decimal(10, 2, text);
