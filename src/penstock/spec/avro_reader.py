@@ -72,9 +72,27 @@ def record_reader(schema: AvroType, shape: Shape) -> Read:
     Raises:
         ValueError: the schema is none, or lacks a required field; the message says which.
     """
-    if not isinstance(schema, dict) or schema.get("type") != "record":
-        raise ValueError("its Avro schema is not that of a record")
+    _field_types(schema)
     return _reader(schema, _named_types(schema), shape)
+
+
+def dict_reader(schema: AvroType) -> Read:
+    """Return a function that reads one record into a dict, and records in it into tuples; raises as above."""
+    names = tuple(_field_types(schema))
+    read_tuple = _reader(schema, _named_types(schema))
+
+    def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
+        values, position = read_tuple(data, position)
+        return dict(zip(names, values, strict=True)), position
+
+    return read
+
+
+def _field_types(schema: AvroType) -> dict[str, AvroType]:
+    fields = schema.get("fields") if isinstance(schema, dict) and schema.get("type") == "record" else None
+    if not isinstance(fields, list):
+        raise ValueError("its Avro schema is not that of a record")  # noqa: TRY004 - a damaged file is no type error
+    return {str(field["name"]): field["type"] for field in fields if isinstance(field, dict)}
 
 
 def _named_types(schema: AvroType) -> dict[str, AvroType]:
@@ -121,10 +139,7 @@ def _union_reader(branches: list[AvroType], named: Named, shape: Shape | None) -
 
 
 def _record_reader(schema: dict[str, AvroType], named: Named, shape: Shape | None) -> Read:
-    fields = schema["fields"]
-    if not isinstance(fields, list):
-        raise TypeError("its Avro schema has a record without a list of fields")
-    types = {str(field["name"]): field["type"] for field in fields if isinstance(field, dict)}
+    types = _field_types(schema)
     return _shaped(types, named, shape) if shape else _sequence([_reader(part, named) for part in types.values()])
 
 

@@ -91,6 +91,21 @@ def row_decoder(types: tuple[DataType, ...], places: Iterable[int] | None = None
     return decode
 
 
+def decode_field(data: bytes, arity: int, place: int, data_type: DataType) -> object:
+    """Read one field of a serialized row of ``arity`` fields without looking at the others.
+
+    Raises:
+        FormatError: the bytes do not hold it.
+    """
+    if not 0 <= place < arity == arity_of(data):
+        raise FormatError(_damaged(data, arity, f"it says that it has {arity_of(data)} fields"))
+    try:
+        (codec,) = _codecs((data_type,))
+        return _unpack_row(data, ARITY_BYTES, arity, ((place, codec),))[0]
+    except _MISFITS as error:
+        raise FormatError(_damaged(data, arity, str(error))) from error
+
+
 def arity_of(data: bytes) -> int:
     """Return the number of fields of a serialized row."""
     return int.from_bytes(data[:ARITY_BYTES], "big")

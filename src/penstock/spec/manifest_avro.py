@@ -10,12 +10,11 @@ Source:
 
 from __future__ import annotations
 
-import json
-import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spec.avro_container import Block, damaged, decode_container, encode_container, parse_codec
-from penstock.spec.avro_reader import Shape, Slot, record_reader
+from penstock.spec.avro_container import Block, encode_container, parse_codec
+from penstock.spec.avro_reader import Shape, Slot
+from penstock.spec.avro_records import decode_values
 from penstock.spec.avro_values import (
     PRESENT,
     encode_bytes,
@@ -41,9 +40,6 @@ _SOURCES: Final[dict[int | None, FileSource | None]] = {None: None} | {source.va
 # Payload of a block, as Avro's own writer has it; larger ones compress little better.
 _BLOCK_BYTES: Final = 64_000
 
-# What reading raises on bytes that are not what the schema says.
-_DAMAGES: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
-
 
 def decode_manifest(data: bytes, path: str) -> list[ManifestEntry]:
     """Read a manifest of any version.
@@ -61,7 +57,7 @@ def decode_manifest(data: bytes, path: str) -> list[ManifestEntry]:
         FormatError: empty, truncated or damaged data, no Avro, no manifest, or a version that we do not know.
         UnsupportedFeatureError: a codec that we do not know.
     """
-    return _decode(data, path, _ENTRY)
+    return decode_values(data, path, _ENTRY)
 
 
 def encode_manifest(entries: Iterable[ManifestEntry], *, codec: str = "zstd", level: int = 1) -> bytes:
@@ -81,30 +77,13 @@ def encode_manifest(entries: Iterable[ManifestEntry], *, codec: str = "zstd", le
 
 def decode_manifest_list(data: bytes, path: str) -> list[ManifestFileMeta]:
     """Read a manifest list of any version; arguments and errors as in ``decode_manifest``."""
-    return _decode(data, path, _MANIFEST_META)
+    return decode_values(data, path, _MANIFEST_META)
 
 
 def encode_manifest_list(metas: Iterable[ManifestFileMeta], *, codec: str = "zstd", level: int = 1) -> bytes:
     """Write a manifest list as Java 1.4.2 does; no metas give a real file without records."""
     blocks = _pack_blocks(map(_encode_manifest_meta, metas))
     return encode_container(MANIFEST_LIST_SCHEMA, blocks, codec=parse_codec(codec), level=level)
-
-
-def _decode(data: bytes, path: str, shape: Shape) -> list[Any]:
-    container = decode_container(data, path)
-    values: list[Any] = []
-    try:
-        read = record_reader(json.loads(container.schema), shape)
-        for count, payload in container.blocks:
-            position = 0
-            for _ in range(count):
-                value, position = read(payload, position)
-                values.append(value)
-            if position != len(payload):
-                raise ValueError("a block's records and its length do not agree")
-    except _DAMAGES as error:
-        raise damaged(path, str(error)) from error
-    return values
 
 
 def _pack_blocks(records: Iterable[bytes]) -> Iterator[Block]:

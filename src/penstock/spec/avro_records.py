@@ -1,0 +1,69 @@
+"""All records of an Avro file, as values or as dicts."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.spec.avro_container import damaged, decode_container
+from penstock.spec.avro_reader import Shape, dict_reader, record_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.spec.avro_reader import Read
+    from penstock.spec.manifest_schemas import AvroType
+
+# What reading raises on bytes that are not what the schema says, and on schemas that are none.
+_DAMAGES: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
+
+
+def decode_values(data: bytes, path: str, shape: Shape) -> list[Any]:
+    """Read the records of an Avro file into values.
+
+    Args:
+        data: the whole file.
+        path: for messages only.
+        shape: what each record becomes.
+
+    Returns:
+        Values of the shape's type, in file order.
+
+    Raises:
+        FormatError: empty, truncated or damaged data, no Avro file, or one of other records.
+        UnsupportedFeatureError: a codec that we do not know.
+    """
+    return _decode(data, path, lambda schema: record_reader(schema, shape))
+
+
+def decode_records(data: bytes, path: str) -> list[dict[str, Any]]:
+    """Read the records of an Avro file into dicts; nested records are tuples. Errors as in ``decode_values``."""
+    return _decode(data, path, dict_reader)
+
+
+def _decode(data: bytes, path: str, make_reader: Callable[[AvroType], Read]) -> list[Any]:
+    container = decode_container(data, path)
+    values: list[Any] = []
+    try:
+        read = make_reader(json.loads(container.schema))
+        for count, payload in container.blocks:
+            position = 0
+            for _ in range(count):
+                value, position = read(payload, position)
+                values.append(value)
+            if position != len(payload):
+                raise ValueError("a block's records and its length do not agree")
+    except _DAMAGES as error:
+        raise damaged(path, _reason(error)) from error
+    return values
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case IndexError() | struct.error():
+            return "it ends inside a record"
+        case KeyError():
+            return f"it has {error} where that means nothing"
+        case _:
+            return str(error)
