@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.spec.stats import ColumnStats
 
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+_BINARIES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 
 
 def may_match(predicate: BoundPredicate, stats: Mapping[str, ColumnStats], row_count: int) -> bool:
@@ -94,6 +95,9 @@ class _Pruner:
         if root is TypeRoot.CHAR and isinstance(stats.min, str):
             # ORC pads CHAR with blanks in its statistics; rows may come without them.
             return stats.min.rstrip(" "), stats.max
+        if root in _BINARIES:
+            # Older writers order bytes as signed numbers.
+            return None, None
         return stats.min, stats.max
 
 

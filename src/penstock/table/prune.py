@@ -169,7 +169,7 @@ class StatsPruner:
         file_fields = self._load_schema(file.schema_id).fields
         by_id = {field.id: field for field in file_fields}
         wanted = {field.name: by_id.get(field.id) for field in fields}
-        stored = self._decode(file, file_fields)
+        stored = decode_file_stats(file, file_fields)
         is_orc = format_of(file.file_name) is FileFormat.ORC
         found: dict[str, ColumnStats] = {}
         for field in fields:
@@ -184,14 +184,16 @@ class StatsPruner:
                 found[field.name] = replace(stats, min=None, max=None) if drops else stats
         return found
 
-    def _decode(self, file: DataFileMeta, file_fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
-        covered = file_fields
-        if file.value_stats_cols is None and file.write_cols is not None:
-            covered = [field for field in file_fields if field.name in file.write_cols]
-        try:
-            return decode_stats(file.value_stats, file.value_stats_cols, covered)
-        except FormatError:
-            return {}  # statistics only save work: a file without good ones is read
+
+def decode_file_stats(file: DataFileMeta, file_fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
+    """Decode the statistics of an entry, by column name of the file's schema; empty where they make no sense."""
+    covered = file_fields
+    if file.value_stats_cols is None and file.write_cols is not None:
+        covered = [field for field in file_fields if field.name in file.write_cols]
+    try:
+        return decode_stats(file.value_stats, file.value_stats_cols, covered)
+    except FormatError:
+        return {}  # statistics only save work: a file without good ones is read
 
 
 def is_comparable(stored: DataType, wanted: DataType) -> bool:

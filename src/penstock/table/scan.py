@@ -16,8 +16,8 @@ from penstock.errors import InvalidFilterError, UnsupportedFeatureError
 from penstock.options import LayoutOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import FALSE, TRUE, And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
-from penstock.spec.avro_records import decode_records
 from penstock.spec.entries import merge_entries
+from penstock.spec.index_manifest import DELETION_VECTORS, decode_index_types
 from penstock.spec.layout import data_file_path, manifest_path
 from penstock.spec.manifest import FileKind, ManifestEntry
 from penstock.spec.partition_text import partition_dir
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-_DELETION_VECTORS: Final = "DELETION_VECTORS"
 # A table with more schemas than that is not worth reading them all to skip a manifest.
 _MAX_SCHEMAS: Final = 32
 
@@ -178,21 +177,17 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     Raises:
         FormatError: a file is added twice.
     """
-    added: list[ManifestEntry] = []
-    others: list[ManifestEntry] = []
-    for entry in entries:
-        (added if entry.kind is FileKind.ADD else others).append(entry)
-    names = Counter(entry.file.file_name for entry in added)
-    suspects = {entry.file.file_name for entry in others}
-    if len(names) < len(added):
-        suspects.update(name for name, count in names.items() if count > 1)
+    entries = list(entries)
+    added = [entry for entry in entries if entry.kind is FileKind.ADD]
+    counts = Counter(entry.file.file_name for entry in added)
+    suspects = {entry.file.file_name for entry in entries if entry.kind is not FileKind.ADD}
+    if len(counts) < len(added):
+        suspects.update(name for name, count in counts.items() if count > 1)
     if not suspects:
         return added
-    doubtful = [entry for entry in added if entry.file.file_name in suspects]
-    survivors = {
-        identity for identity, entry in merge_entries((*doubtful, *others)).items() if entry.kind is FileKind.ADD
-    }
-    return [entry for entry in added if entry.file.file_name not in suspects or entry.identity in survivors]
+    merged = merge_entries(entry for entry in entries if entry.file.file_name in suspects)
+    survivors = {id(entry) for entry in merged.values()}
+    return [entry for entry in added if entry.file.file_name not in suspects or id(entry) in survivors]
 
 
 def data_paths(ref: TableRef, partition: ScanPartition) -> list[str]:
@@ -211,12 +206,11 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     if data is None:
         return
     path = manifest_path(store.location, snapshot.index_manifest or "")
-    for record in decode_records(data, path):
-        if record.get("_INDEX_TYPE") == _DELETION_VECTORS and record.get("_KIND", FileKind.ADD) == FileKind.ADD:
-            raise UnsupportedFeatureError(
-                f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which "
-                "Penstock does not read, so they would come back; compact the table fully with Paimon on Flink or Spark first"
-            )
+    if DELETION_VECTORS in decode_index_types(data, path):
+        raise UnsupportedFeatureError(
+            f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which Penstock "
+            "does not read, so they would come back; compact the table fully with Paimon on Flink or Spark first"
+        )
 
 
 class _Scan:

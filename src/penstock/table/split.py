@@ -1,0 +1,145 @@
+"""Planned files packed into units of work.
+
+Source:
+    Paimon ``core:table/source/AppendOnlySplitGenerator.java``, ``common:utils/BinPacking.java``; spec/streaming.md
+    section 5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.options import LayoutOptions, ReadOptions
+from penstock.spec.layout import bucket_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.predicate.tree import BoundPredicate
+    from penstock.spec.manifest import DataFileMeta, ManifestEntry
+    from penstock.table.ref import TableRef
+    from penstock.table.scan import ScanPartition, ScanPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSplit:
+    """Files of one bucket that one task reads, one after another. Picklable.
+
+    Attributes:
+        partition: serialized BinaryRow (arity prefix included) of the partition values.
+        values: internal values of the partition, in ``partition_keys`` order.
+        bucket_path: directory of the files without an external path.
+        files: in reading order.
+        rest: what of the filter is still to be asked of the rows.
+    """
+
+    snapshot_id: int
+    partition: bytes
+    values: tuple[object, ...]
+    bucket: int
+    total_buckets: int
+    bucket_path: str
+    files: tuple[DataFileMeta, ...]
+    rest: BoundPredicate
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the files, of which the filter may drop some."""
+        return sum(file.row_count for file in self.files)
+
+    def path_of(self, file: DataFileMeta) -> str:
+        """Path of one of the files."""
+        return file.external_path or f"{self.bucket_path}/{file.file_name}"
+
+
+def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> tuple[DataSplit, ...]:
+    """Pack the files of a plan, every bucket by itself, in write order.
+
+    Partitions follow each other by the creation of their earliest file, with ``scan.plan-sort-partition`` by value,
+    null first; buckets inside a partition in manifest order.
+
+    Args:
+        options: None for those of the table.
+    """
+    if plan.snapshot is None:
+        return ()
+    options = options or ReadOptions.parse(ref.options, table=ref.name)
+    data_directory = LayoutOptions.parse(ref.options, table=ref.name).data_directory
+    splits = []
+    for partition in _ordered(plan.partitions, by_value=options.plan_sort_partition):
+        for entries in _by_bucket(partition.entries):
+            first = entries[0]
+            packs = pack_files(
+                sorted((entry.file for entry in entries), key=lambda file: file.min_sequence_number),
+                target_bytes=options.split_target_bytes,
+                open_file_cost_bytes=options.split_open_file_cost_bytes,
+            )
+            splits += [
+                DataSplit(
+                    snapshot_id=plan.snapshot.id,
+                    partition=partition.data,
+                    values=partition.values,
+                    bucket=first.bucket,
+                    total_buckets=first.total_buckets,
+                    bucket_path=bucket_dir(ref.location, partition.directory, first.bucket, data_directory),
+                    files=files,
+                    rest=partition.rest,
+                )
+                for files in packs
+            ]
+    return tuple(splits)
+
+
+def pack_files(
+    files: Sequence[DataFileMeta], *, target_bytes: int, open_file_cost_bytes: int
+) -> tuple[tuple[DataFileMeta, ...], ...]:
+    """Cut files into runs of about ``target_bytes`` of storage, in the given order.
+
+    Args:
+        files: in reading order, which the runs keep; a file larger than the target gets a run of its own.
+        open_file_cost_bytes: least weight of a file, so that a run is not ten thousand tiny ones.
+
+    Returns:
+        Every file exactly once; empty when ``files`` is.
+    """
+    runs: list[tuple[DataFileMeta, ...]] = []
+    run: list[DataFileMeta] = []
+    weight = 0
+    for file in files:
+        cost = max(file.file_size, open_file_cost_bytes)
+        if run and weight + cost > target_bytes:
+            runs.append(tuple(run))
+            run, weight = [], 0
+        run.append(file)
+        weight += cost
+    if run:
+        runs.append(tuple(run))
+    return tuple(runs)
+
+
+def value_order(values: Iterable[object]) -> tuple[Any, ...]:
+    """Return a key that sorts partitions by typed value, column by column: null first, NaN last."""
+    return tuple(
+        (0,) if value is None else (2,) if isinstance(value, float) and math.isnan(value) else (1, value)
+        for value in values
+    )
+
+
+def _ordered(partitions: Sequence[ScanPartition], *, by_value: bool) -> list[ScanPartition]:
+    if by_value:
+        return sorted(partitions, key=lambda partition: value_order(partition.values))
+    # Manifest order would do for most; overwrites and compactions move a partition behind younger ones in it.
+    return sorted(partitions, key=lambda partition: (_created(partition), value_order(partition.values)))
+
+
+def _created(partition: ScanPartition) -> int:
+    return min((entry.file.creation_millis or 0 for entry in partition.entries), default=0)
+
+
+def _by_bucket(entries: Iterable[ManifestEntry]) -> Iterable[list[ManifestEntry]]:
+    buckets: dict[int, list[ManifestEntry]] = {}
+    for entry in entries:
+        buckets.setdefault(entry.bucket, []).append(entry)
+    return buckets.values()

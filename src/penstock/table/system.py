@@ -1,0 +1,346 @@
+"""System tables: what a table knows of itself, with the reference's column names.
+
+Instants (``commit_time``, ``update_time``) are timestamps in UTC. What the format stores as a writer's wall clock
+(``creation_time``, ``last_update_time``, ``create_time``) stays a timestamp without a zone.
+
+Source:
+    Paimon ``core:table/system/*.java``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+
+from penstock.errors import NotFoundError, UnsupportedFeatureError
+from penstock.spec.binary_row import arity_of, decode_row
+from penstock.spec.file_format import format_of
+from penstock.spec.json_text import format_json
+from penstock.spec.partition_text import partition_text
+from penstock.spec.type_text import encode_field
+from penstock.table.prune import decode_file_stats
+from penstock.table.scan import data_paths, plan_scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from decimal import Decimal
+
+    from penstock.spec.manifest import ManifestEntry
+    from penstock.spec.snapshot import Snapshot
+    from penstock.spec.types import DataField
+    from penstock.table.ref import TableRef
+    from penstock.table.scan import ScanPartition
+    from penstock.table.store import MetadataStore
+
+    SystemTable: TypeAlias = Callable[[TableRef, MetadataStore, Snapshot | None], pa.Table]
+
+_TEXT: Final[pa.DataType] = pa.string()
+_LONG: Final[pa.DataType] = pa.int64()
+_INT: Final[pa.DataType] = pa.int32()
+_INSTANT: Final[pa.DataType] = pa.timestamp("ms", tz="UTC")
+_WALL_CLOCK: Final[pa.DataType] = pa.timestamp("ms")
+
+_SNAPSHOTS: Final = pa.schema(
+    {
+        "snapshot_id": _LONG,
+        "schema_id": _LONG,
+        "commit_user": _TEXT,
+        "commit_identifier": _LONG,
+        "commit_kind": _TEXT,
+        "commit_time": _INSTANT,
+        "base_manifest_list": _TEXT,
+        "delta_manifest_list": _TEXT,
+        "changelog_manifest_list": _TEXT,
+        "total_record_count": _LONG,
+        "delta_record_count": _LONG,
+        "changelog_record_count": _LONG,
+        "watermark": _LONG,
+    }
+)
+_SCHEMAS: Final = pa.schema(
+    {
+        "schema_id": _LONG,
+        "fields": _TEXT,
+        "partition_keys": _TEXT,
+        "primary_keys": _TEXT,
+        "options": _TEXT,
+        "comment": _TEXT,
+        "update_time": _INSTANT,
+    }
+)
+_OPTIONS: Final = pa.schema({"key": _TEXT, "value": _TEXT})
+_FILES: Final = pa.schema(
+    {
+        "partition": _TEXT,
+        "bucket": _INT,
+        "file_path": _TEXT,
+        "file_format": _TEXT,
+        "schema_id": _LONG,
+        "level": _INT,
+        "record_count": _LONG,
+        "file_size_in_bytes": _LONG,
+        "min_key": _TEXT,
+        "max_key": _TEXT,
+        "null_value_counts": _TEXT,
+        "min_value_stats": _TEXT,
+        "max_value_stats": _TEXT,
+        "min_sequence_number": _LONG,
+        "max_sequence_number": _LONG,
+        "creation_time": _WALL_CLOCK,
+        "deleteRowCount": _LONG,
+        "file_source": _TEXT,
+    }
+)
+_COUNTS: Final = {
+    "record_count": _LONG,
+    "file_size_in_bytes": _LONG,
+    "file_count": _LONG,
+    "last_update_time": _WALL_CLOCK,
+}
+_PARTITIONS: Final = pa.schema({"partition": _TEXT, **_COUNTS})
+_BUCKETS: Final = pa.schema({"partition": _TEXT, "bucket": _INT, **_COUNTS})
+_MANIFESTS: Final = pa.schema(
+    {
+        "file_name": _TEXT,
+        "file_size": _LONG,
+        "num_added_files": _LONG,
+        "num_deleted_files": _LONG,
+        "schema_id": _LONG,
+        "min_partition_stats": _TEXT,
+        "max_partition_stats": _TEXT,
+    }
+)
+_TAGS: Final = pa.schema(
+    {
+        "tag_name": _TEXT,
+        "snapshot_id": _LONG,
+        "schema_id": _LONG,
+        "commit_time": _INSTANT,
+        "record_count": _LONG,
+        "create_time": _WALL_CLOCK,
+        "time_retained": _TEXT,
+    }
+)
+_CONSUMERS: Final = pa.schema({"consumer_id": _TEXT, "next_snapshot_id": _LONG})
+
+
+def load_system_table(name: str, ref: TableRef, store: MetadataStore, snapshot: Snapshot | None = None) -> pa.Table:
+    """Load the system table of that name.
+
+    Args:
+        snapshot: whose files, partitions, buckets and manifests; None for the latest. The others always show all.
+
+    Raises:
+        NotFoundError: there is no such system table; the message says which there are.
+    """
+    table = SYSTEM_TABLES.get(name)
+    if table is None:
+        known = ", ".join(SYSTEM_TABLES)
+        raise NotFoundError(f"table {ref.name}: no system table '${name}'; there are {known}")
+    return table(ref, store, store.load_latest_snapshot() if snapshot is None else snapshot)
+
+
+def _snapshots(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    rows = [
+        (
+            snapshot.id,
+            snapshot.schema_id,
+            snapshot.commit_user,
+            snapshot.commit_identifier,
+            snapshot.commit_kind.value,
+            snapshot.time_millis,
+            snapshot.base_manifest_list,
+            snapshot.delta_manifest_list,
+            snapshot.changelog_manifest_list,
+            snapshot.total_record_count,
+            snapshot.delta_record_count,
+            snapshot.changelog_record_count,
+            snapshot.watermark,
+        )
+        for snapshot in store.snapshots_between()
+    ]
+    return _table(rows, _SNAPSHOTS)
+
+
+def _schemas(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    schemas = [store.load_schema(schema_id) for schema_id in store.list_schema_ids()]
+    rows = [
+        (
+            schema.id,
+            format_json([encode_field(field) for field in schema.fields]),
+            format_json(schema.partition_keys),
+            format_json(schema.primary_keys),
+            format_json(dict(schema.options)),
+            schema.comment,
+            schema.time_millis,
+        )
+        for schema in schemas
+    ]
+    return _table(rows, _SCHEMAS)
+
+
+def _options(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    return _table(ref.schema.options, _OPTIONS)
+
+
+def _files(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    rows = [
+        _file_row(ref, store, partition, entry, path)
+        for partition in plan_scan(store, ref, snapshot).partitions
+        for entry, path in zip(partition.entries, data_paths(ref, partition), strict=True)
+    ]
+    return _table(rows, _FILES)
+
+
+def _file_row(
+    ref: TableRef, store: MetadataStore, partition: ScanPartition, entry: ManifestEntry, path: str
+) -> tuple[object, ...]:
+    file = entry.file
+    fields = store.load_schema(file.schema_id).fields
+    stats = decode_file_stats(file, fields)
+    covered = [field for field in fields if field.name in stats]
+    return (
+        _row_text(ref.schema.partition_fields, partition.values),
+        entry.bucket,
+        path,
+        format_of(file.file_name).value,
+        file.schema_id,
+        file.level,
+        file.row_count,
+        file.file_size,
+        "[]",
+        "[]",
+        _map_text({field.name: str(stats[field.name].null_count) for field in covered}),
+        _map_text({field.name: value_text(field, stats[field.name].min) for field in covered}),
+        _map_text({field.name: value_text(field, stats[field.name].max) for field in covered}),
+        file.min_sequence_number,
+        file.max_sequence_number,
+        file.creation_millis,
+        file.delete_row_count,
+        None if file.file_source is None else file.file_source.name,
+    )
+
+
+def _partitions(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    rows = [
+        (_row_text(ref.schema.partition_fields, partition.values), *_counts(partition.entries))
+        for partition in plan_scan(store, ref, snapshot).partitions
+    ]
+    return _table(rows, _PARTITIONS)
+
+
+def _buckets(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    rows = []
+    for partition in plan_scan(store, ref, snapshot).partitions:
+        text = _row_text(ref.schema.partition_fields, partition.values)
+        by_bucket: dict[int, list[ManifestEntry]] = {}
+        for entry in partition.entries:
+            by_bucket.setdefault(entry.bucket, []).append(entry)
+        rows += [(text, bucket, *_counts(by_bucket[bucket])) for bucket in sorted(by_bucket)]
+    return _table(rows, _BUCKETS)
+
+
+def _counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | None]:
+    created = [entry.file.creation_millis for entry in entries if entry.file.creation_millis is not None]
+    return (
+        sum(entry.file.row_count for entry in entries),
+        sum(entry.file.file_size for entry in entries),
+        len(entries),
+        max(created, default=None),
+    )
+
+
+def _manifests(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    metas = () if snapshot is None else store.load_manifests(snapshot)
+    rows = [
+        (
+            meta.file_name,
+            meta.file_size,
+            meta.num_added_files,
+            meta.num_deleted_files,
+            meta.schema_id,
+            _stats_text(ref, meta.partition_stats.min_values),
+            _stats_text(ref, meta.partition_stats.max_values),
+        )
+        for meta in metas
+    ]
+    return _table(rows, _MANIFESTS)
+
+
+def _tags(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    rows = []
+    for name in store.list_tags():
+        tag = store.load_tag(name)
+        rows.append(
+            (
+                name,
+                tag.snapshot.id,
+                tag.snapshot.schema_id,
+                tag.snapshot.time_millis,
+                tag.snapshot.total_record_count,
+                None if tag.create_time is None else tag.create_time // 1_000_000,
+                None if tag.retained_seconds is None else duration_text(tag.retained_seconds),
+            )
+        )
+    return _table(rows, _TAGS)
+
+
+def _consumers(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    rows = [(consumer, store.load_consumer(consumer)) for consumer in store.list_consumers()]
+    return _table(rows, _CONSUMERS)
+
+
+SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
+    "snapshots": _snapshots,
+    "schemas": _schemas,
+    "options": _options,
+    "files": _files,
+    "partitions": _partitions,
+    "buckets": _buckets,
+    "manifests": _manifests,
+    "tags": _tags,
+    "consumers": _consumers,
+}
+
+
+def value_text(field: DataField, value: object) -> str:
+    """Text of an internal value as SQL casts it; ``null`` for null."""
+    if value is None:
+        return "null"
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    try:
+        return partition_text(field, value, legacy_name=False)
+    except UnsupportedFeatureError:
+        return str(value)
+
+
+def duration_text(seconds: Decimal) -> str:
+    """ISO 8601 text of a duration as Java prints it: ``PT36H``, ``PT1H0.5S``."""
+    whole = int(seconds)
+    hours, minutes, rest = whole // 3600, whole % 3600 // 60, seconds - whole // 60 * 60
+    text = f"{rest:f}".rstrip("0").rstrip(".") if "." in f"{rest:f}" else f"{rest:f}"
+    parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else "", f"{text}S" if rest else ""]
+    return "PT" + ("".join(parts) or "0S")
+
+
+def _row_text(fields: Sequence[DataField], values: Sequence[object]) -> str:
+    return "{" + ", ".join(value_text(field, value) for field, value in zip(fields, values, strict=True)) + "}"
+
+
+def _stats_text(ref: TableRef, row: bytes) -> str | None:
+    fields = ref.schema.partition_fields
+    if arity_of(row) != len(fields):
+        return None
+    return _row_text(fields, decode_row(row, [field.type for field in fields]))
+
+
+def _map_text(items: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name}={text}" for name, text in items.items()) + "}"
+
+
+def _table(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:
+    rows = list(rows)
+    columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)

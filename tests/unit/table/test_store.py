@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.table.metadata_tables import MemoryTable
+
+from penstock.errors import FormatError, NotFoundError
+from penstock.spec.layout import (
+    consumer_path,
+    earliest_hint_path,
+    latest_hint_path,
+    manifest_path,
+    schema_path,
+    snapshot_path,
+    statistics_path,
+)
+from penstock.table.store import MetadataStore, TableLocation
+from penstock.testing.file_io import RecordingFileIO
+
+
+def table_of(count: int) -> MemoryTable:
+    table = MemoryTable()
+    for number in range(1, count + 1):
+        table.commit(table.entry(table.file(f"f{number}")))
+    return table
+
+
+@pytest.mark.parametrize("hint", [b"3", b"1", b"2", b"99", b"", b"garbage", b"-5", b"0", None])
+def test_the_latest_snapshot_is_found_whatever_the_hint_says(hint: bytes | None) -> None:
+    table = table_of(3)
+    path = latest_hint_path(table.location)
+    if hint is None:
+        table.file_io.delete(path)
+    else:
+        table.file_io.write(path, hint)
+    assert table.store.latest_snapshot_id() == 3
+    latest = table.store.load_latest_snapshot()
+    assert latest is not None
+    assert latest.id == 3
+
+
+@pytest.mark.parametrize("hint", [b"2", b"1", b"99", b"", b"x", None])
+def test_the_earliest_snapshot_is_found_whatever_the_hint_says(hint: bytes | None) -> None:
+    table = table_of(3)
+    table.expire(1)
+    if hint is not None:
+        table.file_io.write(earliest_hint_path(table.location), hint)
+    assert table.store.earliest_snapshot_id() == 2
+    earliest = table.store.load_earliest_snapshot()
+    assert earliest is not None
+    assert earliest.id == 2
+
+
+def test_a_table_without_commits_has_no_snapshots() -> None:
+    store = MemoryTable().store
+    assert store.load_latest_snapshot() is None
+    assert store.load_earliest_snapshot() is None
+    assert store.latest_snapshot_id() is None
+    assert list(store.snapshots_between()) == []
+    with pytest.raises(NotFoundError, match="nothing was committed"):
+        store.load_snapshot(1)
+
+
+def test_ids_are_ordered_as_numbers_and_other_files_are_ignored() -> None:
+    table = table_of(11)
+    for name in ("snapshot-x", "snapshot-12.tmp", "snapshot-007", "LATEST.tmp"):
+        table.file_io.write(f"{table.location}/snapshot/{name}", b"{}")
+    assert table.store.list_snapshot_ids() == tuple(range(1, 12))
+
+
+def test_snapshots_between_includes_both_ends() -> None:
+    table = table_of(5)
+    assert [snapshot.id for snapshot in table.store.snapshots_between(2, 4)] == [2, 3, 4]
+    assert [snapshot.id for snapshot in table.store.snapshots_between(first=4)] == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("snapshot_id", "words"),
+    [(1, "has expired"), (9, "does not exist yet"), (0, "does not exist"), (-1, "does not exist")],
+)
+def test_a_missing_snapshot_names_what_is_there(snapshot_id: int, words: str) -> None:
+    table = table_of(3)
+    table.put_tag("kept", table.snapshots[0])
+    table.expire(1)
+    with pytest.raises(NotFoundError, match=words) as raised:
+        table.store.load_snapshot(snapshot_id)
+    assert "shop.orders" in str(raised.value)
+    assert "snapshots 2 to 3 are there" in str(raised.value)
+    if snapshot_id == 1:
+        assert "'kept'" in str(raised.value)
+
+
+@pytest.mark.parametrize("data", [b"", b'{"id": 3, "version"', b"not json"])
+def test_a_damaged_snapshot_is_a_format_error_that_names_the_file(data: bytes) -> None:
+    table = table_of(3)
+    path = snapshot_path(table.location, 3)
+    table.file_io.write(path, data)
+    with pytest.raises(FormatError) as raised:
+        table.store.load_latest_snapshot()
+    assert path in str(raised.value)
+
+
+def test_snapshots_are_read_anew_since_ids_come_again_after_a_rollback() -> None:
+    table = table_of(2)
+    store = table.store
+    first = store.load_snapshot(2)
+    table.put_snapshot(replace(first, commit_user="another"))
+    assert store.load_snapshot(2).commit_user == "another"
+
+
+def test_schemas_are_found_by_listing_and_read_once() -> None:
+    table = table_of(1)
+    table.put_schema(replace(table.schema, id=1))
+    table.put_schema(replace(table.schema, id=10))
+    recording = RecordingFileIO(table.file_io)
+    store = MetadataStore(TableLocation(file_io=recording, location=table.location, name="shop.orders"))
+    assert store.list_schema_ids() == (0, 1, 10)
+    assert store.load_latest_schema().id == 10
+    before = len(recording.calls)
+    assert store.load_schema(10).id == 10
+    assert len(recording.calls) == before
+
+
+def test_no_schema_means_no_table() -> None:
+    table = MemoryTable()
+    store = MetadataStore(TableLocation(file_io=table.file_io, location=f"{table.location}-x", name="shop.x"))
+    with pytest.raises(NotFoundError, match="is no table"):
+        store.load_latest_schema()
+    with pytest.raises(NotFoundError, match="schema 7 is missing"):
+        table.store.load_schema(7)
+    table.file_io.write(schema_path(table.location, 0), b"")
+    with pytest.raises(FormatError, match="schema-0"):
+        table.store.load_latest_schema()
+
+
+def test_manifests_come_base_before_delta_and_are_read_once() -> None:
+    table = table_of(3)
+    recording = RecordingFileIO(table.file_io)
+    store = MetadataStore(TableLocation(file_io=recording, location=table.location, name="shop.orders"))
+    snapshot = table.snapshots[-1]
+    for _ in range(2):
+        metas = store.load_manifests(snapshot)
+        names = [store.load_manifest(meta.file_name, meta.file_size)[0].file.file_name for meta in metas]
+        assert names == ["f1.parquet", "f2.parquet", "f3.parquet"]
+    assert len(recording.calls) == 5
+    assert [entry.file.file_name for entry in store.load_delta(snapshot)] == ["f3.parquet"]
+
+
+def test_the_cache_forgets_the_least_recently_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.table.store._CACHED_ENTRIES", 2)
+    table = table_of(3)
+    recording = RecordingFileIO(table.file_io)
+    store = MetadataStore(TableLocation(file_io=recording, location=table.location, name="shop.orders"))
+    names = [meta.file_name for meta in store.load_manifests(table.snapshots[-1])]
+    before = len(recording.calls)
+    for place in (0, 1, 0, 2, 0, 1):
+        store.load_manifest(names[place], 1)
+    assert len(recording.calls) - before == 4
+
+
+def test_a_missing_manifest_names_snapshot_file_and_cure() -> None:
+    table = table_of(1)
+    snapshot = table.snapshots[0]
+    (meta,) = table.store.load_manifests(snapshot)
+    path = manifest_path(table.location, meta.file_name)
+    table.file_io.delete(path)
+    with pytest.raises(NotFoundError) as raised:
+        table.store.load_delta(snapshot)
+    for word in ("shop.orders", "snapshot 1", path, "fsck", "roll back"):
+        assert word in str(raised.value)
+
+
+def test_a_manifest_list_that_expired_under_the_reader_says_so() -> None:
+    table = table_of(2)
+    snapshot = table.snapshots[0]
+    table.expire(1)
+    table.file_io.delete(manifest_path(table.location, snapshot.delta_manifest_list))
+    with pytest.raises(NotFoundError, match=r"meanwhile expired.*snapshots 2 to 2 are there"):
+        table.store.load_delta(snapshot)
+
+
+def test_a_truncated_manifest_is_a_format_error() -> None:
+    table = table_of(1)
+    snapshot = table.snapshots[0]
+    (meta,) = table.store.load_manifests(snapshot)
+    path = manifest_path(table.location, meta.file_name)
+    table.file_io.write(path, table.file_io.read(path)[:-20])
+    with pytest.raises(FormatError, match="cut off"):
+        table.store.load_delta(snapshot)
+    table.file_io.write(manifest_path(table.location, snapshot.delta_manifest_list), b"")
+    with pytest.raises(FormatError, match="manifest-list"):
+        table.store.load_delta(snapshot)
+
+
+def test_tags_are_listed_and_loaded_by_name() -> None:
+    table = table_of(2)
+    table.put_tag("b", table.snapshots[0])
+    table.put_tag("a tag", table.snapshots[1])
+    assert table.store.list_tags() == ("a tag", "b")
+    assert table.store.load_tag("b").snapshot.id == 1
+    with pytest.raises(NotFoundError, match="no tag 'c'; its tags are 'a tag', 'b'"):
+        table.store.load_tag("c")
+
+
+def test_a_consumer_seen_half_written_is_read_again() -> None:
+    table = table_of(1)
+    path = consumer_path(table.location, "etl")
+    table.file_io.write(path, b'{"nextSn')
+    sleeps: list[float] = []
+
+    def finish(seconds: float) -> None:
+        sleeps.append(seconds)
+        table.file_io.write(path, b'{"nextSnapshot" : 7}')
+
+    store = MetadataStore(table.ref, sleep=finish)
+    assert store.load_consumer("etl") == 7
+    assert len(sleeps) == 1
+    assert store.list_consumers() == ("etl",)
+    assert store.load_consumer("other") is None
+
+
+def test_a_consumer_that_stays_broken_is_an_error() -> None:
+    table = table_of(1)
+    table.file_io.write(consumer_path(table.location, "etl"), b"{")
+    with pytest.raises(FormatError):
+        table.store.load_consumer("etl")
+
+
+def test_statistics_belong_to_one_schema() -> None:
+    table = table_of(1)
+    snapshot = replace(table.snapshots[0], statistics="stat-1")
+    assert not table.store.is_statistics_of(snapshot, 0)
+    table.file_io.write(statistics_path(table.location, "stat-1"), b'{"snapshotId": 1, "schemaId": 0}')
+    assert table.store.is_statistics_of(snapshot, 0)
+    assert not table.store.is_statistics_of(snapshot, 1)
+    assert not table.store.is_statistics_of(table.snapshots[0], 0)
