@@ -6,12 +6,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.errors import CommitUnknownError, StorageError, TableStoreError
+from penstock.options import LayoutOptions
 from penstock.spec.layout import extra_file_paths
 from penstock.table.locate import FileLocator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
+    from penstock.io.file_io import FileIO
     from penstock.spec.snapshot import Snapshot
     from penstock.table.commit import TableCommitter
     from penstock.table.message import CommitMessage
@@ -44,3 +46,32 @@ def commit_or_discard(committer: TableCommitter, request: CommitRequest) -> Snap
     except TableStoreError:
         delete_new_files(committer.ref, request.messages)
         raise
+
+
+def delete_job_files(ref: TableRef, job_id: str, *, keep: Collection[str]) -> None:
+    """Delete the data files whose names bear the job's id, except those named in ``keep``.
+
+    Lists every bucket of the table, so it is for jobs of which something went wrong.
+
+    Args:
+        job_id: as ``new_job_id`` made it.
+        keep: names of the files that were committed, or will be.
+    """
+    layout = LayoutOptions.parse(ref.options, table=ref.name)
+    root = f"{ref.location}/{layout.data_directory}" if layout.data_directory else ref.location
+    prefix = f"{layout.data_file_prefix}{job_id}"
+    for directory in _bucket_directories(ref.file_io, root, len(ref.schema.partition_keys)):
+        for status in ref.file_io.list(directory):
+            if status.name.startswith(prefix) and status.name not in keep:
+                with suppress(StorageError):
+                    ref.file_io.delete(status.path)
+
+
+def _bucket_directories(file_io: FileIO, directory: str, depth: int) -> Iterator[str]:
+    for status in file_io.list(directory):
+        if not status.is_dir:
+            continue
+        if depth == 0 and status.name.startswith("bucket-"):
+            yield status.path
+        elif depth > 0 and "=" in status.name:
+            yield from _bucket_directories(file_io, status.path, depth - 1)

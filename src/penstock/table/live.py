@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.spec.entries import merge_entries
+from penstock.table.scan import live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,16 +27,12 @@ def load_live_entries(
         keep: asked once per distinct serialized partition.
     """
     answers: dict[bytes, bool] = {}
-    entries = (
-        entry
-        for meta in store.load_manifests(snapshot)
-        for entry in store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
-    )
     kept = []
-    for entry in entries:
-        answer = answers.get(entry.partition)
-        if answer is None:
-            answer = answers[entry.partition] = keep(entry.partition)
-        if answer:
-            kept.append(entry)
-    return merge_entries(kept)
+    for meta in store.load_manifests(snapshot):
+        for entry in store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id):
+            answer = answers.get(entry.partition)
+            if answer is None:
+                answer = answers[entry.partition] = keep(entry.partition)
+            if answer:
+                kept.append(entry)
+    return {entry.identity: entry for entry in live_entries(kept)}

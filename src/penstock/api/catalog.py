@@ -1,0 +1,132 @@
+"""The handle on a warehouse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.api.columns import SchemaLike, columns_of
+from penstock.api.table import Table
+from penstock.catalog import databases, filesystem
+from penstock.catalog.new_schema import TableDefinition
+from penstock.catalog.warehouse import open_warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.catalog.changes import SchemaChange
+
+
+class Catalog:
+    """Databases and tables of a warehouse directory, as Paimon's file-system catalog lays them out.
+
+    Args:
+        warehouse: path or URI of the directory; ``<warehouse>/<database>.db/<table>`` are the tables.
+        options: of the catalog; ``table-default.<key>`` goes to new tables.
+
+    Raises:
+        InvalidOptionError: the location cannot be one.
+        UnsupportedFeatureError: a storage that is not built in.
+    """
+
+    def __init__(self, warehouse: str, options: Mapping[str, str] | None = None) -> None:
+        self._warehouse = open_warehouse(warehouse, options)
+
+    @property
+    def warehouse(self) -> str:
+        """Location of the warehouse."""
+        return self._warehouse.location
+
+    def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
+        """Make a database.
+
+        Raises:
+            AlreadyExistsError: it is there; not with ``if_not_exists``.
+            InvalidSchemaError: it cannot have that name.
+        """
+        databases.create_database(self._warehouse, name, if_not_exists=if_not_exists)
+
+    def list_databases(self) -> tuple[str, ...]:
+        """Names of the databases, sorted."""
+        return databases.list_databases(self._warehouse)
+
+    def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """Remove a database; with ``cascade`` its tables too.
+
+        Raises:
+            NotFoundError: there is none; not with ``if_exists``.
+            InvalidOptionError: it has tables, and ``cascade`` is false.
+        """
+        databases.drop_database(self._warehouse, name, if_exists=if_exists, cascade=cascade)
+
+    def list_tables(self, database: str) -> tuple[str, ...]:
+        """Names of the tables of a database, sorted. Raises ``NotFoundError``."""
+        return databases.list_tables(self._warehouse, database)
+
+    def create_table(  # noqa: PLR0913 - the clauses of a CREATE TABLE
+        self,
+        name: str,
+        schema: SchemaLike,
+        *,
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        watermark: tuple[str, str | None] | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Make a table.
+
+        Args:
+            name: ``database.table``.
+            schema: ``id BIGINT NOT NULL, name STRING``, or a pyarrow or Spark schema.
+            partition_by: columns whose values make directories.
+            options: Paimon's keys; ``bucket`` and ``bucket-key`` make it a queue.
+            watermark: the event time column and the delay, ``("order_time", "INTERVAL '5' SECOND")``.
+            if_not_exists: return the table that is there, whatever its columns.
+
+        Raises:
+            AlreadyExistsError: there is such a table.
+            NotFoundError: there is no such database.
+            InvalidSchemaError: names, columns, keys or the watermark.
+            InvalidOptionError: an option, or two that exclude each other.
+            UnsupportedFeatureError: what the format has and Penstock does not.
+        """
+        definition = TableDefinition(
+            columns=columns_of(schema),
+            partition_by=tuple(partition_by),
+            options=tuple((options or {}).items()),
+            comment=comment,
+            watermark=watermark,
+        )
+        return Table(filesystem.create_table(self._warehouse, name, definition, if_not_exists=if_not_exists))
+
+    def load_table(self, name: str, options: Mapping[str, str] | None = None) -> Table:
+        """Load a table at its latest schema.
+
+        Args:
+            name: ``database.table``, or the location of a table.
+            options: of this use; they win over the stored ones.
+
+        Raises:
+            NotFoundError: there is none.
+            FormatError: its schema file is damaged.
+            UnsupportedFeatureError: its rows cannot be read right.
+        """
+        table = Table(filesystem.load_table(self._warehouse, name))
+        return table.with_options(options) if options else table
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> None:
+        """Remove a table and its files. Raises ``NotFoundError`` unless ``if_exists``."""
+        filesystem.drop_table(self._warehouse, name, if_exists=if_exists)
+
+    def rename_table(self, source: str, target: str) -> None:
+        """Give a table another name in this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
+        filesystem.rename_table(self._warehouse, source, target)
+
+    def alter_table(self, name: str, *changes: SchemaChange) -> Table:
+        """Apply changes to a table's schema, all or none; what others change meanwhile is kept.
+
+        Raises:
+            NotFoundError: no such table or column.
+            InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
+        """
+        return Table(filesystem.alter_table(self._warehouse, name, changes))

@@ -1,0 +1,47 @@
+"""Schemas as users give them, as columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import pyarrow as pa
+
+from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.datafile.types import from_arrow_schema
+from penstock.errors import InvalidSchemaError
+from penstock.spec.ddl import ColumnSpec, parse_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql.types import StructType
+
+SchemaLike: TypeAlias = "str | pa.Schema | StructType | Sequence[ColumnSpec]"
+
+
+def columns_of(schema: SchemaLike) -> tuple[ColumnSpec, ...]:
+    """Return the columns of a schema.
+
+    Args:
+        schema: ``id BIGINT NOT NULL, name STRING``, a pyarrow or Spark schema, or columns.
+
+    Raises:
+        InvalidSchemaError: the text cannot be parsed, or it is none of these.
+        UnsupportedFeatureError: a type that the format does not have.
+    """
+    if isinstance(schema, str):
+        return parse_columns(schema)
+    if isinstance(schema, pa.Schema):
+        return tuple(
+            ColumnSpec(name=column.name, type=column.type, description=column.description)
+            for column in from_arrow_schema(schema)
+        )
+    if is_spark_object(schema):
+        return spark_entry().columns_of(cast("StructType", schema))
+    columns = tuple(schema) if isinstance(schema, list | tuple) else ()
+    if not columns or not all(isinstance(column, ColumnSpec) for column in columns):
+        raise InvalidSchemaError(
+            f"cannot make columns of a {type(schema).__name__}: give text such as 'id BIGINT, name STRING', a pyarrow "
+            "schema, or a Spark schema"
+        )
+    return columns

@@ -1,0 +1,32 @@
+"""Record batches of the table's canonical schema as Spark wants them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql.types import StructType
+
+# Spark gives a whole batch to one Java array: larger ones only cost memory there.
+MAX_BATCH_ROWS = 65_536
+
+
+def to_spark_batches(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Cast batches to exactly the Arrow schema that Spark derives from ``schema``.
+
+    Fractions of a second beyond microseconds are cut off: Spark has no place for them.
+    """
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    for batch in batches:
+        columns = [
+            column if column.type == field.type else column.cast(field.type, safe=False)
+            for column, field in zip(batch.columns, wanted, strict=True)
+        ]
+        whole = pa.RecordBatch.from_arrays(columns, schema=wanted)
+        for start in range(0, whole.num_rows, MAX_BATCH_ROWS):
+            yield whole.slice(start, MAX_BATCH_ROWS)

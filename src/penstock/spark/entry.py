@@ -1,0 +1,40 @@
+"""What ``api`` asks of this room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.spark.frame import to_frame
+from penstock.spark.sink import write_dataframe
+from penstock.spark.types import from_spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from penstock.spec.ddl import ColumnSpec
+    from penstock.table.message import CommitMessage
+    from penstock.table.query import Query
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+
+class SparkEntry:
+    """Calls that take or return PySpark's objects; never made into an object."""
+
+    @staticmethod
+    def columns_of(schema: StructType) -> tuple[ColumnSpec, ...]:
+        """Columns of a new table with Spark's schema; see ``from_spark_schema``."""
+        return from_spark_schema(schema)
+
+    @staticmethod
+    def write(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
+        """Write rows without committing them; see ``write_dataframe``."""
+        return write_dataframe(df, ref)
+
+    @staticmethod
+    def read(spark: SparkSession, query: Query, store: MetadataStore, columns: Sequence[str] | None) -> DataFrame:
+        """Return a planned read as a DataFrame; see ``to_frame``."""
+        return to_frame(spark, query.ref, store, query.plan, columns)

@@ -1,0 +1,90 @@
+"""Bound filters as Spark columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+from functools import reduce
+from typing import TYPE_CHECKING, Final, assert_never
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Operator, Or, StartsWith
+from penstock.spec.types import AtomicType, TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import Column
+
+    from penstock.predicate.tree import BoundPredicate, Predicate
+    from penstock.spec.types import DataType
+
+_COMPARE: Final[Mapping[Operator, Callable[[Column, Column], Column]]] = {
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+    Operator.LT: operator.lt,
+    Operator.LE: operator.le,
+    Operator.GT: operator.gt,
+    Operator.GE: operator.ge,
+}
+_EPOCH: Final = dt.date(1970, 1, 1)
+_EPOCH_TIME: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
+
+
+def to_column(predicate: BoundPredicate) -> Column:
+    """Return the filter as a Spark column over columns of the same names; unknown stays null."""
+    return _Translator({field.name: field.type for field in predicate.fields}).column(predicate.root)
+
+
+class _Translator:
+    def __init__(self, types: Mapping[str, DataType]) -> None:
+        self._types = types
+
+    def column(self, node: Predicate) -> Column:
+        match node:
+            case Constant(value=value):
+                return F.lit(value).cast("boolean")
+            case And(operands=operands):
+                return reduce(operator.and_, map(self.column, operands), F.lit(True))  # noqa: FBT003 - a literal
+            case Or(operands=operands):
+                return reduce(operator.or_, map(self.column, operands), F.lit(False))  # noqa: FBT003 - a literal
+            case Not(operand=operand):
+                return ~self.column(operand)
+            case _:
+                return self._leaf(node)
+
+    def _leaf(self, node: Compare | In | IsNull | StartsWith) -> Column:
+        column = F.col(_quoted(node.column))
+        match node:
+            case Compare(operator=comparison, value=value):
+                return _COMPARE[comparison](column, self._literal(node.column, value))
+            case In(values=values, negated=negated):
+                answer = column.isin([self._literal(node.column, value) for value in values])
+            case IsNull(negated=negated):
+                answer = column.isNull()
+            case StartsWith(prefix=prefix, negated=negated):
+                answer = column.startswith(self._literal(node.column, prefix))
+            case _:
+                assert_never(node)
+        return ~answer if negated else answer
+
+    def _literal(self, name: str, value: object) -> Column:
+        data_type = self._types[name]
+        root = data_type.root if isinstance(data_type, AtomicType) else None
+        if value is None:
+            return F.lit(None)
+        if root is TypeRoot.DATE and isinstance(value, int):
+            return F.lit(_EPOCH + dt.timedelta(days=value))
+        if root is TypeRoot.TIMESTAMP_LTZ and isinstance(value, int):
+            return F.timestamp_micros(F.lit(value // 1000))
+        if root is TypeRoot.TIMESTAMP and isinstance(value, int):
+            text = (_EPOCH_TIME + dt.timedelta(microseconds=value // 1000)).isoformat(sep=" ")
+            return F.lit(text).cast("timestamp_ntz")
+        if isinstance(value, bytes):
+            return F.lit(bytearray(value))
+        return F.lit(value)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

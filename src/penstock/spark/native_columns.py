@@ -1,0 +1,129 @@
+"""Which columns Spark's own Parquet and ORC readers get right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.spark.types import SPARK_PRECISION
+from penstock.spec.file_format import FileFormat
+from penstock.spec.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+    with_nullability,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PLAIN: Final = frozenset(
+    {
+        TypeRoot.VARCHAR,
+        TypeRoot.BOOLEAN,
+        TypeRoot.BINARY,
+        TypeRoot.VARBINARY,
+        TypeRoot.DECIMAL,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DATE,
+    }
+)
+_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+# Not here: TIME, which Spark knows only in microseconds, and VARIANT. ORC keeps CHAR padded with blanks and
+# timestamps in the writer's zone.
+_NATIVE: Final = {
+    FileFormat.PARQUET: _PLAIN | _TIMESTAMPS | {TypeRoot.CHAR},
+    FileFormat.ORC: _PLAIN,
+    FileFormat.AVRO: frozenset[TypeRoot](),
+}
+_WIDTHS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeColumn:
+    """How a column comes out of a file.
+
+    Attributes:
+        field: as it is wanted.
+        file_field: as the file has it; None where it does not: all null.
+        is_cast: Spark has to widen it.
+    """
+
+    field: DataField
+    file_field: DataField | None
+    is_cast: bool = False
+
+
+def plan_native_columns(
+    file_format: FileFormat, file_fields: Iterable[DataField], fields: tuple[DataField, ...]
+) -> tuple[NativeColumn, ...] | None:
+    """Return how Spark reads the columns from files of a schema; None where it cannot read one of them right.
+
+    Args:
+        file_fields: columns of the schema that the files were written with.
+        fields: columns wanted, at least one.
+    """
+    by_id = {field.id: field for field in file_fields}
+    names = [field.name.lower() for field in by_id.values()]
+    if len(set(names)) < len(names) or not fields:
+        return None  # Spark matches names without regard to case, and a scan needs a column
+    columns = []
+    for field in fields:
+        column = _native_column(file_format, by_id.get(field.id), field)
+        if column is None:
+            return None
+        columns.append(column)
+    if all(column.file_field is None for column in columns):
+        return None
+    return tuple(columns)
+
+
+def _native_column(file_format: FileFormat, stored: DataField | None, field: DataField) -> NativeColumn | None:
+    if stored is None:
+        return NativeColumn(field=field, file_field=None)
+    if not _is_native(file_format, stored.type):
+        return None
+    if with_nullability(stored.type, nullable=True) == with_nullability(field.type, nullable=True):
+        return NativeColumn(field=field, file_field=stored)
+    if _is_widening(stored.type, field.type):
+        return NativeColumn(field=field, file_field=stored, is_cast=True)
+    return None
+
+
+def _is_native(file_format: FileFormat, data_type: DataType) -> bool:
+    match data_type:
+        case ArrayType(element=element):
+            return _is_native(file_format, element)
+        case MapType(key=key, value=value):
+            return _is_native(file_format, key) and _is_native(file_format, value)
+        case MultisetType(element=element):
+            return _is_native(file_format, element)
+        case RowType(fields=fields):
+            return all(_is_native(file_format, field.type) for field in fields)
+        case VectorType():
+            return False
+        case AtomicType(root=root):
+            # Beyond microseconds Parquet files hold INT96, which Spark takes for instants only.
+            is_fine = root in _TIMESTAMPS and (data_type.precision or 0) > SPARK_PRECISION
+            return root in _NATIVE[file_format] and not is_fine
+
+
+def _is_widening(stored: DataType, wanted: DataType) -> bool:
+    if not isinstance(stored, AtomicType) or not isinstance(wanted, AtomicType):
+        return False
+    if stored.root in _WIDTHS and wanted.root in _WIDTHS:
+        return _WIDTHS.index(stored.root) < _WIDTHS.index(wanted.root)
+    if stored.root is TypeRoot.VARCHAR and wanted.root is TypeRoot.VARCHAR:
+        return (stored.length or 0) <= (wanted.length or 0)
+    return stored.root is TypeRoot.FLOAT and wanted.root is TypeRoot.DOUBLE

@@ -1,0 +1,65 @@
+"""DataFrames to data files and a commit, without a shuffle unless one is asked for."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+from penstock.spark.distribute import distribute
+from penstock.spark.python_worker import check_python_worker
+from penstock.spark.write_task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
+from penstock.table.discard import delete_job_files, delete_new_files
+from penstock.table.write import new_job_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
+
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+
+def write_dataframe(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
+    """Write the rows of a DataFrame to data files of a table; nothing is committed.
+
+    Returns:
+        Messages in the DataFrame's order: partition by partition, each in its own order.
+
+    Raises:
+        SchemaMismatchError: rows that do not fit the table; no file is left.
+    """
+    check_python_worker(df.sparkSession)
+    job_id = new_job_id()
+    task = WriteTask(ref=ref, job_id=job_id)
+    try:
+        rows = distribute(df, ref).mapInArrow(task, OUTCOME_SCHEMA).collect()
+    except BaseException:
+        # Tasks that had finished have handed their files to nobody.
+        delete_job_files(ref, job_id, keep=())
+        raise
+    speculates = df.sparkSession.conf.get("spark.speculation", "false") == "true"
+    return collect_messages(ref, [pickle.loads(row.outcome) for row in rows], job_id, speculates=speculates)  # noqa: S301 - our own tasks wrote it
+
+
+def collect_messages(
+    ref: TableRef, outcomes: Iterable[TaskOutcome], job_id: str, *, speculates: bool
+) -> tuple[CommitMessage, ...]:
+    """Join what the tasks of a job hand over; delete what attempts that do not count have left.
+
+    Args:
+        outcomes: in task order.
+        speculates: tasks may have had attempts beside the one that counts.
+
+    Raises:
+        TableStoreError: the first task's error that has one; the files of all the others are deleted.
+    """
+    outcomes = tuple(outcomes)
+    messages = tuple(message for outcome in outcomes for message in outcome.messages)
+    for outcome in outcomes:
+        if outcome.error is not None:
+            delete_new_files(ref, messages)
+            raise outcome.error
+    if speculates or any(outcome.attempt > 0 for outcome in outcomes):
+        delete_job_files(ref, job_id, keep={file.file_name for message in messages for file in message.new_files})
+    return messages

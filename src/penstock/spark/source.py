@@ -1,0 +1,234 @@
+"""``format("penstock")``: Spark's own doors to a table, for batches.
+
+Source:
+    PySpark's Python Data Source API; a table made by ``CREATE TABLE ... USING penstock OPTIONS (path ...)`` shows its
+    options to ``schema()`` only, so the location travels in the metadata of the first column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField, StructType
+
+from penstock.catalog.features import check_writable
+from penstock.catalog.filesystem import load_location
+from penstock.errors import InvalidOptionError, SchemaMismatchError
+from penstock.options import check_keys
+from penstock.spark.batches import to_spark_batches
+from penstock.spark.sink import collect_messages
+from penstock.spark.types import to_spark_schema
+from penstock.spark.write_task import TaskOutcome, WriteTask
+from penstock.table.changes import commit_append, commit_overwrite, open_committer
+from penstock.table.discard import delete_job_files, delete_new_files
+from penstock.table.partition_scope import TouchedPartitions, WholeTable
+from penstock.table.query import plan_query, read_ref
+from penstock.table.read import TableReader
+from penstock.table.split import DataSplit, plan_splits
+from penstock.table.store import MetadataStore
+from penstock.table.system import SYSTEM_TABLES, load_system_table
+from penstock.table.write import new_job_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from penstock.table.ref import TableRef
+
+_LOCATION_KEY: Final = "penstock.location"
+_FILTER: Final = "filter"
+_OVERWRITE_MODE: Final = "partitionoverwritemode"
+# What Spark puts among the options, or we read ourselves; the rest are options of the table.
+_OWN_OPTIONS: Final = frozenset({"path", "location", "paths", _FILTER, _OVERWRITE_MODE})
+
+
+class PenstockDataSource(DataSource):
+    """The tables behind ``format("penstock")``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Name of the format."""
+        return "penstock"
+
+    def schema(self) -> StructType:
+        """Return the columns of the table, or of the system table, that the options name."""
+        location, system_table = _split_location(_location_option(self.options))
+        ref = _load(location, self.options)
+        if system_table is not None:
+            return from_arrow_schema(load_system_table(system_table, ref, MetadataStore(ref)).schema)
+        return _with_location(to_spark_schema(read_ref(ref, MetadataStore(ref)).schema.fields), location)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of a batch query."""
+        location, system_table = _split_location(_find_location(self.options, schema))
+        ref = _load(location, self.options)
+        if system_table is not None:
+            return SystemTableReader(ref, system_table)
+        return TableSourceReader(ref, schema, self.options.get(_FILTER))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - PySpark's signature
+        """Return the writer of ``df.write`` and ``INSERT``."""
+        location, system_table = _split_location(_find_location(self.options, schema))
+        ref = _load(location, self.options)
+        if system_table is not None:
+            raise InvalidOptionError(f"table {ref.name}${system_table} shows metadata; it cannot be written")
+        check_writable(ref)
+        return TableSourceWriter(ref, overwrite=overwrite, mode=self.options.get(_OVERWRITE_MODE, "static"))
+
+
+@dataclass
+class SplitPartition(InputPartition):
+    """One task's files."""
+
+    split: DataSplit
+
+
+class TableSourceReader(DataSourceReader):
+    """Reads the columns that ``schema`` names.
+
+    Args:
+        filter_text: a WHERE condition that prunes partitions, buckets and files, and is applied to the rows.
+    """
+
+    def __init__(self, ref: TableRef, schema: StructType, filter_text: str | None) -> None:
+        store = MetadataStore(ref)
+        self._ref = read_ref(ref, store)
+        self._columns = tuple(schema.fieldNames())
+        self._filter = filter_text
+        fields = {field.name: field for field in self._ref.schema.fields}
+        _check_columns(ref, schema, fields)
+        self._schema = to_spark_schema(fields[name] for name in self._columns)
+
+    def partitions(self) -> list[InputPartition]:
+        """Plan the read; one task a split."""
+        query = plan_query(self._ref, MetadataStore(self._ref), self._filter)
+        # Spark takes an empty list for "one partition without a value".
+        splits = plan_splits(query.ref, query.plan)
+        return [SplitPartition(split) for split in splits] or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split."""
+        if not isinstance(partition, SplitPartition):
+            return
+        reader = TableReader(self._ref, MetadataStore(self._ref), self._columns)
+        yield from to_spark_batches(reader.read_split(partition.split), self._schema)
+
+
+class SystemTableReader(DataSourceReader):
+    """Reads a system table, as one task."""
+
+    def __init__(self, ref: TableRef, name: str) -> None:
+        self._ref = ref
+        self._name = name
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - PySpark's signature
+        """Yield the rows."""
+        store = MetadataStore(self._ref)
+        table = load_system_table(self._name, self._ref, store)
+        yield from to_spark_batches(table.to_batches(), from_arrow_schema(table.schema))
+
+
+@dataclass
+class OutcomeMessage(WriterCommitMessage):
+    """What one task hands to ``commit``."""
+
+    outcome: TaskOutcome
+
+
+class TableSourceWriter(DataSourceArrowWriter):
+    """Writes in the tasks, commits on the driver.
+
+    Args:
+        overwrite: replace rows instead of adding to them.
+        mode: what an overwrite replaces: ``static`` the whole table, ``dynamic`` the partitions that receive rows.
+    """
+
+    def __init__(self, ref: TableRef, *, overwrite: bool, mode: str) -> None:
+        if mode.lower() not in {"static", "dynamic"}:
+            raise InvalidOptionError(
+                f"table {ref.name}: option 'partitionOverwriteMode' = '{mode}': expected static or dynamic"
+            )
+        self._task = WriteTask(ref=ref, job_id=new_job_id())
+        self._overwrite = overwrite
+        self._is_dynamic = mode.lower() == "dynamic" and bool(ref.schema.partition_keys)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
+        """Write one task's rows."""
+        return OutcomeMessage(self._task.run(iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make the rows of all tasks one snapshot."""
+        ref = self._task.ref
+        outcomes = [cast("OutcomeMessage", message).outcome for message in messages if message is not None]
+        files = collect_messages(ref, outcomes, self._task.job_id, speculates=False)
+        committer = open_committer(ref)
+        if self._overwrite:
+            commit_overwrite(committer, files, TouchedPartitions() if self._is_dynamic else WholeTable())
+        else:
+            commit_append(committer, files)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete what the tasks of a failed job have written."""
+        for message in messages:
+            if isinstance(message, OutcomeMessage):
+                delete_new_files(self._task.ref, message.outcome.messages)
+        delete_job_files(self._task.ref, self._task.job_id, keep=())
+
+
+def _load(location: str, options: Mapping[str, str]) -> TableRef:
+    ref = load_location(location)
+    own = {key: value for key, value in options.items() if key.lower() not in _OWN_OPTIONS}
+    check_keys(own, table=ref.name)
+    return ref.with_options(own)
+
+
+def _location_option(options: Mapping[str, str]) -> str:
+    location = options.get("path") or options.get("location")
+    if not location:
+        raise InvalidOptionError(
+            "format 'penstock' needs the table's location: load('<path>'), save('<path>'), or OPTIONS (path '<path>')"
+        )
+    return location
+
+
+def _find_location(options: Mapping[str, str], schema: StructType) -> str:
+    if options.get("path") or options.get("location"):
+        return _location_option(options)
+    for field in schema.fields:
+        if _LOCATION_KEY in field.metadata:
+            return str(field.metadata[_LOCATION_KEY])
+    raise InvalidOptionError(
+        "Spark does not say where this penstock table lies: create it without a column list (CREATE TABLE t USING "
+        "penstock OPTIONS (path '...')) and use INSERT INTO, or use load('<path>') and save('<path>')"
+    )
+
+
+def _split_location(location: str) -> tuple[str, str | None]:
+    """Split ``<path>$snapshots``."""
+    path, mark, name = location.rstrip("/").rpartition("$")
+    return (path, name) if mark and name in SYSTEM_TABLES else (location, None)
+
+
+def _with_location(schema: StructType, location: str) -> StructType:
+    first, *others = schema.fields
+    marked = StructField(first.name, first.dataType, first.nullable, {**first.metadata, _LOCATION_KEY: location})
+    return StructType([marked, *others])
+
+
+def _check_columns(ref: TableRef, schema: StructType, fields: Mapping[str, object]) -> None:
+    unknown = [name for name in schema.fieldNames() if name not in fields]
+    if unknown:
+        raise SchemaMismatchError(
+            f"table {ref.name} has no column '{unknown[0]}' (any more): its columns are {', '.join(fields)}; create "
+            "the Spark table again, or give load() the columns that exist"
+        )
