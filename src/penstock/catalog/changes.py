@@ -139,6 +139,17 @@ class UpdateColumnComment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateColumnDefault:
+    """Set what is written where a row has null in a column: a literal's text; None removes it.
+
+    Rows that were written before keep their null.
+    """
+
+    column: ColumnPath
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoveColumn:
     """Move a column, or a field of a ROW, among its siblings."""
 
@@ -156,6 +167,7 @@ SchemaChange: TypeAlias = (
     | UpdateColumnType
     | UpdateColumnNullability
     | UpdateColumnComment
+    | UpdateColumnDefault
     | MoveColumn
 )
 

@@ -18,6 +18,7 @@ from penstock.catalog.changes import (
     Position,
     RenameColumn,
     UpdateColumnComment,
+    UpdateColumnDefault,
     UpdateColumnNullability,
     UpdateColumnType,
     path_of,
@@ -150,6 +151,17 @@ def update_column_comment(schema: TableSchema, change: UpdateColumnComment, tabl
     def update(siblings: tuple[DataField, ...]) -> tuple[DataField, ...]:
         index = index_of(siblings, path, table)
         return _with_field(siblings, index, replace(siblings[index], description=change.comment))
+
+    return replace(schema, fields=edit_siblings(schema.fields, path, update, table))
+
+
+def update_column_default(schema: TableSchema, change: UpdateColumnDefault, table: str) -> TableSchema:
+    """Set or remove a column's default; whether it is a value of the type is checked with the whole schema."""
+    path = path_of(change.column)
+
+    def update(siblings: tuple[DataField, ...]) -> tuple[DataField, ...]:
+        index = index_of(siblings, path, table)
+        return _with_field(siblings, index, replace(siblings[index], default_value=change.default))
 
     return replace(schema, fields=edit_siblings(schema.fields, path, update, table))
 

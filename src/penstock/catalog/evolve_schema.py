@@ -19,6 +19,7 @@ from penstock.catalog.changes import (
     SchemaChange,
     SetOption,
     UpdateColumnComment,
+    UpdateColumnDefault,
     UpdateColumnNullability,
     UpdateColumnType,
     UpdateComment,
@@ -30,10 +31,12 @@ from penstock.catalog.column_changes import (
     rename_column,
     rename_options,
     update_column_comment,
+    update_column_default,
     update_column_nullability,
     update_column_type,
 )
 from penstock.catalog.column_options import split_names
+from penstock.catalog.defaults import check_defaults
 from penstock.catalog.features import create_refusals, raise_refusals
 from penstock.catalog.key_options import normalised_keys
 from penstock.catalog.option_changes import check_option_changes
@@ -100,6 +103,7 @@ def apply_changes(
     version = schema.version if is_legacy_queue(evolved) else CURRENT_VERSION
     evolved = replace(evolved, id=schema.id + 1, version=version, time_millis=time_millis)
     check_schema(evolved, table)
+    check_defaults(tuple(field for field in evolved.fields if field not in schema.fields), table)
     check_given_options({key: value for key, value in evolved.options if key in explicit}, table)
     _check_new_refusals(schema, evolved, table)
     return evolved
@@ -127,24 +131,33 @@ def _apply(draft: _Draft, change: SchemaChange, table: str) -> _Draft:
 
 def _with_changed_columns(
     schema: TableSchema,
-    change: AddColumn | DropColumn | UpdateColumnType | UpdateColumnNullability | UpdateColumnComment | MoveColumn,
+    change: AddColumn
+    | DropColumn
+    | UpdateColumnType
+    | UpdateColumnNullability
+    | UpdateColumnComment
+    | UpdateColumnDefault
+    | MoveColumn,
     table: str,
 ) -> TableSchema:
     match change:
         case AddColumn():
-            return add_column(schema, change, table)
+            evolved = add_column(schema, change, table)
         case DropColumn():
-            return drop_column(schema, change, table)
+            evolved = drop_column(schema, change, table)
         case UpdateColumnType():
-            return update_column_type(schema, change, table)
+            evolved = update_column_type(schema, change, table)
         case UpdateColumnNullability():
-            return update_column_nullability(schema, change, table)
+            evolved = update_column_nullability(schema, change, table)
         case UpdateColumnComment():
-            return update_column_comment(schema, change, table)
+            evolved = update_column_comment(schema, change, table)
+        case UpdateColumnDefault():
+            evolved = update_column_default(schema, change, table)
         case MoveColumn():
-            return move_column(schema, change, table)
+            evolved = move_column(schema, change, table)
         case other:
             assert_never(other)
+    return evolved
 
 
 def _settled_options(draft: _Draft, explicit: frozenset[str], table: str, *, has_snapshots: bool) -> dict[str, str]:

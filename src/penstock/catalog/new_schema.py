@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.bucket_key import with_bucket_key
+from penstock.catalog.bucket_key import BUCKET, BUCKET_KEY, with_bucket_key
+from penstock.catalog.defaults import check_defaults
 from penstock.catalog.evolve_schema import CURRENT_VERSION
 from penstock.catalog.features import create_refusals, raise_refusals
 from penstock.catalog.key_options import normalised_keys
-from penstock.catalog.validate import check_column_names, check_schema
+from penstock.catalog.validate import UNAWARE_BUCKET, check_column_names, check_schema
 from penstock.catalog.validate_options import check_given_options
 from penstock.catalog.watermark import watermark_options
 from penstock.errors import InvalidOptionError
@@ -78,10 +79,10 @@ def build_schema(
     """
     fields, highest_id = assign_field_ids(definition.columns)
     check_column_names(fields, table)
-    given = dict(definition.options)
-    _check_stored(given, table)
-    check_given_options(given, table)
-    options, partition_keys = normalised_keys(_with_defaults(given, defaults), definition.partition_by, table)
+    options = _with_defaults(dict(definition.options), defaults)
+    _check_stored(options, table)
+    check_given_options(options, table)
+    options, partition_keys = normalised_keys(options, definition.partition_by, table)
     if definition.watermark is not None:
         options |= watermark_options(fields, *definition.watermark, table)
     options = with_bucket_key(options, fields, partition_keys, table)
@@ -97,19 +98,16 @@ def build_schema(
     )
     raise_refusals(table, "create", create_refusals(schema, options))
     check_schema(schema, table)
+    check_defaults(fields, table)
     return schema
 
 
 def _with_defaults(given: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Put the catalog's defaults below the given options.
-
-    A default bucket count and its key belong together: a table that says one of them itself takes neither, or
-    ``bucket = -1`` would meet a bucket key that nobody wrote.
-    """
-    pair = ("bucket", "bucket-key")
-    says_bucket = any(key in given for key in pair)
-    fitting = {key: value for key, value in defaults.items() if not (says_bucket and key in pair)}
-    return {**fitting, **given}
+    """Put the catalog's defaults below the given options; a default bucket key is not for a table without buckets."""
+    merged = {**defaults, **given}
+    if merged.get(BUCKET, str(UNAWARE_BUCKET)) == str(UNAWARE_BUCKET) and BUCKET_KEY not in given:
+        merged.pop(BUCKET_KEY, None)
+    return merged
 
 
 def _check_stored(options: Mapping[str, str], table: str) -> None:

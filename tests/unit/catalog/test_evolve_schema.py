@@ -17,6 +17,7 @@ from penstock.catalog.changes import (
     SchemaChange,
     SetOption,
     UpdateColumnComment,
+    UpdateColumnDefault,
     UpdateColumnNullability,
     UpdateColumnType,
     UpdateComment,
@@ -446,6 +447,20 @@ def test_a_changed_option_is_checked_like_a_new_one(new_schema: Build, evolve: B
 def test_values_that_others_stored_do_not_hinder_other_changes(new_schema: Build, evolve: Build) -> None:
     schema = replace(new_schema("a INT"), options=(("target-file-size", "of 2031"),))
     assert evolve(schema, UpdateComment(comment="x")).comment == "x"
+
+
+def test_a_default_value_is_checked_when_it_or_the_type_changes(new_schema: Build, evolve: Build) -> None:
+    schema = evolve(new_schema("a INT, b STRING"), UpdateColumnDefault(column="b", default="x"))
+    assert schema.fields[1].default_value == "x"
+    with pytest.raises(InvalidSchemaError, match=r"'x'.*column 'a'"):
+        evolve(schema, UpdateColumnDefault(column="a", default="x"))
+    with pytest.raises(InvalidSchemaError, match=r"'x'.*column 'b'"):
+        evolve(schema, UpdateColumnType(column="b", type="INT", allow_explicit=True))
+    cleared = [
+        UpdateColumnDefault(column="b", default=None),
+        UpdateColumnType(column="b", type="INT", allow_explicit=True),
+    ]
+    assert evolve(schema, *cleared).fields[1].default_value is None
 
 
 def test_a_queue_of_the_first_releases_stays_one(new_schema: Build, evolve: Build) -> None:

@@ -158,7 +158,15 @@ def test_the_catalog_gives_defaults_that_the_table_overrides(new_schema: Build) 
     assert overriding.option_map == {"bucket": "-1", "write-only": "false"}
 
 
-def test_a_default_bucket_key_does_not_meet_a_bucket_count_of_the_table(new_schema: Build) -> None:
+def test_a_default_bucket_key_is_for_tables_with_buckets(new_schema: Build) -> None:
     defaults = {"bucket": "4", "bucket-key": "a"}
     assert new_schema("a INT", defaults=defaults).option_map == defaults
     assert new_schema("a INT", defaults=defaults, options={"bucket": "-1"}).option_map == {"bucket": "-1"}
+    assert new_schema("a INT", defaults=defaults, options={"bucket": "8"}).option_map == {**defaults, "bucket": "8"}
+    with pytest.raises(InvalidOptionError, match="'write-only' = 'maybe'"):
+        new_schema("a INT", defaults={"write-only": "maybe"})
+
+
+def test_a_default_value_must_be_one_of_the_type(new_schema: Build) -> None:
+    with pytest.raises(InvalidSchemaError, match=r"shop\.orders.*'soon'.*column 'b'"):
+        new_schema("a INT, b DATE DEFAULT 'soon'")
