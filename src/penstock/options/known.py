@@ -11,7 +11,7 @@ from penstock.errors import OptionWarning
 from penstock.options.compact import CompactOptions, SortOptions
 from penstock.options.elsewhere import DOCUMENTED, OTHERS, PREFIXES
 from penstock.options.group import Key, OptionField, OptionGroup, option_fields
-from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions
+from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
@@ -24,6 +24,7 @@ GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "layout": LayoutOptions,
     "buckets": BucketOptions,
     "format": FormatOptions,
+    "statistics": StatsOptions,
     "write": WriteOptions,
     "commit": CommitOptions,
     "manifests": ManifestOptions,
@@ -86,15 +87,13 @@ def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2) -> No
 
     Args:
         options: keys, or a mapping by key.
-        stacklevel: of ``warnings.warn``, so that the warning points at the user's line.
+        stacklevel: of ``warnings.warn``; 2 points at the caller, 3 at the caller's caller.
     """
     for key in options:
         if not is_known(key):
             near = nearest_key(key)
             hint = f"did you mean '{near}'?" if near else "it has no effect here"
-            warnings.warn(
-                f"table {table}: option '{key}' is not known: {hint}", OptionWarning, stacklevel=stacklevel + 1
-            )
+            warnings.warn(f"table {table}: option '{key}' is not known: {hint}", OptionWarning, stacklevel=stacklevel)
 
 
 def is_known(key: str) -> bool:

@@ -7,11 +7,13 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
+from penstock.errors import InvalidOptionError
 from penstock.options.group import Family, Key, OptionGroup
 from penstock.options.values import (
     MIB,
+    ValueKind,
     at_least,
     parse_bool,
     parse_bytes,
@@ -20,7 +22,26 @@ from penstock.options.values import (
     parse_names,
     parse_text,
 )
+from penstock.spec.bucket import BucketFunction
 from penstock.spec.file_format import FileFormat
+from penstock.spec.stats import DEFAULT_STATS_MODE, StatsKind, StatsMode, choose_modes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _decode_stats_mode(text: str) -> StatsMode:
+    try:
+        return StatsMode.parse(text)
+    except InvalidOptionError as error:
+        raise ValueError("none, counts, full or truncate(n)") from error
+
+
+def _encode_stats_mode(mode: StatsMode) -> str:
+    return f"truncate({mode.length})" if mode.kind is StatsKind.TRUNCATE else mode.kind.value
+
+
+_STATS_MODE: Final = ValueKind("none, counts, full or truncate(n)", _decode_stats_mode, _encode_stats_mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +96,9 @@ class BucketOptions(OptionGroup):
     bucket_key: Annotated[
         tuple[str, ...], Key("bucket-key", parse_names, "columns that decide the bucket of a row", honoured=True)
     ] = ()
+    bucket_function: Annotated[
+        BucketFunction, Key("bucket-function.type", BucketFunction, "how the key becomes a bucket", honoured=True)
+    ] = BucketFunction.DEFAULT
     is_append_ordered: Annotated[
         bool, Key("bucket-append-ordered", parse_bool, "keep the order of writes in each bucket", honoured=True)
     ] = True
@@ -120,3 +144,37 @@ class FormatOptions(OptionGroup):
     avro: Annotated[
         tuple[tuple[str, str], ...], Family("avro.", "", parse_text, "passed to the Avro writer", honoured=True)
     ] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsOptions(OptionGroup):
+    """Which statistics of columns the manifests hold.
+
+    Attributes:
+        keep_first_columns: columns from that place on have none; -1 for no such limit.
+        column_modes: pairs of column and mode, which win.
+    """
+
+    mode: Annotated[StatsMode, Key("metadata.stats-mode", _STATS_MODE, "statistics of each column", honoured=True)] = (
+        DEFAULT_STATS_MODE
+    )
+    dense_store: Annotated[
+        bool, Key("metadata.stats-dense-store", parse_bool, "leave out columns without statistics", honoured=True)
+    ] = True
+    keep_first_columns: Annotated[
+        int,
+        Key(
+            "metadata.stats-keep-first-n-columns",
+            at_least(-1, parse_int),
+            "columns that have statistics; -1 for all",
+            honoured=True,
+        ),
+    ] = -1
+    column_modes: Annotated[
+        tuple[tuple[str, StatsMode], ...],
+        Family("fields.", ".stats-mode", _STATS_MODE, "statistics of one column", honoured=True),
+    ] = ()
+
+    def modes(self, names: Sequence[str]) -> tuple[StatsMode, ...]:
+        """Return the mode of each column, in the order of the table's columns."""
+        return choose_modes(names, self.mode, dict(self.column_modes), self.keep_first_columns)

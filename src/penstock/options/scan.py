@@ -29,9 +29,9 @@ class ReadOptions(OptionGroup):
         bucket: the only bucket to read; None for all.
     """
 
-    scan_mode: Annotated[ScanMode, Key("scan.mode", _SCAN_MODE, "where the read starts", ("log.scan",))] = (
-        ScanMode.DEFAULT
-    )
+    scan_mode: Annotated[
+        ScanMode, Key("scan.mode", _SCAN_MODE, "where the read starts", ("log.scan",), honoured=True)
+    ] = ScanMode.DEFAULT
     snapshot_id: Annotated[int | None, Key("scan.snapshot-id", parse_long, "read this snapshot", honoured=True)] = None
     timestamp_millis: Annotated[
         int | None,
@@ -44,19 +44,24 @@ class ReadOptions(OptionGroup):
         ),
     ] = None
     timestamp: Annotated[
-        str | None, Key("scan.timestamp", parse_text, "the same, as local time yyyy-MM-dd HH:mm:ss[.SSS]")
+        str | None,
+        Key("scan.timestamp", parse_text, "the same, as local time yyyy-MM-dd HH:mm:ss[.SSS]", honoured=True),
     ] = None
     tag_name: Annotated[str | None, Key("scan.tag-name", parse_text, "read this tag's snapshot", honoured=True)] = None
     watermark: Annotated[
         int | None,
         Key("scan.watermark", parse_long, "read the first snapshot whose watermark reaches this", honoured=True),
     ] = None
-    version: Annotated[str | None, Key("scan.version", parse_text, "a tag, watermark-<n> or snapshot id")] = None
+    version: Annotated[
+        str | None, Key("scan.version", parse_text, "a tag, watermark-<n> or snapshot id", honoured=True)
+    ] = None
     file_creation_time_millis: Annotated[
-        int | None, Key("scan.file-creation-time-millis", parse_long, "read only files that are not older")
+        int | None,
+        Key("scan.file-creation-time-millis", parse_long, "read only files that are not older", honoured=True),
     ] = None
     creation_time_millis: Annotated[
-        int | None, Key("scan.creation-time-millis", parse_long, "read from the snapshot after this time")
+        int | None,
+        Key("scan.creation-time-millis", parse_long, "read from the snapshot after this time", honoured=True),
     ] = None
     incremental_between: Annotated[
         str | None, Key("incremental-between", parse_text, "two tags or snapshot ids, the first exclusive")
@@ -82,7 +87,8 @@ class ReadOptions(OptionGroup):
         int, Key("source.split.open-file-cost", parse_bytes, "least weight of a file in a split", honoured=True)
     ] = 4 * MIB
     plan_sort_partition: Annotated[
-        bool, Key("scan.plan-sort-partition", parse_bool, "deliver partitions in the order of their values")
+        bool,
+        Key("scan.plan-sort-partition", parse_bool, "deliver partitions in the order of their values", honoured=True),
     ] = False
     bucket: Annotated[int | None, Key("scan.bucket", parse_int, "read only this bucket")] = None
     manifest_parallelism: Annotated[

@@ -1,0 +1,93 @@
+"""What is known, what is misspelt, and the table of options."""
+
+import warnings
+
+import pytest
+
+from penstock.errors import OptionWarning
+from penstock.options import KNOWN_KEYS, check_keys, describe_options, is_known, nearest_key
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("target-file-sze", "target-file-size"),
+        ("Bucket", "bucket"),
+        ("bucket_key", "bucket-key"),
+        ("file.fromat", "file.format"),
+        ("snapshot.num-retained-min", "snapshot.num-retained.min"),
+        ("penstock.compaction.max-task", "penstock.compaction.max-tasks"),
+        ("read.stream.maxfilespertrigger", "read.stream.maxFilesPerTrigger"),
+    ],
+)
+def test_a_misspelt_key_warns_with_the_nearest(key: str, near: str) -> None:
+    with pytest.warns(OptionWarning, match=f"table shop.orders: option '{key}' is not known: did you mean '{near}'?"):
+        check_keys({key: "1"}, "shop.orders")
+
+
+def test_a_key_like_no_other_warns_too() -> None:
+    with pytest.warns(OptionWarning, match="option 'zzqq' is not known: it has no effect here"):
+        check_keys(["zzqq"], "shop.orders")
+
+
+def test_the_warning_points_at_the_caller() -> None:
+    with pytest.warns(OptionWarning) as caught:
+        check_keys(["zzqq"], "shop.orders")
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "fields.price.stats-mode",
+        "file-index.bloom-filter.columns",
+        "parquet.enable.dictionary",
+        "orc.write.batch-size",
+        "schema.watermark.0.rowtime",
+        "table-default.bucket",
+        "commit.callback.my.Class.param",
+        "write.compaction-skip",
+        "changelog.precommit-compact",
+        "owner",
+        "merge-engine",
+        "sink.parallelism",
+        "partition.mark-done-action",
+    ],
+)
+def test_keys_of_families_older_names_and_other_engines_are_known(key: str) -> None:
+    assert is_known(key)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_keys({key: "1"}, "shop.orders")
+
+
+def test_nothing_known_is_called_misspelt() -> None:
+    assert all(is_known(key) for key in KNOWN_KEYS)
+    assert not is_known("fields")
+    assert nearest_key("zzqq") is None
+
+
+def test_the_table_has_each_key_once_with_its_meaning() -> None:
+    rows = describe_options()
+    keys = [row.key for row in rows]
+    assert len(keys) == len(set(keys))
+    assert set(keys) - KNOWN_KEYS == {key for key in keys if "*" in key}
+    for row in rows:
+        assert row.type, row
+        assert row.group, row
+        assert row.meaning, row
+
+
+def test_the_table_writes_defaults_as_users_do() -> None:
+    rows = {row.key: row for row in describe_options()}
+    assert rows["target-file-size"].default == "256 mb"
+    assert rows["target-file-size"].type == "size"
+    assert rows["snapshot.time-retained"].default == "1 h"
+    assert rows["file.format"].default == "parquet"
+    assert rows["file.format"].type == "one of parquet, orc, avro"
+    assert rows["bucket"].default == "-1"
+    assert rows["write-only"].default == "false"
+    assert rows["commit.timeout"].default == ""
+    assert rows["bucket-key"].default == ""
+    assert rows["target-file-size"].honoured
+    assert not rows["sink.parallelism"].honoured
