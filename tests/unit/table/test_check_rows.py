@@ -49,6 +49,8 @@ def test_columns_are_matched_by_name_in_any_order() -> None:
     assert result.to_pylist() == [{"a": 1, "b": "x"}]
 
 
+EPOCH = dt.datetime.fromtimestamp(0, dt.UTC).replace(tzinfo=None)
+
 WIDENED = [
     ("BIGINT", pa.array([1, None], pa.int8()), [1, None]),
     ("BIGINT", pa.array([1], pa.uint32()), [1]),
@@ -66,8 +68,8 @@ WIDENED = [
     ("DECIMAL(10, 2)", pa.array([Decimal("1.5")], pa.decimal256(3, 1)), [Decimal("1.50")]),
     ("DATE", pa.array([86_400_000], pa.date64()), [dt.date(1970, 1, 2)]),
     ("TIME(3)", pa.array([1_000_000], pa.time64("us")), [dt.time(0, 0, 1)]),
-    ("TIMESTAMP(3)", pa.array([1_000], pa.timestamp("us")), [dt.datetime(1970, 1, 1, 0, 0, 0, 1000)]),
-    ("TIMESTAMP(6)", pa.array([1], pa.timestamp("s")), [dt.datetime(1970, 1, 1, 0, 0, 1)]),
+    ("TIMESTAMP(3)", pa.array([1_000], pa.timestamp("us")), [EPOCH + dt.timedelta(milliseconds=1)]),
+    ("TIMESTAMP(6)", pa.array([1], pa.timestamp("s")), [EPOCH + dt.timedelta(seconds=1)]),
     ("ARRAY<BIGINT>", pa.array([[1], None], pa.large_list(pa.int32())), [[1], None]),
     ("ARRAY<STRING>", pa.array([["a"]], pa.list_(pa.large_string())), [["a"]]),
     ("MAP<STRING, BIGINT>", pa.array([[("a", 1)]], pa.map_(pa.large_string(), pa.int8())), [[("a", 1)]]),
@@ -219,12 +221,12 @@ def test_defaults_replace_nulls_also_explicit_ones() -> None:
     )
     empty = pa.record_batch({name: pa.nulls(1) for name in "nsdtz"})
     (row,) = conform(schema, empty).to_pylist()
-    midnight = dt.datetime(2024, 1, 1)
+    midnight = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
     assert row["n"] == 7
     assert row["s"] == "none"
     assert row["d"] == dt.date(2024, 2, 29)
-    assert row["t"] == midnight
-    assert row["z"] == midnight.replace(tzinfo=dt.UTC)
+    assert row["t"] == midnight.replace(tzinfo=None)
+    assert row["z"] == midnight
 
 
 def test_default_of_an_instant_without_offset_is_taken_as_utc() -> None:

@@ -1,0 +1,45 @@
+"""Rows in the order of their groups, rows of one group in the order they came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+Ids: TypeAlias = "npt.NDArray[np.int32]"
+Places: TypeAlias = "npt.NDArray[np.intp]"
+
+
+class Stretch(NamedTuple):
+    """Rows ``start`` to ``stop`` (exclusive) of sorted rows belong to ``group``."""
+
+    group: int
+    start: int
+    stop: int
+
+
+def stable_order(ids: Ids) -> Places:
+    """Return the places of the rows, sorted by id; equal ids keep their order. Ids are not negative."""
+    highest = int(ids.max(initial=0))
+    # numpy sorts numbers of 8 and 16 bits by counting, ten times faster than wider ones by comparing.
+    if highest < 1 << 8:
+        return np.argsort(ids.astype(np.uint8), kind="stable")
+    order = np.argsort(ids.astype(np.uint16), kind="stable")
+    if highest < 1 << 16:
+        return order
+    high_halves = (ids >> 16).astype(np.uint16)
+    return order[np.argsort(high_halves[order], kind="stable")]
+
+
+def split_sorted(ids: Ids) -> Iterator[Stretch]:
+    """Yield the stretches of equal ids in sorted ids."""
+    starts = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist()]
+    stops = [*starts[1:], len(ids)]
+    if len(ids):
+        for group, start, stop in zip(ids[starts].tolist(), starts, stops, strict=True):
+            yield Stretch(group, start, stop)
