@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, assert_never
 
 from penstock.predicate.evaluate import compare_values
@@ -90,8 +91,9 @@ class _Pruner:
     def _bounds(self, column: str, stats: ColumnStats) -> tuple[object, object]:
         root = self._roots.get(column)
         if root in _FLOATS:
-            # Writers leave NaN out of the statistics, and NaN is greater than any maximum.
-            return stats.min, None
+            # Writers leave NaN out of the statistics, and NaN is greater than any maximum; or let it spoil both ends.
+            is_nan = isinstance(stats.min, float) and math.isnan(stats.min)
+            return None if is_nan else stats.min, None
         if root is TypeRoot.CHAR and isinstance(stats.min, str):
             # ORC pads CHAR with blanks in its statistics; rows may come without them.
             return stats.min.rstrip(" "), stats.max

@@ -9,7 +9,7 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final
@@ -21,7 +21,6 @@ from penstock.predicate.prune import may_match
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate
 from penstock.spec.binary_row import arity_of, row_decoder
 from penstock.spec.bucket import BucketFunction, bucket_of
-from penstock.spec.file_format import FileFormat, format_of
 from penstock.spec.stats import ColumnStats, decode_stats
 from penstock.spec.types import AtomicType, TypeRoot, with_nullability
 
@@ -146,11 +145,29 @@ class BucketPruner:
         return same
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StatsPlan:
+    """Where the statistics of a filter's columns stand in the entries of files of one kind.
+
+    Attributes:
+        arity: covered columns.
+        decode: bytes of a minimum or maximum row to the values of ``columns``.
+        columns: names in the read schema, places in the row, and whether minimum and maximum can be trusted.
+        lacking: columns that the files lack, so that all their values are null.
+    """
+
+    arity: int
+    decode: Callable[[bytes], tuple[object, ...]]
+    columns: tuple[tuple[str, int, bool], ...]
+    lacking: tuple[str, ...]
+
+
 class StatsPruner:
     """Judges files by the statistics in their entries."""
 
     def __init__(self, load_schema: Callable[[int], TableSchema]) -> None:
         self._load_schema = load_schema
+        self._plans: dict[tuple[object, ...], _StatsPlan] = {}
 
     def keeps(self, file: DataFileMeta, predicate: BoundPredicate) -> bool:
         """Whether the file may hold a row that passes.
@@ -162,27 +179,51 @@ class StatsPruner:
             return False
         if not predicate.fields:
             return predicate.root != FALSE
-        return may_match(predicate, self._stats(file, predicate.fields), file.row_count)
+        return may_match(predicate, self._stats(file, predicate), file.row_count)
 
-    def _stats(self, file: DataFileMeta, fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
+    def _stats(self, file: DataFileMeta, predicate: BoundPredicate) -> Mapping[str, ColumnStats]:
         """Statistics of the file by the names of the read schema, found by field id."""
-        file_fields = self._load_schema(file.schema_id).fields
-        by_id = {field.id: field for field in file_fields}
-        wanted = {field.name: by_id.get(field.id) for field in fields}
-        stored = decode_file_stats(file, file_fields)
-        is_orc = format_of(file.file_name) is FileFormat.ORC
-        found: dict[str, ColumnStats] = {}
-        for field in fields:
-            file_field = wanted[field.name]
-            if file_field is None or (file.write_cols is not None and file_field.name not in file.write_cols):
-                found[field.name] = ColumnStats(min=None, max=None, null_count=file.row_count)
-                continue
-            stats = stored.get(file_field.name)
-            if stats is not None and is_comparable(file_field.type, field.type):
-                # ORC statistics hold whole milliseconds in the writer's zone: not to be trusted.
-                drops = is_orc and isinstance(field.type, AtomicType) and field.type.root in _TIMESTAMPS
-                found[field.name] = replace(stats, min=None, max=None) if drops else stats
+        is_orc = file.file_name.endswith(".orc")
+        key = (file.schema_id, file.value_stats_cols, file.write_cols, is_orc, predicate.columns)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(file, predicate.fields, is_orc=is_orc)
+        found = {name: ColumnStats(null_count=file.row_count) for name in plan.lacking}
+        stats = file.value_stats
+        if not plan.columns or len(stats.null_counts) != plan.arity:
+            return found
+        try:
+            low, high = plan.decode(stats.min_values), plan.decode(stats.max_values)
+        except FormatError:
+            return found  # statistics only save work: a file without good ones is read
+        for (name, place, is_trusted), least, greatest in zip(plan.columns, low, high, strict=True):
+            nulls = stats.null_counts[place]
+            found[name] = (
+                ColumnStats(min=least, max=greatest, null_count=nulls) if is_trusted else ColumnStats(null_count=nulls)
+            )
         return found
+
+    def _plan(self, file: DataFileMeta, fields: Sequence[DataField], *, is_orc: bool) -> _StatsPlan:
+        file_fields = self._load_schema(file.schema_id).fields
+        held = [field for field in file_fields if file.write_cols is None or field.name in file.write_cols]
+        by_name = {field.name: field for field in held}
+        by_id = {field.id: field for field in held}
+        covered = tuple(by_name) if file.value_stats_cols is None else file.value_stats_cols
+        columns = []
+        for field in fields:
+            stored = by_id.get(field.id)
+            if stored is not None and stored.name in covered and is_comparable(stored.type, field.type):
+                # ORC statistics hold whole milliseconds in the writer's zone.
+                is_trusted = not (is_orc and isinstance(field.type, AtomicType) and field.type.root in _TIMESTAMPS)
+                columns.append((field.name, covered.index(stored.name), is_trusted))
+        known = all(name in by_name for name in covered)
+        types = tuple(by_name[name].type for name in covered) if known else ()
+        return _StatsPlan(
+            arity=len(covered),
+            decode=row_decoder(types, [place for _, place, _ in columns] if known else []),
+            columns=tuple(columns) if known else (),
+            lacking=tuple(field.name for field in fields if field.id not in by_id),
+        )
 
 
 def decode_file_stats(file: DataFileMeta, file_fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
