@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.datafile.int96 import INT96_CARRIER, decode_int96, encode_int96
-from penstock.datafile.parquet_schema import has_int96
-from penstock.datafile.types import ArrowAny, map_parts, to_arrow_field, to_arrow_type
+from penstock.datafile.int96 import INT96_CARRIER, decode_int96
+from penstock.datafile.types import ArrowAny, has_leaf, map_parts, to_arrow_field, to_arrow_type
 from penstock.errors import FormatError
 from penstock.spec.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, VectorType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 Array: TypeAlias = Any
+LeafConversion: TypeAlias = "Callable[[AtomicType], Callable[[Array], Array] | None]"
 
 _UNIT_NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -208,28 +208,30 @@ def leaf_arrays(chunks: Sequence[Array]) -> Iterator[list[Array]]:
         yield list(chunks)
 
 
-def to_int96_carrier(array: Array, data_type: DataType, arrow_type: ArrowAny) -> Array:
-    """Return the values with every timestamp that Parquet has as INT96, at any depth, as its 12 bytes.
+def convert_leaves(array: Array, data_type: DataType, arrow_type: ArrowAny, conversion: LeafConversion) -> Array:
+    """Return the values with those at the leaves of some types converted, at any depth.
 
     Args:
-        arrow_type: the type in ``parquet_schema.to_parquet_schema``.
+        arrow_type: of the result.
+        conversion: per type of a leaf what to do with it, None where it stays as it is.
     """
-    if not has_int96(data_type):
+    if not has_leaf(data_type, lambda leaf: conversion(leaf) is not None):
         return array
     match data_type:
         case AtomicType():
-            return encode_int96(array)
+            convert = conversion(data_type)
+            return array if convert is None else convert(array)
         case ArrayType() | VectorType():
-            values = to_int96_carrier(array.values, data_type.element, arrow_type.value_type)
+            values = convert_leaves(array.values, data_type.element, arrow_type.value_type, conversion)
             return with_children(array, arrow_type, [values])
         case MapType() | MultisetType():
             key_type, value_type = map_parts(data_type)
-            keys = to_int96_carrier(array.keys, key_type, arrow_type.key_type)
-            items = to_int96_carrier(array.items, value_type, arrow_type.item_type)
+            keys = convert_leaves(array.keys, key_type, arrow_type.key_type, conversion)
+            items = convert_leaves(array.items, value_type, arrow_type.item_type, conversion)
             return map_with_children(array, arrow_type, keys, items)
         case RowType():
             children = [
-                to_int96_carrier(array.field(place), field.type, arrow_type.field(place).type)
+                convert_leaves(array.field(place), field.type, arrow_type.field(place).type, conversion)
                 for place, field in enumerate(data_type.fields)
             ]
             return _struct(array, children, list(arrow_type), arrow_type)

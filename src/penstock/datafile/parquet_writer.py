@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.datafile.conform import to_int96_carrier
+from penstock.datafile.conform import convert_leaves
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.dictionary import dictionary_columns
-from penstock.datafile.int96 import Int96Sink
-from penstock.datafile.parquet_schema import has_int96, leaves_of, to_parquet_schema
+from penstock.datafile.int96 import Int96Sink, encode_int96
+from penstock.datafile.parquet_schema import is_int96_type, leaves_of, to_parquet_schema
 from penstock.datafile.parquet_stats import footer_stats
 from penstock.datafile.streams import writing
 from penstock.errors import InvalidOptionError, TableStoreError
@@ -27,13 +27,14 @@ from penstock.options.values import parse_int
 from penstock.spec.types import TypeRoot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from penstock.datafile.conform import Array
     from penstock.datafile.parquet_schema import Leaf
     from penstock.datafile.types import ArrowAny
     from penstock.io.file_io import FileIO
     from penstock.options import FormatOptions
-    from penstock.spec.types import DataField
+    from penstock.spec.types import AtomicType, DataField
 
 ROW_GROUP_ROWS: Final = 131_072
 """Rows buffered before they become a row group; a smaller write would become a smaller row group."""
@@ -66,7 +67,7 @@ class ParquetFileWriter:
         self._fields = tuple(fields)
         self._leaves = leaves_of(fields)
         self._schema = to_parquet_schema(fields)
-        self._int96_places = frozenset(place for place, field in enumerate(fields) if has_int96(field.type))
+        self._int96_places = frozenset(leaf.place for leaf in self._leaves if leaf.is_int96)
         self._float_places = frozenset(
             leaf.place
             for leaf in self._leaves
@@ -166,7 +167,8 @@ class ParquetFileWriter:
     def _with_carriers(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = batch.columns
         for place in self._int96_places:
-            arrays[place] = to_int96_carrier(arrays[place], self._fields[place].type, self._schema.field(place).type)
+            arrow_type = self._schema.field(place).type
+            arrays[place] = convert_leaves(arrays[place], self._fields[place].type, arrow_type, _carry_int96)
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _group_rows(self) -> int:
@@ -208,6 +210,10 @@ class ParquetFileWriter:
             metadata_collector=self._metadata,
             **settings,
         )
+
+
+def _carry_int96(data_type: AtomicType) -> Callable[[Array], Array] | None:
+    return encode_int96 if is_int96_type(data_type) else None
 
 
 def _enabled_dictionaries(

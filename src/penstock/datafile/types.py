@@ -115,6 +115,19 @@ def map_parts(data_type: MapType | MultisetType) -> tuple[DataType, DataType]:
     return data_type.key, data_type.value
 
 
+def has_leaf(data_type: DataType, applies: Callable[[AtomicType], bool]) -> bool:
+    """Tell whether the type is, or holds at any depth, an atomic type of some kind."""
+    match data_type:
+        case AtomicType():
+            return applies(data_type)
+        case ArrayType() | VectorType():
+            return has_leaf(data_type.element, applies)
+        case MapType() | MultisetType():
+            return any(has_leaf(part, applies) for part in map_parts(data_type))
+        case RowType():
+            return any(has_leaf(field.type, applies) for field in data_type.fields)
+
+
 def _child(name: str, data_type: DataType) -> pa.Field[Any]:
     return pa.field(name, to_arrow_type(data_type), nullable=data_type.nullable)
 

@@ -1,0 +1,159 @@
+"""Rows written with an older schema, brought to the schema that they are read with.
+
+Columns, and fields of a ROW, are the same where their ids are; names, places and types may have changed.
+
+Source:
+    Paimon ``core:schema/SchemaEvolutionUtil.java``, ``core:utils/FormatReaderMapping.java``; spec/format.md section 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.datafile.cast import can_cast, cast_array
+from penstock.datafile.conform import Array, make_batch, map_with_children, null_array, with_children
+from penstock.datafile.types import ArrowAny, map_parts, to_arrow_schema, to_arrow_type
+from penstock.errors import SchemaMismatchError, UnsupportedFeatureError
+from penstock.spec.type_text import format_sql_type
+from penstock.spec.types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    VectorType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Evolution", "can_cast", "plan_evolution"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolution:
+    """How rows of a file become rows of the read schema.
+
+    Attributes:
+        file_fields: columns to read from the file, as its own schema spells them.
+        read_fields: columns of the result.
+        places: per read field the place among ``file_fields``; None for columns younger than the file.
+    """
+
+    file_fields: tuple[DataField, ...]
+    read_fields: tuple[DataField, ...]
+    places: tuple[int | None, ...]
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows with the canonical Arrow schema of ``read_fields``.
+
+        Args:
+            batch: has the canonical Arrow schema of ``file_fields``.
+
+        Raises:
+            UnsupportedFeatureError: a change of type that no rule covers.
+            SchemaMismatchError: a value that cannot be cast; the message names the column.
+        """
+        schema = to_arrow_schema(self.read_fields)
+        if batch.schema.equals(schema) and self.is_identity:
+            return batch
+        arrays = [
+            null_array(batch.num_rows, field.type) if place is None else self._convert(batch, place, read)
+            for field, read, place in zip(schema, self.read_fields, self.places, strict=True)
+        ]
+        return make_batch(arrays, schema, batch.num_rows)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether rows pass unchanged, but perhaps for the names of columns."""
+        return tuple(range(len(self.read_fields))) == self.places and all(
+            old.type == new.type for old, new in zip(self.file_fields, self.read_fields, strict=True)
+        )
+
+    def _convert(self, batch: pa.RecordBatch, place: int, read: DataField) -> Array:
+        written = self.file_fields[place]
+        try:
+            return convert_array(batch.column(place), written.type, read.type)
+        except (SchemaMismatchError, UnsupportedFeatureError) as error:
+            raise type(error)(f"column '{read.name}': {error}") from error
+
+
+def plan_evolution(file_fields: Sequence[DataField], read_fields: Sequence[DataField]) -> Evolution:
+    """Match columns by id; those of the file that nobody reads are left out.
+
+    Args:
+        file_fields: of the schema that the file was written with.
+        read_fields: wanted, in the order wanted.
+    """
+    by_id = {field.id: field for field in file_fields}
+    wanted = [by_id[field.id] for field in read_fields if field.id in by_id]
+    place_of = {field.id: place for place, field in enumerate(wanted)}
+    return Evolution(
+        file_fields=tuple(wanted),
+        read_fields=tuple(read_fields),
+        places=tuple(place_of.get(field.id) for field in read_fields),
+    )
+
+
+def convert_array(array: Array, source: DataType, target: DataType) -> Array:
+    """Bring canonical values of one version of a column's type to another.
+
+    Raises:
+        UnsupportedFeatureError: no rule leads from one to the other.
+        SchemaMismatchError: a value that cannot be cast.
+    """
+    if source == target:
+        return array
+    arrow_type: ArrowAny = to_arrow_type(target)
+    match source, target:
+        case AtomicType(), AtomicType():
+            return _convert_atomic(array, source, target, arrow_type)
+        case RowType(), RowType():
+            return _convert_row(array, source, target, arrow_type)
+        case ArrayType(), ArrayType():
+            return with_children(array, arrow_type, [convert_array(array.values, source.element, target.element)])
+        case VectorType(), VectorType() if source.length == target.length:
+            return with_children(array, arrow_type, [convert_array(array.values, source.element, target.element)])
+        case MapType() | MultisetType(), MapType() | MultisetType() if type(source) is type(target):
+            return _convert_map(array, map_parts(source), map_parts(target), arrow_type)
+        case _:
+            raise UnsupportedFeatureError(
+                f"values cannot be cast from {format_sql_type(source)} to {format_sql_type(target)}: "
+                "add a column of the new type"
+            )
+
+
+def _convert_map(
+    array: Array, source: tuple[DataType, DataType], target: tuple[DataType, DataType], arrow_type: ArrowAny
+) -> Array:
+    keys = convert_array(array.keys, source[0], target[0])
+    items = convert_array(array.items, source[1], target[1])
+    return map_with_children(array, arrow_type, keys, items)
+
+
+def _convert_atomic(array: Array, source: AtomicType, target: AtomicType, arrow_type: ArrowAny) -> Array:
+    same_root = source.root is target.root
+    same_value = (source.length, source.precision, source.scale) == (target.length, target.precision, target.scale)
+    if same_root and same_value and array.type == arrow_type:  # only nullability differs
+        return array
+    return cast_array(array, source, target)
+
+
+def _convert_row(array: Array, source: RowType, target: RowType, arrow_type: ArrowAny) -> Array:
+    places = {field.id: place for place, field in enumerate(source.fields)}
+    children = []
+    for field, arrow_field in zip(target.fields, arrow_type, strict=True):
+        place = places.get(field.id)
+        if place is None:
+            children.append(null_array(len(array), arrow_field.type))
+        else:
+            children.append(convert_array(array.field(place), source.fields[place].type, field.type))
+    mask = array.is_null() if array.null_count else None
+    if not children:
+        return pa.Array.from_buffers(arrow_type, len(array), [None if mask is None else array.is_valid().buffers()[1]])
+    return pa.StructArray.from_arrays(children, fields=list(arrow_type), mask=mask)
