@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.nested import atoms_within
+from penstock.catalog.nested import types_within
 from penstock.catalog.validate_options import is_true
 from penstock.errors import UnsupportedFeatureError
 from penstock.spec.type_text import format_sql_type
@@ -85,9 +85,9 @@ def _unreadable(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str
     if manifests != "avro":
         yield f"'manifest.format' = '{manifests}': only avro is supported"
     for field in schema.fields:
-        for atom in atoms_within(field.type):
-            if atom.root in _UNREADABLE_ROOTS:
-                yield f"column '{field.name}' has type {format_sql_type(atom)}, which is not supported: drop it"
+        for inner in types_within(field.type):
+            if isinstance(inner, AtomicType) and inner.root in _UNREADABLE_ROOTS:
+                yield f"column '{field.name}' has type {format_sql_type(inner)}, which is not supported: drop it"
 
 
 def _unwritable(options: Mapping[str, str]) -> Iterator[str]:

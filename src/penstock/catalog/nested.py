@@ -77,19 +77,20 @@ def rows_within(data_type: DataType) -> Iterator[RowType]:
             pass
 
 
-def atoms_within(data_type: DataType) -> Iterator[AtomicType]:
-    """Yield every atomic type of a type, itself included."""
+def types_within(data_type: DataType) -> Iterator[DataType]:
+    """Yield a type and every type inside it, from the outside in."""
+    yield data_type
     match data_type:
-        case AtomicType():
-            yield data_type
         case RowType():
             for field in data_type.fields:
-                yield from atoms_within(field.type)
+                yield from types_within(field.type)
         case ArrayType() | VectorType() | MultisetType():
-            yield from atoms_within(data_type.element)
+            yield from types_within(data_type.element)
         case MapType():
-            yield from atoms_within(data_type.key)
-            yield from atoms_within(data_type.value)
+            yield from types_within(data_type.key)
+            yield from types_within(data_type.value)
+        case AtomicType():
+            pass
 
 
 def _edit_fields(

@@ -10,8 +10,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.column_options import DEFAULT_AGGREGATE_KEY, split_names, unknown_columns
-from penstock.catalog.nested import atoms_within, rows_within
+from penstock.catalog.nested import rows_within
 from penstock.catalog.validate_options import check_options
+from penstock.catalog.validate_types import check_types
 from penstock.catalog.watermark import check_rowtime
 from penstock.errors import InvalidOptionError, InvalidSchemaError, UnsupportedFeatureError
 from penstock.options.layout import BucketOptions
@@ -30,7 +31,6 @@ LEGACY_VERSION: Final = 1
 
 _NOT_A_KEY: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
 _MOD_KEY_ROOTS: Final = frozenset({TypeRoot.INT, TypeRoot.BIGINT})
-_AVRO_MAX_PRECISION: Final = {TypeRoot.TIMESTAMP: 6, TypeRoot.TIMESTAMP_LTZ: 6, TypeRoot.TIME: 3}
 
 
 def check_schema(schema: TableSchema, table: str) -> None:
@@ -47,7 +47,7 @@ def check_schema(schema: TableSchema, table: str) -> None:
     _check_bucket(schema, options, table)
     check_options(options, table)
     _check_named_columns(schema, options, table)
-    _check_avro(schema, options, table)
+    check_types(schema.fields, options, table)
     check_rowtime(schema.fields, options, table)
 
 
@@ -181,19 +181,3 @@ def _check_named_columns(schema: TableSchema, options: Mapping[str, str], table:
                 f"table {table}: option '{key}' names column '{column}', which is not there; remove the option or"
                 f" name one of {', '.join(schema.field_names)}"
             )
-
-
-def _check_avro(schema: TableSchema, options: Mapping[str, str], table: str) -> None:
-    per_level = options.get("file.format.per.level", "").lower().split(",")
-    if options.get("file.format", "").lower() != "avro" and not any(
-        entry.partition(":")[2].strip() == "avro" for entry in per_level
-    ):
-        return
-    for field in schema.fields:
-        for atom in atoms_within(field.type):
-            limit = _AVRO_MAX_PRECISION.get(atom.root)
-            if limit is not None and atom.precision is not None and atom.precision > limit:
-                raise InvalidSchemaError(
-                    f"table {table}: column '{field.name}' has type {format_sql_type(atom)}, but Avro files keep at"
-                    f" most {limit} digits of a second; use a lower precision or 'file.format' = 'parquet'"
-                )

@@ -134,6 +134,23 @@ def test_a_column_of_a_type_that_is_not_supported_is_refused(new_schema: Build) 
         new_schema("a INT, b BLOB")
 
 
+@pytest.mark.parametrize(
+    ("data_type", "file_format", "words"),
+    [
+        ("VARIANT", "orc", "VARIANT, which 'orc' files cannot hold"),
+        ("ARRAY<VECTOR<FLOAT, 3>>", "avro", "'avro' files cannot hold"),
+        ("MAP<INT, TIME(6)>", "avro", r"TIME\(6\).*3 digits"),
+        ("VECTOR<STRING, 3>", "parquet", "VECTOR of STRING"),
+        ("VECTOR<ARRAY<INT>, 3>", "parquet", "VECTOR of ARRAY<INT>"),
+    ],
+)
+def test_a_type_that_the_files_cannot_hold_is_refused(
+    data_type: str, file_format: str, words: str, new_schema: Build
+) -> None:
+    with pytest.raises(InvalidSchemaError, match=rf"shop\.orders: column 'b'.*{words}"):
+        new_schema(f"a INT, b {data_type}", options={"file.format": file_format})
+
+
 def test_an_unknown_option_is_stored_with_a_warning(new_schema: Build) -> None:
     with pytest.warns(OptionWarning, match=r"shop\.orders.*'targetfile-size'.*'target-file-size'"):
         schema = new_schema("a INT", options={"targetfile-size": "1 mb"})
