@@ -15,7 +15,7 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
-from penstock.errors import FormatError, SchemaMismatchError
+from penstock.errors import FormatError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.spec.binary_values import SIZE_AND_OFFSET, SlotCodec, atomic_codec, pad_to_word, tail_codec, take
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import (
@@ -26,6 +26,7 @@ from penstock.spec.types import (
     MapType,
     MultisetType,
     RowType,
+    TypeRoot,
     VectorType,
 )
 
@@ -38,6 +39,18 @@ if TYPE_CHECKING:
 
 ARITY_BYTES: Final = 4
 """Length of the big-endian field count in front of a serialized row; offsets and hashes leave it out."""
+
+_VECTOR_ROOTS: Final = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+    }
+)
 
 # What packing a value raises that its type cannot hold, and what unpacking raises on bytes that hold no such value.
 _MISFITS: Final = (struct.error, TypeError, ValueError, ArithmeticError, AttributeError, IndexError)
@@ -140,8 +153,8 @@ def _codec(data_type: DataType) -> SlotCodec:
             return atomic_codec(data_type)
         case ArrayType(element=element):
             return tail_codec(*_array_coders(_codec(element)))
-        case VectorType(element=element):
-            return tail_codec(*_vector_coders(_codec(element)))
+        case VectorType(element=element, length=length):
+            return tail_codec(*_vector_coders(_vector_element_codec(element), length))
         case MapType(key=key, value=value):
             return tail_codec(*_map_coders(_codec(key), _codec(value)))
         case MultisetType(element=element):
@@ -223,10 +236,20 @@ def _array_coders(codec: SlotCodec) -> Coders:
     return encode, decode
 
 
-def _vector_coders(codec: SlotCodec) -> Coders:
+def _vector_element_codec(element: DataType) -> SlotCodec:
+    if isinstance(element, AtomicType) and element.root in _VECTOR_ROOTS:
+        return atomic_codec(element)
+    raise UnsupportedFeatureError(
+        f"VECTOR<{format_sql_type(element)}> has no binary form: its elements must be BOOLEAN or numbers up to DOUBLE"
+    )
+
+
+def _vector_coders(codec: SlotCodec, length: int) -> Coders:
     width = codec.width
 
     def encode(values: Sequence[object]) -> bytes:
+        if len(values) != length:
+            raise ValueError(f"it has {len(values)} elements instead of {length}")
         return len(values).to_bytes(4, "little") + pad_to_word(b"".join(codec.pack(value, 0)[0] for value in values))
 
     def decode(data: bytes) -> list[object]:

@@ -230,6 +230,8 @@ def test_a_decoder_reads_only_the_places_it_was_made_for() -> None:
         ((Decimal("123456789.00"),), (decimal_type(10, 2),), "more than 10 digits"),
         ((Decimal("NaN"),), (decimal_type(10, 2),), "NaN"),
         (([1, "x"],), (ArrayType(element=INT),), "ARRAY<INT>"),
+        (([1.0],), (VectorType(element=FLOAT, length=2),), "1 elements instead of 2"),
+        (([1.0, None],), (VectorType(element=FLOAT, length=2),), "VECTOR"),
         ((1, 2), (INT,), "1 columns cannot be made from 2 values"),
     ],
 )
@@ -243,6 +245,8 @@ def test_a_value_that_does_not_fit_is_refused_by_name(
 def test_types_that_rows_cannot_have_are_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="BLOB"):
         encode_row((b"",), (AtomicType(root=TypeRoot.BLOB),))
+    with pytest.raises(UnsupportedFeatureError, match="VECTOR<STRING>"):
+        encode_row((["a"],), (VectorType(element=STRING, length=1),))
 
 
 @pytest.mark.parametrize("types", [(INT,), (STRING,), (BIGINT, STRING, STRING)])
