@@ -52,7 +52,7 @@ print(json.dumps(won))
 
 
 def race(root: Path, how: str) -> list[list[int]]:
-    (root / "snapshot").mkdir()
+    (root / "snapshot").mkdir(parents=True)
     racers = [
         subprocess.Popen(
             [sys.executable, "-c", RACER, str(root), str(me), str(NAMES), str(SLOT_SECONDS), how],
@@ -94,4 +94,5 @@ def test_each_name_has_one_winner_whose_bytes_are_there(tmp_path: Path, how: str
 
 
 def test_the_race_finds_out_who_only_looks_before_renaming(tmp_path: Path) -> None:
-    assert len(list(wins(race(tmp_path, "look and rename")))) > NAMES
+    # On a machine that is busy enough one race may pass without two at a time.
+    assert any(len(list(wins(race(tmp_path / str(attempt), "look and rename")))) > NAMES for attempt in range(5))
