@@ -10,12 +10,13 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.changes import RemoveOption, SchemaChange, SetOption
+from penstock.catalog.changes import RemoveOption, SchemaChange, SetOption, UpdateColumnType
 from penstock.catalog.databases import check_database_exists
 from penstock.catalog.evolve_schema import apply_changes
 from penstock.catalog.features import check_readable
+from penstock.catalog.history import check_readable_history
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
-from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema, put_schema
+from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema, load_schema, put_schema
 from penstock.catalog.trash import discard
 from penstock.catalog.validate import check_schema
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
@@ -162,6 +163,7 @@ def alter_table(warehouse: Warehouse, name: str, changes: Sequence[SchemaChange]
 def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
     """Apply changes to the schema of the table at a place; as ``alter_table``."""
     sets_options = any(isinstance(change, SetOption | RemoveOption) for change in changes)
+    retypes = any(isinstance(change, UpdateColumnType) for change in changes)
     stalled = 0
     latest_id = -1
     while stalled < _TRIES_WITHOUT_PROGRESS:
@@ -177,6 +179,8 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
         )
         if evolved is ref.schema:
             return ref
+        if retypes:
+            _check_history(place, evolved)
         if put_schema(place.file_io, place.location, evolved):
             _check_still_there(place, ref.schema)
             return replace(ref, schema=evolved)
@@ -186,6 +190,12 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
         f" {schema_directory(place.location)}; look at the storage, then alter again",
         True,  # noqa: FBT003 - positional, so that pickling works
     )
+
+
+def _check_history(place: TablePlace, evolved: TableSchema) -> None:
+    earlier = (schema_id for schema_id in list_schema_ids(place.file_io, place.location) if schema_id < evolved.id)
+    schemas = (load_schema(place.file_io, place.location, schema_id) for schema_id in earlier)
+    check_readable_history(schemas, evolved, place.name)
 
 
 def _check_still_there(place: TablePlace, base: TableSchema) -> None:

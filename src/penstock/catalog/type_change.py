@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.datafile.evolve import can_cast
 from penstock.errors import InvalidSchemaError
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import AtomicType, DataType, TypeRoot, with_nullability
@@ -99,6 +100,8 @@ def check_type_change(
     what = f"{where} of type {format_sql_type(source)} cannot become {format_sql_type(target)}"
     if not isinstance(source, AtomicType) or not isinstance(target, AtomicType):
         raise InvalidSchemaError(f"{what}: change the fields, elements or values inside it one by one, or add a column")
+    if not can_cast(source, target):
+        raise InvalidSchemaError(f"{what}: there is no such cast; add a column of the new type")
     setting = options.get(EXPLICIT_CASTING_DISABLED, "").strip().lower()
     if setting == "true":
         raise InvalidSchemaError(f"{what}: values could change, and '{EXPLICIT_CASTING_DISABLED}' = 'true' forbids it")

@@ -338,6 +338,14 @@ def test_a_cast_that_may_change_values_must_be_asked_for(
     assert evolve(schema, UpdateColumnType(column="a", type=target, allow_explicit=True)).id == 1
 
 
+@pytest.mark.parametrize(
+    ("source", "target"), [("DATE", "INT"), ("INT", "DATE"), ("BOOLEAN", "DATE"), ("BYTES", "INT")]
+)
+def test_a_cast_that_nobody_can_do_is_refused(source: str, target: str, new_schema: Build, evolve: Build) -> None:
+    with pytest.raises(InvalidSchemaError, match="no such cast; add a column"):
+        evolve(new_schema(f"a {source}"), UpdateColumnType(column="a", type=target, allow_explicit=True))
+
+
 def test_the_table_decides_about_explicit_casts_where_it_says_so(new_schema: Build, evolve: Build) -> None:
     key = "disable-explicit-type-casting"
     forbidding = new_schema("a INT", options={key: "true"})

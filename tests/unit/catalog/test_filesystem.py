@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog.changes import AddColumn, RenameColumn, SchemaChange, SetOption
+from penstock.catalog.changes import AddColumn, RenameColumn, SchemaChange, SetOption, UpdateColumnType
 from penstock.catalog.databases import create_database, drop_database, list_databases, list_tables
 from penstock.catalog.filesystem import (
     alter_table,
@@ -319,6 +319,20 @@ def test_the_layout_is_fixed_by_the_first_snapshot_on_storage(shop: Warehouse) -
     shop.file_io.write(snapshot_path(load_table(shop, "shop.orders").location, 1), b"{}")
     with pytest.raises(InvalidOptionError, match="once there are snapshots"):
         alter_table(shop, "shop.orders", changes)
+
+
+def test_a_type_must_be_reachable_from_every_type_that_rows_were_written_with(
+    warehouse: Warehouse, definition: Define
+) -> None:
+    create_database(warehouse, "shop")
+    create_table(warehouse, "shop.orders", definition("a INT, r ROW<x INT>, l ARRAY<INT>"))
+    path: str | tuple[str, ...]
+    for path in ("a", ("r", "x"), ("l", "element")):
+        alter_table(warehouse, "shop.orders", [UpdateColumnType(column=path, type="STRING", allow_explicit=True)])
+        with pytest.raises(InvalidSchemaError, match=r"schema-0 could not be read.*INT to DATE"):
+            alter_table(warehouse, "shop.orders", [UpdateColumnType(column=path, type="DATE", allow_explicit=True)])
+        alter_table(warehouse, "shop.orders", [UpdateColumnType(column=path, type="DOUBLE", allow_explicit=True)])
+    assert load_table(warehouse, "shop.orders").schema.id == 6
 
 
 class _Racing(RecordingFileIO):

@@ -1,0 +1,36 @@
+"""Rows of every schema so far, read with a new one.
+
+Files keep the schema that they were written with, and are cast from there in one step. So INT to STRING and then
+STRING to DATE, each fine by itself, would leave files whose INT nobody turns into a DATE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.datafile.conform import make_batch, null_array
+from penstock.datafile.evolve import plan_evolution
+from penstock.datafile.types import to_arrow_schema
+from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.spec.schema import TableSchema
+
+
+def check_readable_history(schemas: Iterable[TableSchema], evolved: TableSchema, table: str) -> None:
+    """Check that files of each of these schemas can be read with the new one.
+
+    Raises:
+        InvalidSchemaError: naming the schema and the column.
+    """
+    for schema in schemas:
+        plan = plan_evolution(schema.fields, evolved.fields)
+        written = to_arrow_schema(plan.file_fields)
+        try:
+            plan.apply(make_batch([null_array(0, each.type) for each in written], written, 0))
+        except UnsupportedFeatureError as error:
+            raise InvalidSchemaError(
+                f"table {table}: rows written with schema-{schema.id} could not be read any more: {error}"
+            ) from error
