@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.spec.types import AtomicType, TypeRoot
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pyspark.sql.types import StructType
+
+    from penstock.spec.types import DataField, DataType
 
 # Spark gives a whole batch to one Java array: larger ones only cost memory there.
 MAX_BATCH_ROWS = 65_536
@@ -30,3 +34,21 @@ def to_spark_batches(batches: Iterable[pa.RecordBatch], schema: StructType) -> I
         whole = pa.RecordBatch.from_arrays(columns, schema=wanted)
         for start in range(0, whole.num_rows, MAX_BATCH_ROWS):
             yield whole.slice(start, MAX_BATCH_ROWS)
+
+
+def from_spark_batch(batch: pa.RecordBatch, fields: Iterable[DataField]) -> pa.RecordBatch:
+    """Return a batch of Spark's in which numbers stand for no times any more.
+
+    Args:
+        fields: TIME columns of the table; one may come as INT, in milliseconds of the day.
+    """
+    for field in fields:
+        index = batch.schema.get_field_index(field.name)
+        if index >= 0 and pa.types.is_int32(batch.column(index).type):
+            batch = batch.set_column(index, field.name, batch.column(index).cast(pa.time32("ms")))
+    return batch
+
+
+def is_time(data_type: DataType) -> bool:
+    """Whether Spark sees the type as INT."""
+    return isinstance(data_type, AtomicType) and data_type.root is TypeRoot.TIME

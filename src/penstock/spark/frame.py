@@ -15,7 +15,7 @@ from penstock.spark.batches import to_spark_batches
 from penstock.spark.filters import to_column
 from penstock.spark.native_columns import NativeColumn, plan_native_columns
 from penstock.spark.native_scan import scan_files
-from penstock.spark.python_worker import check_python_worker
+from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.types import to_spark_schema, to_spark_type
 from penstock.spec.file_format import FileFormat, format_of
 from penstock.table.read import TableReader, select_fields
@@ -154,7 +154,7 @@ def _python_frame(
     schema = to_spark_schema(fields)
     if not splits:
         return spark.createDataFrame([], schema)
-    check_python_worker(spark)
+    ensure_python_worker(spark)
     names = tuple(field.name for field in fields)
     rows = [(pickle.dumps(split),) for split in splits]
     # One row a partition, so that every split is a task of its own.

@@ -1,7 +1,8 @@
-"""Whether the Python that Spark starts for tasks is one that can run them."""
+"""The Python that Spark starts for tasks must be one that can run them."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,30 +16,32 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def check_python_worker(spark: SparkSession) -> None:
-    """Check that Spark's worker Python has Penstock, where that can be known: with tasks on this machine.
+def ensure_python_worker(spark: SparkSession) -> None:
+    """Make sure that tasks on this machine run with a Python that has Penstock.
+
+    A script run as ``.venv/bin/python job.py`` without activating the environment has Spark start whatever
+    ``python3`` is on the PATH. Where nobody chose a Python, tasks then get the one that runs the driver.
 
     Raises:
-        UnsupportedFeatureError: it has not; the message says how to name the right one. Found out here it is one
-            line, found out by the first task it is a Java stack trace.
+        UnsupportedFeatureError: the chosen Python cannot import penstock. Found out here it is one line, found out
+            by the first task it is a Java stack trace.
     """
     context = spark.sparkContext
-    if not (context.master or "").startswith("local"):
+    if not (context.master or "").startswith("local") or _has_penstock(context.pythonExec):
         return
-    executable = context.pythonExec
-    if not _has_penstock(executable):
+    if "PYSPARK_PYTHON" in os.environ or context.getConf().get("spark.pyspark.python") is not None:
         raise UnsupportedFeatureError(
-            f"Spark would run its Python tasks with '{executable}', which cannot import penstock and pyarrow; before "
-            f"the session starts, set the environment variable PYSPARK_PYTHON={sys.executable}, or Spark's option "
-            "spark.pyspark.python"
+            f"Spark would run its Python tasks with '{context.pythonExec}', which cannot import penstock and pyarrow: "
+            f"set PYSPARK_PYTHON (or spark.pyspark.python) to {sys.executable} before the session starts"
         )
+    context.pythonExec = sys.executable
 
 
 @lru_cache(maxsize=8)
 def _has_penstock(executable: str) -> bool:
     path = shutil.which(executable)
-    if path is not None and Path(path).samefile(sys.executable):  # the common case, for free
-        return True
+    if path is not None and Path(path).samefile(sys.executable) and Path(path).parent == Path(sys.executable).parent:
+        return True  # the common case, for free
     try:
         subprocess.run([executable, "-c", "import penstock, pyarrow"], check=True, capture_output=True)  # noqa: S603 - Spark runs the very same
     except (OSError, subprocess.CalledProcessError):

@@ -6,7 +6,7 @@ import pickle
 from typing import TYPE_CHECKING
 
 from penstock.spark.distribute import distribute
-from penstock.spark.python_worker import check_python_worker
+from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.write_task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
 from penstock.table.discard import delete_job_files, delete_new_files
 from penstock.table.write import new_job_id
@@ -29,7 +29,7 @@ def write_dataframe(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
     Raises:
         SchemaMismatchError: rows that do not fit the table; no file is left.
     """
-    check_python_worker(df.sparkSession)
+    ensure_python_worker(df.sparkSession)
     job_id = new_job_id()
     task = WriteTask(ref=ref, job_id=job_id)
     try:

@@ -56,6 +56,8 @@ _TO_SPARK: Final[dict[TypeRoot, spark_types.DataType]] = {
     TypeRoot.FLOAT: spark_types.FloatType(),
     TypeRoot.DOUBLE: spark_types.DoubleType(),
     TypeRoot.DATE: spark_types.DateType(),
+    # Milliseconds of the day, as Paimon's Spark connector has it: Spark's own TIME is off unless a session turns it on.
+    TypeRoot.TIME: spark_types.IntegerType(),
     TypeRoot.TIMESTAMP: spark_types.TimestampNTZType(),
     TypeRoot.TIMESTAMP_LTZ: spark_types.TimestampType(),
     TypeRoot.VARIANT: spark_types.VariantType(),
@@ -104,8 +106,6 @@ def to_spark_type(data_type: DataType) -> spark_types.DataType:
 def _atomic_to_spark(data_type: AtomicType) -> spark_types.DataType:
     if data_type.root is TypeRoot.DECIMAL:
         return spark_types.DecimalType(data_type.precision or 10, data_type.scale or 0)
-    if data_type.root is TypeRoot.TIME:
-        return spark_types.TimeType(min(data_type.precision or 0, SPARK_PRECISION))
     found = _TO_SPARK.get(data_type.root)
     if found is None:
         raise UnsupportedFeatureError(

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from penstock.errors import StorageError, TableStoreError
+from penstock.spark.batches import from_spark_batch, is_time
 from penstock.table.check_rows import conform_batches, plan_conform
 from penstock.table.write import TableWriter
 
@@ -50,7 +51,9 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
     """
     with TableWriter(ref, job_id=job_id) as writer:
         plan = None
-        for batch in batches:
+        times = [field for field in ref.schema.fields if is_time(field.type)]
+        for given in batches:
+            batch = from_spark_batch(given, times) if times else given
             plan = plan or plan_conform(ref.schema, batch.schema, ref.name)
             for rows in conform_batches([batch], plan):
                 writer.write(rows)
