@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.datafile.data_format import DataFileWriter, DataFormat, WrittenFile
+from penstock.datafile.orc import Orc
 from penstock.datafile.parquet import Parquet
 from penstock.spec.file_format import FileFormat
 
@@ -13,4 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "DataFileWriter", "DataFormat", "WrittenFile"]
 
-FORMATS: Final[Mapping[FileFormat, DataFormat]] = {FileFormat.PARQUET: Parquet()}
+FORMATS: Final[Mapping[FileFormat, DataFormat]] = {FileFormat.PARQUET: Parquet(), FileFormat.ORC: Orc()}

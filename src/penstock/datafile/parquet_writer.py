@@ -7,13 +7,12 @@ Source:
 from __future__ import annotations
 
 import contextlib
-import math
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from penstock.datafile.column_stats import holds_nan
 from penstock.datafile.conform import convert_leaves
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.dictionary import dictionary_columns
@@ -155,10 +154,7 @@ class ParquetFileWriter:
 
     def _note_values(self, batch: pa.RecordBatch) -> None:
         for place in self._float_places - self._unordered.keys():
-            # The footer's range leaves NaN out, but engines order NaN above all numbers. A sum is NaN whenever one
-            # value is (and where infinities meet, which only costs the range), and is the cheapest way to tell.
-            total = pc.sum(batch.column(place)).as_py()
-            if total is not None and math.isnan(total):
+            if holds_nan(batch.column(place)):
                 self._unordered[place] = None
         for place, null_count in self._unordered.items():
             if null_count is not None:
