@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from penstock.spec.types import DataField, DataType
+    from penstock.spec.types import DataField
 
 # Spark gives a whole batch to one Java array: larger ones only cost memory there.
 MAX_BATCH_ROWS = 65_536
@@ -40,15 +40,12 @@ def from_spark_batch(batch: pa.RecordBatch, fields: Iterable[DataField]) -> pa.R
     """Return a batch of Spark's in which numbers stand for no times any more.
 
     Args:
-        fields: TIME columns of the table; one may come as INT, in milliseconds of the day.
+        fields: of the table; a TIME column may come as INT, in milliseconds of the day.
     """
     for field in fields:
+        if not isinstance(field.type, AtomicType) or field.type.root is not TypeRoot.TIME:
+            continue
         index = batch.schema.get_field_index(field.name)
         if index >= 0 and pa.types.is_int32(batch.column(index).type):
             batch = batch.set_column(index, field.name, batch.column(index).cast(pa.time32("ms")))
     return batch
-
-
-def is_time(data_type: DataType) -> bool:
-    """Whether Spark sees the type as INT."""
-    return isinstance(data_type, AtomicType) and data_type.root is TypeRoot.TIME

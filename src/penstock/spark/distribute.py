@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import IntegerType, LongType, StructType
 
 from penstock.options import SinkStrategy, WriteOptions
+from penstock.spark.batches import from_spark_batch
 from penstock.spec.murmur import hash_bytes
 from penstock.table.assign import Assigner
 from penstock.table.check_rows import conform_batch, plan_conform
@@ -37,17 +38,20 @@ _ORDER: Final = "__penstock_order"
 _ORDER_BITS: Final = 40
 
 
-def distribute(df: DataFrame, ref: TableRef) -> DataFrame:
+def distribute(df: DataFrame, ref: TableRef, names: tuple[str, ...]) -> DataFrame:
     """Return the DataFrame as its rows are to be written: as it is, or with ``partition.sink-strategy`` shuffled.
 
     Rows of one partition and bucket come to one task, in the order they had.
+
+    Args:
+        names: of the table's columns that the columns of ``df`` are, by position.
     """
     strategy = WriteOptions.parse(ref.options, table=ref.name).sink_strategy
     if strategy is SinkStrategy.NONE:
         return df
-    routed = StructType(df.schema.fields).add(_CHANNEL, IntegerType()).add(_ORDER, LongType())
+    routed = StructType(list(df.schema.fields)).add(_CHANNEL, IntegerType()).add(_ORDER, LongType())
     return (
-        df.mapInArrow(RouteTask(ref=ref), routed)
+        df.mapInArrow(RouteTask(ref=ref, names=names), routed)
         .repartition(F.col(_CHANNEL))
         .sortWithinPartitions(_ORDER)
         .drop(_CHANNEL, _ORDER)
@@ -59,6 +63,7 @@ class RouteTask:
     """Adds to each row a number that its (partition, bucket) decides, and its place in the DataFrame."""
 
     ref: TableRef
+    names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Route a task's rows."""
@@ -67,8 +72,11 @@ class RouteTask:
         order = (context.partitionId() if context is not None else 0) << _ORDER_BITS
         plan = None
         for batch in batches:
-            plan = plan or plan_conform(self.ref.schema, batch.schema, self.ref.name)
-            channels = _channels(assigner, assigner.assign(conform_batch(batch, plan)), batch.num_rows)
+            if batch.num_rows == 0:
+                continue
+            named = from_spark_batch(batch.rename_columns(list(self.names)), self.ref.schema.fields)
+            plan = plan or plan_conform(self.ref.schema, named.schema, self.ref.name)
+            channels = _channels(assigner, assigner.assign(conform_batch(named, plan)), batch.num_rows)
             places = np.arange(order, order + batch.num_rows, dtype=np.int64)
             order += batch.num_rows
             yield batch.append_column(_CHANNEL, pa.array(channels)).append_column(_ORDER, pa.array(places))

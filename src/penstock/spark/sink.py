@@ -31,9 +31,12 @@ def write_dataframe(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
     """
     ensure_python_worker(df.sparkSession)
     job_id = new_job_id()
-    task = WriteTask(ref=ref, job_id=job_id)
+    names = tuple(df.columns)
+    task = WriteTask(ref=ref, job_id=job_id, names=names)
+    # mapInArrow looks columns up by name, and finds none with a dot in it, nor one of two of the same name.
+    plain = df.toDF(*(f"c{number}" for number in range(len(names))))
     try:
-        rows = distribute(df, ref).mapInArrow(task, OUTCOME_SCHEMA).collect()
+        rows = distribute(plain, ref, names).mapInArrow(task, OUTCOME_SCHEMA).collect()
     except BaseException:
         # Tasks that had finished have handed their files to nobody.
         delete_job_files(ref, job_id, keep=())

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from penstock.errors import StorageError, TableStoreError
-from penstock.spark.batches import from_spark_batch, is_time
+from penstock.spark.batches import from_spark_batch
 from penstock.table.check_rows import conform_batches, plan_conform
 from penstock.table.write import TableWriter
 
@@ -51,9 +51,8 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
     """
     with TableWriter(ref, job_id=job_id) as writer:
         plan = None
-        times = [field for field in ref.schema.fields if is_time(field.type)]
         for given in batches:
-            batch = from_spark_batch(given, times) if times else given
+            batch = from_spark_batch(given, ref.schema.fields)
             plan = plan or plan_conform(ref.schema, batch.schema, ref.name)
             for rows in conform_batches([batch], plan):
                 writer.write(rows)
@@ -62,15 +61,23 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTask:
-    """Writes one task's rows; a value that Spark pickles."""
+    """Writes one task's rows; a value that Spark pickles.
+
+    Attributes:
+        names: of the table's columns that a batch's columns are, by position; None where they have their own names.
+    """
 
     ref: TableRef
     job_id: str
+    names: tuple[str, ...] | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskOutcome:
         """Write the rows. Raises only what another attempt may do better."""
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0
+        if self.names is not None:
+            names = list(self.names)
+            batches = (batch.rename_columns(names) for batch in batches)
         try:
             return TaskOutcome(messages=write_batches(self.ref, batches, job_id=self.job_id), attempt=attempt)
         except StorageError:
