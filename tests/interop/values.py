@@ -132,7 +132,7 @@ NESTED: Final = (
 )
 
 CASES: Final = SCALARS + NESTED
-FORMATS: Final = ("parquet",)
+FORMATS: Final = ("parquet", "orc")
 # Refused when the table is created, by Java too.
 UNSUPPORTED: Final = {
     ("TIMESTAMP(9)", "avro"),
