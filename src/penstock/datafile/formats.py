@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.datafile.avro import Avro
 from penstock.datafile.data_format import DataFileWriter, DataFormat, WrittenFile
 from penstock.datafile.orc import Orc
 from penstock.datafile.parquet import Parquet
@@ -14,4 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "DataFileWriter", "DataFormat", "WrittenFile"]
 
-FORMATS: Final[Mapping[FileFormat, DataFormat]] = {FileFormat.PARQUET: Parquet(), FileFormat.ORC: Orc()}
+FORMATS: Final[Mapping[FileFormat, DataFormat]] = {
+    FileFormat.PARQUET: Parquet(),
+    FileFormat.ORC: Orc(),
+    FileFormat.AVRO: Avro(),
+}

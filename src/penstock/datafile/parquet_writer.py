@@ -145,7 +145,8 @@ class ParquetFileWriter:
             return
         # The file goes away, so nothing is lost when finishing it fails; and left open, pyarrow's writer would try
         # to finish it whenever it is collected.
-        with contextlib.suppress(OSError, pa.ArrowException, TableStoreError):
+        # RuntimeError: pyarrow asks for the metadata of a file whose footer could not be written.
+        with contextlib.suppress(OSError, RuntimeError, pa.ArrowException, TableStoreError):
             if writer is not None:
                 writer.close()
         with contextlib.suppress(OSError, pa.ArrowException, TableStoreError):

@@ -42,4 +42,4 @@ def reading(path: str) -> Iterator[None]:
 
 def as_native_file(stream: ArrowAny) -> pa.NativeFile:
     """Return what ``FileIO.open_input`` gives as a file of pyarrow, which knows its size."""
-    return stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream)
+    return stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream, mode="r")

@@ -1,0 +1,133 @@
+"""Reading Avro files, whoever wrote them.
+
+Source:
+    Paimon ``format:avro/AvroBulkFormat.java``; spec/format.md section 8.3.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import fastavro
+
+from penstock.datafile.avro_columns import from_records
+from penstock.datafile.avro_schema import AvroSchema, without_logical_types
+from penstock.datafile.conform import select_rows
+from penstock.datafile.streams import as_native_file, reading
+from penstock.datafile.types import to_arrow_schema
+from penstock.errors import FormatError
+from penstock.spec.avro_reader import read_bytes, read_long
+from penstock.spec.avro_values import encode_bytes, encode_long
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from penstock.io.file_io import FileIO
+    from penstock.spec.types import DataField
+
+_MAGIC: Final = b"Obj\x01"
+_SYNC_BYTES: Final = 16
+_FIRST_READ_BYTES: Final = 64 * 1024
+
+
+def read_avro(
+    file_io: FileIO,
+    path: str,
+    fields: Sequence[DataField],
+    *,
+    batch_rows: int,
+    ranges: Sequence[tuple[int, int]] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read columns by name as canonical Arrow; see ``DataFormat.read``."""
+    with reading(path), closing(file_io.open_input(path)) as opened:
+        yield from select_rows(_read_batches(as_native_file(opened), fields, batch_rows), 0, ranges)
+
+
+def _read_batches(source: pa.NativeFile, fields: Sequence[DataField], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    header = _read_header(source)
+    written = json.loads(header["avro.schema"])
+    types = {field["name"]: field["type"] for field in written["fields"]}
+    plain = without_logical_types(written)
+    stream: Any = _Rewritten(_encode_header({**header, "avro.schema": json.dumps(plain).encode()}), source)
+    records: Iterator[Any] = iter(fastavro.reader(stream, reader_schema=_projected(plain, fields)))
+    schema = to_arrow_schema(fields)
+    while chunk := _next_records(records, batch_rows):
+        yield from_records(chunk, fields, schema, types)
+
+
+def _next_records(records: Iterator[Any], count: int) -> list[Any]:
+    try:
+        return list(islice(records, count))
+    except (ValueError, EOFError, IndexError, KeyError, TypeError) as error:  # what fastavro makes of damaged bytes
+        raise FormatError(f"its records cannot be decoded: {error}") from error
+
+
+def _projected(plain: AvroSchema, fields: Sequence[DataField]) -> AvroSchema:
+    """The schema of only the wanted columns; the others are skipped and not made into values."""
+    names = {field.name for field in fields}
+    kept = [field for field in plain["fields"] if field["name"] in names]
+    return None if len(kept) == len(plain["fields"]) else {**plain, "fields": kept}
+
+
+def _read_header(source: pa.NativeFile) -> dict[str, bytes]:
+    """Read magic and metadata; the source stands at the sync mark afterwards."""
+    size = _FIRST_READ_BYTES
+    while True:
+        source.seek(0)
+        data = source.read(size)
+        if not data.startswith(_MAGIC):
+            raise FormatError(f"it does not start like an Avro file but with {data[:8].hex()}")
+        try:
+            header, at = _decode_header(data)
+        except IndexError as error:
+            if len(data) < size:
+                raise FormatError("its header is cut short") from error
+            size *= 4
+            continue
+        if "avro.schema" not in header:
+            raise FormatError("its header has no schema")
+        source.seek(at)
+        return header
+
+
+def _decode_header(data: bytes) -> tuple[dict[str, bytes], int]:
+    header: dict[str, bytes] = {}
+    count, at = read_long(data, len(_MAGIC))
+    while count:
+        if count < 0:  # a block that says its size
+            count = -count
+            _, at = read_long(data, at)
+        for _ in range(count):
+            key, at = read_bytes(data, at)
+            value, at = read_bytes(data, at)
+            header[bytes(key).decode()] = bytes(value)
+        count, at = read_long(data, at)
+    if at + _SYNC_BYTES > len(data):
+        raise IndexError(at)
+    return header, at
+
+
+def _encode_header(header: dict[str, bytes]) -> bytes:
+    parts = [_MAGIC, encode_long(len(header))]
+    parts += [encode_bytes(text) for key, value in header.items() for text in (key.encode(), value)]
+    return b"".join([*parts, encode_long(0)])
+
+
+class _Rewritten:
+    """A file with another header in front."""
+
+    def __init__(self, header: bytes, rest: pa.NativeFile) -> None:
+        self._header = header
+        self._rest = rest
+
+    def read(self, size: int) -> bytes:
+        """Return that many bytes, fewer at the end."""
+        if not self._header:
+            return self._rest.read(size)
+        taken, self._header = self._header[:size], self._header[size:]
+        return taken if len(taken) == size else taken + self._rest.read(size - len(taken))
