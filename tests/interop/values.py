@@ -132,7 +132,7 @@ NESTED: Final = (
 )
 
 CASES: Final = SCALARS + NESTED
-FORMATS: Final = ("parquet", "orc")
+FORMATS: Final = ("parquet", "orc", "avro")
 # Refused when the table is created, by Java too.
 UNSUPPORTED: Final = {
     ("TIMESTAMP(9)", "avro"),
