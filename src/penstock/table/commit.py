@@ -136,7 +136,7 @@ class TableCommitter:
                 prepared = self._prepare(request, base, delta, merges, writer)
             match self._put(prepared.snapshot):
                 case Landed():
-                    self._finish(prepared, writer)
+                    self._finish(base, prepared, writer)
                     return prepared.snapshot
                 case Unknown(cause):
                     raise CommitUnknownError(self._unknown_text(prepared.snapshot.id, cause)) from cause
@@ -154,9 +154,9 @@ class TableCommitter:
             "was committed: raise 'commit.max-retries' or 'commit.timeout', or commit less often"
         )
 
-    def _finish(self, prepared: Prepared, writer: ManifestWriter) -> None:
+    def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:
         """Tidy up behind a landed snapshot. Nothing here may fail the commit."""
-        self.index.landed(prepared.snapshot, prepared.delta)
+        self.index.landed(base, prepared.snapshot, prepared.delta)
         writer.forget(prepared.file_names)
         writer.delete_written()
         self._write_hints(prepared.snapshot)

@@ -70,9 +70,10 @@ class BucketIndex:
             self._forget(base)
         unknown = partitions - self.partitions
         if unknown:
+            entries = tuple(source.load_live(base, unknown))
+            # Known only now: were it so before a load that fails, the next commit would number from 0 again.
             self.partitions |= unknown
-            for entry in source.load_live(base, frozenset(unknown)):
-                self._note(entry)
+            self._note(entries)
 
     def check_total_buckets(self, messages: Sequence[CommitMessage], *, table: str) -> None:
         """Raise ``InvalidOptionError`` when a partition holds files of another bucket count."""
@@ -102,20 +103,23 @@ class BucketIndex:
             result.append(replace(message, new_files=tuple(files)))
         return tuple(result)
 
-    def landed(self, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> None:
-        """Take in a snapshot of our own that was built on the one the index describes."""
-        if snapshot.commit_kind is CommitKind.OVERWRITE:
-            self._forget(None)
-            return
-        for entry in delta:
-            self._note(entry)
-        self.snapshot = snapshot
+    def landed(self, base: Snapshot | None, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> None:
+        """Take in a snapshot of our own, where that is all there is to know.
+
+        Args:
+            base: what the snapshot was built on. The index may describe an older one, since commits that need no
+                numbers do not advance it; it then stays there, and the next ``advance`` reads all deltas in between.
+        """
+        if self.snapshot == base and snapshot.commit_kind is not CommitKind.OVERWRITE:
+            self._note(delta)
+            self.snapshot = snapshot
 
     def _follow(self, base: Snapshot, source: EntrySource) -> bool:
         """Take in the deltas up to ``base``; False when that cannot be done, or costs more than looking anew."""
         known = self.snapshot
         if known is None or not 0 <= base.id - known.id <= MAX_DELTA_STEPS:
             return False
+        entries: list[ManifestEntry] = []
         try:
             # A rollback may have put another history under the same ids.
             if (base if base.id == known.id else source.load_snapshot(known.id)) != known:
@@ -124,10 +128,10 @@ class BucketIndex:
                 snapshot = base if snapshot_id == base.id else source.load_snapshot(snapshot_id)
                 if snapshot.commit_kind is CommitKind.OVERWRITE:
                     return False
-                for entry in source.load_delta(snapshot):
-                    self._note(entry)
+                entries.extend(source.load_delta(snapshot))
         except NotFoundError:  # expired meanwhile
             return False
+        self._note(entries)
         self.snapshot = base
         return True
 
@@ -137,10 +141,11 @@ class BucketIndex:
         self.next_numbers.clear()
         self.total_buckets.clear()
 
-    def _note(self, entry: ManifestEntry) -> None:
-        if entry.kind is not FileKind.ADD or entry.partition not in self.partitions:
-            return
-        key = (entry.partition, entry.bucket)
-        self.next_numbers[key] = max(self.next_numbers.get(key, 0), entry.file.max_sequence_number + 1)
-        if entry.total_buckets > 0:
-            self.total_buckets[entry.partition] = entry.total_buckets
+    def _note(self, entries: Iterable[ManifestEntry]) -> None:
+        for entry in entries:
+            if entry.kind is not FileKind.ADD or entry.partition not in self.partitions:
+                continue
+            key = (entry.partition, entry.bucket)
+            self.next_numbers[key] = max(self.next_numbers.get(key, 0), entry.file.max_sequence_number + 1)
+            if entry.total_buckets > 0:
+                self.total_buckets[entry.partition] = entry.total_buckets
