@@ -53,12 +53,13 @@ def test_rounds_in_flight_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_an_error_of_a_job_comes_out_and_later_jobs_can_be_dropped(count: int) -> None:
+def test_an_error_of_a_job_comes_out_of_the_wait(count: int) -> None:
     def fail() -> None:
         raise ValueError("disk is full")
 
-    lanes = Lanes(count)
-    with pytest.raises(ValueError, match="disk is full"):
+    def submit_and_wait(lanes: Lanes) -> None:
         lanes.submit(0, fail)
         lanes.wait()
-    lanes.close()
+
+    with Lanes(count) as lanes, pytest.raises(ValueError, match="disk is full"):
+        submit_and_wait(lanes)
