@@ -15,7 +15,14 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from penstock.errors import CommitConflictError, CommitUnknownError, FormatError, NotFoundError, StorageError
+from penstock.errors import (
+    CommitConflictError,
+    CommitUnknownError,
+    FormatError,
+    NotFoundError,
+    StorageError,
+    TableStoreError,
+)
 from penstock.spec.hint import encode_hint
 from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path
 from penstock.spec.snapshot import Snapshot
@@ -95,6 +102,10 @@ class TableCommitter:
     """Commits to one table; keeps what it learned between commits, so that each costs the same.
 
     Not for use by several threads at once.
+
+    Attributes:
+        may_have_landed: whether the last call of ``commit`` came so far that its snapshot may be there, however it
+            ended; False also when it found the request landed already.
     """
 
     ref: TableRef
@@ -104,6 +115,7 @@ class TableCommitter:
     clock_millis: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     sleep: Callable[[float], None] = field(default=time.sleep)
     index: BucketIndex = field(default_factory=BucketIndex)
+    may_have_landed: bool = False
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """Make the request one snapshot.
@@ -116,24 +128,34 @@ class TableCommitter:
             CommitConflictError: a file to replace is gone, or other writers won every race; nothing is visible.
             CommitUnknownError: the storage did not answer; nothing was deleted.
         """
+        self.may_have_landed = False
         base = self.store.load_latest_snapshot()
-        if request.check_landed and base is not None:
-            last = find_last_commit(self.store, request.commit_user, latest_id=base.id)
-            if last is not None and last.commit_identifier >= request.commit_identifier:
-                return last
+        landed = self._find_landed(request, base, after_id=0)
+        return self._race(request, base) if landed is None else landed
+
+    def _race(self, request: CommitRequest, base: Snapshot | None) -> Snapshot | None:
+        """Build on the latest snapshot and put ours, until one attempt wins."""
         writer = self._new_writer()
         merges: tuple[Merge, ...] | None = None
         started = time.monotonic()
         for attempt_number in range(self.options.max_retries + 1):
-            # Until the snapshot is put, no snapshot can name these files: whatever stops us, they go.
+            # But for the put, no snapshot can name these files: whatever stops us, they go.
             with writer.deleted_on_error():
-                if merges is None:
-                    merges = self._merge(base, writer)
+                if attempt_number > 0:
+                    self.sleep(self._wait_seconds(attempt_number - 1))
+                    known, base = base, self.store.load_latest_snapshot()
+                    landed = self._find_landed(request, base, after_id=known.id if known else 0)
+                    if landed is not None:
+                        writer.delete_written()
+                        return landed
                 delta = build_delta(request, base, ref=self.ref, store=self.store, index=self.index)
                 if not delta and not request.commit_empty:
                     writer.delete_written()
                     return None
+                if merges is None:
+                    merges = self._merge(base, writer)
                 prepared = self._prepare(request, base, delta, merges, writer)
+            self.may_have_landed = True
             match self._put(prepared.snapshot):
                 case Landed():
                     self._finish(base, prepared, writer)
@@ -141,18 +163,27 @@ class TableCommitter:
                 case Unknown(cause):
                     raise CommitUnknownError(self._unknown_text(prepared.snapshot.id, cause)) from cause
                 case Outrun():
+                    self.may_have_landed = False
                     writer.delete_written(keep=frozenset(_output_names(merges)))
                 case other:
                     assert_never(other)
             if self._is_out_of_time(started):
                 break
-            self.sleep(self._wait_seconds(attempt_number))
-            base = self.store.load_latest_snapshot()
         writer.delete_written()
         raise CommitConflictError(
             f"table {self.ref.name}: other writers won {attempt_number + 1} races for the next snapshot id; nothing "
             "was committed: raise 'commit.max-retries' or 'commit.timeout', or commit less often"
         )
+
+    def _find_landed(self, request: CommitRequest, base: Snapshot | None, *, after_id: int) -> Snapshot | None:
+        """Return the snapshot that shows a request to be a replay.
+
+        Asked again after every lost race: the winner may be this very commit, made by a process thought to be dead.
+        """
+        if not request.check_landed or base is None:
+            return None
+        last = find_last_commit(self.store, request.commit_user, latest_id=base.id, after_id=after_id)
+        return last if last is not None and last.commit_identifier >= request.commit_identifier else None
 
     def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:
         """Tidy up behind a landed snapshot. Nothing here may fail the commit."""
@@ -236,7 +267,7 @@ class TableCommitter:
             self.ref.file_io.write(latest_hint_path(self.ref.location), encode_hint(snapshot.id))
             if snapshot.id == 1:
                 self.ref.file_io.write(earliest_hint_path(self.ref.location), encode_hint(1))
-        except StorageError:
+        except TableStoreError:
             # Hints may lag or vanish: readers list the directory then. The commit has landed.
             return
 

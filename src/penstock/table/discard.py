@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.errors import CommitUnknownError, StorageError, TableStoreError
+from penstock.errors import StorageError, TableStoreError
 from penstock.options import LayoutOptions
 from penstock.spec.layout import extra_file_paths
 from penstock.table.locate import FileLocator
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from penstock.io.file_io import FileIO
+    from penstock.spec.manifest import DataFileMeta
     from penstock.spec.snapshot import Snapshot
     from penstock.table.commit import TableCommitter
     from penstock.table.message import CommitMessage
@@ -25,27 +26,46 @@ def delete_new_files(ref: TableRef, messages: Iterable[CommitMessage]) -> None:
     """Delete the files that the messages add; what cannot be deleted stays an orphan."""
     locator = FileLocator.of(ref)
     for message in messages:
-        for file in (*message.new_files, *message.compact_after):
+        for file in _new_files(message):
             path = locator.path(message.partition, message.bucket, file)
             for each in (path, *extra_file_paths(path, file)):
                 with suppress(StorageError):
                     ref.file_io.delete(each)
 
 
+def _new_files(message: CommitMessage) -> tuple[DataFileMeta, ...]:
+    return (*message.new_files, *message.compact_after)
+
+
 def commit_or_discard(committer: TableCommitter, request: CommitRequest) -> Snapshot | None:
-    """Commit; when that fails for sure, delete the request's data files before raising.
+    """Commit; delete the request's data files where they surely did not become live.
+
+    That is when the commit fails, unless its outcome is unknown or an interrupt came while the snapshot was put; and
+    when the request is a replay that wrote its rows once more.
 
     Raises:
-        TableStoreError: as ``TableCommitter.commit``; after a ``CommitUnknownError`` the files stay, for they may be
-            live.
+        TableStoreError: as ``TableCommitter.commit``.
     """
     try:
-        return committer.commit(request)
-    except CommitUnknownError:
+        snapshot = committer.commit(request)
+    except BaseException:
+        if not committer.may_have_landed:
+            delete_new_files(committer.ref, request.messages)
         raise
+    if snapshot is not None and not committer.may_have_landed:
+        _discard_replay(committer, request, snapshot)
+    return snapshot
+
+
+def _discard_replay(committer: TableCommitter, request: CommitRequest, landed: Snapshot) -> None:
+    if (landed.commit_identifier, landed.commit_kind) != (request.commit_identifier, request.kind):
+        return  # an older snapshot has the request's rows: these files, for all that we know here
+    try:
+        named = {entry.file.file_name for entry in committer.store.load_delta(landed)}
     except TableStoreError:
+        return  # nothing fails a commit that has landed; the files stay orphans
+    if named.isdisjoint(file.file_name for message in request.messages for file in _new_files(message)):
         delete_new_files(committer.ref, request.messages)
-        raise
 
 
 def delete_job_files(ref: TableRef, job_id: str, *, keep: Collection[str]) -> None:
