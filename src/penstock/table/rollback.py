@@ -58,16 +58,24 @@ def plan_rollback(store: MetadataStore, *, snapshot_id: int | None = None, tag: 
 def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     """Make the target the latest snapshot. Files of what goes become orphans; schemas stay.
 
+    Stopped half-way it leaves a table that reads as the target or as a snapshot after it; then do it again.
+
     No writer may commit meanwhile: nothing protects the two from each other.
     """
     file_io, location, target = store.file_io, store.location, plan.target
-    # The hint first, the newest snapshot next: a reader never sees a latest snapshot below a gap.
-    file_io.write(latest_hint_path(location), encode_hint(target.id))
+    if plan.is_recreated:
+        # First: were the others gone before it is there, the table would be empty to whoever reads, or commits.
+        file_io.put_if_absent(snapshot_path(location, target.id), encode_snapshot(target))
+    if plan.snapshot_ids:
+        # A hint counts while no snapshot follows it, so this one counts at the end only: until then the listing
+        # decides, which finds the newest that is left. Across the gap above a recreated target it would count at once.
+        oldest = plan.snapshot_ids[-1]
+        file_io.write(latest_hint_path(location), encode_hint(target.id if oldest == target.id + 1 else oldest))
     for snapshot_id in plan.snapshot_ids:
         file_io.delete(snapshot_path(location, snapshot_id))
+    file_io.write(latest_hint_path(location), encode_hint(target.id))
+    if plan.is_recreated:
+        file_io.write(earliest_hint_path(location), encode_hint(target.id))
     for name in plan.tags:
         file_io.delete(tag_path(location, name))
-    if plan.is_recreated:
-        file_io.put_if_absent(snapshot_path(location, target.id), encode_snapshot(target))
-        file_io.write(earliest_hint_path(location), encode_hint(target.id))
     return target

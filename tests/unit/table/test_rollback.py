@@ -1,0 +1,166 @@
+"""Going back to an older snapshot, and what a reader sees while that is under way."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
+
+from penstock.errors import InvalidOptionError, NotFoundError, StorageError
+from penstock.spec.layout import latest_hint_path, snapshot_path
+from penstock.table.changes import truncate
+from penstock.table.live import load_live_entries
+from penstock.table.rollback import apply_rollback, plan_rollback
+from penstock.table.store import MetadataStore
+from penstock.table.tags import create_tag
+from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
+
+FAULTS = list(Fault)
+
+
+def history(ref: TableRef, *, snapshots: int = 5) -> MetadataStore:
+    """Snapshot n adds a file of n rows; snapshot 2 is tagged ``two``, snapshot 4 ``four``."""
+    ours = committer(ref)
+    for number in range(1, snapshots + 1):
+        ours.commit(append(rows(number)))
+    store = MetadataStore(ref)
+    create_tag(store, "two", snapshot_id=2)
+    create_tag(store, "four", snapshot_id=4)
+    return store
+
+
+def expire(ref: TableRef, *snapshot_ids: int) -> None:
+    """Take the snapshot files away, as an expiration does that spares what tags need."""
+    for snapshot_id in snapshot_ids:
+        ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
+
+
+def test_a_plan_names_what_would_go_and_changes_nothing() -> None:
+    ref = new_table()
+    store = history(ref)
+    plan = plan_rollback(store, snapshot_id=3)
+    assert (plan.target.id, plan.is_recreated, plan.snapshot_ids, plan.tags) == (3, False, (5, 4), ("four",))
+    assert row_counts(ref) == [1, 2, 3, 4, 5]
+    assert plan_rollback(store, tag="four").snapshot_ids == (5,)
+    assert plan_rollback(store, tag="four").tags == ()
+
+
+def test_a_rollback_makes_the_target_the_latest() -> None:
+    ref = new_table()
+    store = history(ref)
+    assert apply_rollback(store, plan_rollback(store, snapshot_id=3)).id == 3
+    assert row_counts(ref) == [1, 2, 3]
+    fresh = MetadataStore(ref)
+    assert (fresh.list_snapshot_ids(), fresh.list_tags()) == ((1, 2, 3), ("two",))
+    assert ref.file_io.read(latest_hint_path(ref.location)) == b"3"
+
+
+def test_a_rollback_to_the_latest_snapshot_keeps_everything() -> None:
+    ref = new_table()
+    store = history(ref)
+    apply_rollback(store, plan_rollback(store, snapshot_id=5))
+    assert row_counts(ref) == [1, 2, 3, 4, 5]
+    assert MetadataStore(ref).list_tags() == ("four", "two")
+
+
+def test_a_rollback_brings_back_what_was_truncated() -> None:
+    ref = new_table()
+    store = history(ref)
+    truncate(committer(ref))
+    assert row_counts(ref) == []
+    apply_rollback(store, plan_rollback(store, snapshot_id=5))
+    assert row_counts(ref) == [1, 2, 3, 4, 5]
+
+
+def test_a_tag_whose_snapshot_expired_brings_it_back() -> None:
+    ref = new_table()
+    store = history(ref)
+    expire(ref, 1, 2, 3)
+    plan = plan_rollback(store, tag="two")
+    assert plan.is_recreated
+    apply_rollback(store, plan)
+    fresh = MetadataStore(ref)
+    assert (fresh.list_snapshot_ids(), fresh.earliest_snapshot_id(), fresh.latest_snapshot_id()) == ((2,), 2, 2)
+    assert row_counts(ref) == [1, 2]
+    committer(ref).commit(append(rows(7)))
+    assert row_counts(ref) == [1, 2, 7]
+    assert MetadataStore(ref).list_snapshot_ids() == (2, 3)
+
+
+def test_commits_of_a_handle_that_lived_through_it_follow_the_new_history() -> None:
+    ref = new_queue(1)
+    ours = committer(ref)
+    for number in range(1, 6):
+        ours.commit(append(rows(number, total_buckets=1)))
+    apply_rollback(ours.store, plan_rollback(ours.store, snapshot_id=2))
+    committer(ref).commit(append(rows(10, total_buckets=1)))
+    snapshot = ours.commit(append(rows(20, total_buckets=1)))
+    assert snapshot is not None
+    assert (snapshot.id, snapshot.total_record_count) == (4, 33)
+    entries = load_live_entries(MetadataStore(ref), snapshot, lambda _: True).values()
+    assert [(e.file.min_sequence_number, e.file.max_sequence_number) for e in entries] == [
+        (0, 0), (1, 2), (3, 12), (13, 32),
+    ]  # fmt: skip
+
+
+def test_exactly_one_target_is_to_be_named_and_must_be_there() -> None:
+    store = history(new_table())
+    with pytest.raises(InvalidOptionError, match="either a snapshot id or a tag"):
+        plan_rollback(store)
+    with pytest.raises(InvalidOptionError, match="either a snapshot id or a tag"):
+        plan_rollback(store, snapshot_id=1, tag="two")
+    with pytest.raises(NotFoundError, match=r"snapshot 9 does not exist yet; snapshots 1 to 5 are there"):
+        plan_rollback(store, snapshot_id=9)
+    with pytest.raises(NotFoundError, match=r"no tag 'three'; its tags are 'four', 'two'"):
+        plan_rollback(store, tag="three")
+
+
+def seen(ref: TableRef) -> list[int]:
+    return sorted(row_counts(ref))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("expired", [(), (1, 2, 3)])
+def test_wherever_it_stops_the_table_reads_as_a_whole_snapshot_and_it_can_be_done_again(
+    fault: Fault, expired: tuple[int, ...]
+) -> None:
+    counting = new_table()
+    store = history(counting)
+    expire(counting, *expired)
+    clean = FailingFileIO(counting.file_io)
+    apply_rollback(MetadataStore(on(counting, clean)), plan_rollback(store, tag="two"))
+    assert clean.call_count >= 5
+    for at in range(1, clean.call_count + 1):
+        ref = new_table()
+        store = history(ref)
+        expire(ref, *expired)
+        plan = plan_rollback(store, tag="two")
+        failing = MetadataStore(on(ref, FailingFileIO(ref.file_io, fault, at)))
+        with pytest.raises((ProcessDiedError, StorageError), match=str(at)):
+            apply_rollback(failing, plan)
+        assert seen(ref) in [list(range(1, last + 1)) for last in range(2, 6)]
+        apply_rollback(store, plan_rollback(store, tag="two"))
+        assert seen(ref) == [1, 2]
+        for number in range(3, 8):  # across where the deleted snapshots were
+            committer(ref).commit(append(rows(number)))
+        assert seen(ref) == list(range(1, 8))
+
+
+@pytest.mark.parametrize("expired", [(), (1, 2, 3)])
+def test_a_commit_on_a_rollback_that_died_half_way_loses_nothing_that_was_seen(expired: tuple[int, ...]) -> None:
+    for at in range(1, 9):
+        ref = new_table()
+        store = history(ref)
+        expire(ref, *expired)
+        plan = plan_rollback(store, tag="two")
+        with contextlib.suppress(ProcessDiedError):
+            apply_rollback(MetadataStore(on(ref, FailingFileIO(ref.file_io, Fault.CRASH_BEFORE, at))), plan)
+        before = seen(ref)
+        for number in range(10, 15):
+            committer(ref).commit(append(rows(number)))
+            assert seen(ref) == [*before, *range(10, number + 1)]
