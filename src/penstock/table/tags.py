@@ -6,11 +6,12 @@ Source:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError
+from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, TableStoreError
 from penstock.options import parse_duration_ms
 from penstock.spec.layout import tag_path
 from penstock.spec.tag import Tag, encode_tag
@@ -59,7 +60,7 @@ def create_tag(
         since_epoch = now() - _EPOCH
         micros = (since_epoch.days * 86_400 + since_epoch.seconds) * 1_000_000 + since_epoch.microseconds
         tag = Tag(snapshot=snapshot, create_time=micros * 1000, retained_seconds=seconds)
-    if not store.file_io.put_if_absent(tag_path(store.location, name), encode_tag(tag)):
+    if not _put(store, name, encode_tag(tag)):
         raise AlreadyExistsError(
             f"table {store.name} has a tag '{name}' already; delete it first, or choose another name"
         )
@@ -78,6 +79,18 @@ def delete_tag(store: MetadataStore, name: str) -> Snapshot:
     snapshot = store.load_tag(name).snapshot
     store.file_io.delete(tag_path(store.location, name))
     return snapshot
+
+
+def _put(store: MetadataStore, name: str, data: bytes) -> bool:
+    path = tag_path(store.location, name)
+    try:
+        return store.file_io.put_if_absent(path, data)
+    except StorageError:
+        # Only the answer may have been lost. Somebody else's tag of the same name and bytes serves as well.
+        with suppress(TableStoreError):
+            if store.file_io.read(path) == data:
+                return True
+        raise
 
 
 def _check_name(name: str, table: str) -> None:
