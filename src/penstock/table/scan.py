@@ -43,6 +43,8 @@ class ScanPartition:
         data: serialized BinaryRow (arity prefix included) of the partition values.
         values: internal values, in ``partition_keys`` order.
         directory: below the table's data; "" in an unpartitioned table. Other partitions may share it.
+        created_millis: least creation of its live files, those that pruning left out included; a writer's wall clock
+            as ms since 1970-01-01.
         rest: what of the filter is still to be asked of the rows.
         entries: in manifest order.
     """
@@ -50,6 +52,7 @@ class ScanPartition:
     data: bytes
     values: tuple[object, ...]
     directory: str
+    created_millis: int
     rest: BoundPredicate
     entries: tuple[ManifestEntry, ...]
 
@@ -241,9 +244,20 @@ class _Scan:
             groups.setdefault(entry.partition, []).append(entry)
         self._count("live", groups)
         verdicts = {partition: self._partitions.judge(partition) for partition in groups}
+        created = {data: min(entry.file.creation_millis or 0 for entry in entries) for data, entries in groups.items()}
         if self._predicate.root != TRUE:
             groups = self._pruned(groups, verdicts)
-        return tuple(self._partition(data, verdicts[data], entries) for data, entries in groups.items())
+        return tuple(
+            ScanPartition(
+                data=data,
+                values=verdicts[data].values,
+                directory=self._directory(verdicts[data]),
+                created_millis=created[data],
+                rest=verdicts[data].rest,
+                entries=tuple(entries),
+            )
+            for data, entries in groups.items()
+        )
 
     def _pruned(
         self, groups: dict[bytes, list[ManifestEntry]], verdicts: Mapping[bytes, PartitionVerdict]
@@ -261,15 +275,12 @@ class _Scan:
         self._count("statistics", groups)
         return groups
 
-    def _partition(self, data: bytes, verdict: PartitionVerdict, entries: Sequence[ManifestEntry]) -> ScanPartition:
-        directory = partition_dir(
+    def _directory(self, verdict: PartitionVerdict) -> str:
+        return partition_dir(
             self._ref.schema.partition_fields,
             verdict.values,
             default_name=self._layout.default_partition_name,
             legacy_name=self._layout.legacy_partition_name,
-        )
-        return ScanPartition(
-            data=data, values=verdict.values, directory=directory, rest=verdict.rest, entries=tuple(entries)
         )
 
     def _count(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:

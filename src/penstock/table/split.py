@@ -58,7 +58,7 @@ def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
     """Pack the files of a plan, every bucket by itself, in write order.
 
     Partitions follow each other by the creation of their earliest file, with ``scan.plan-sort-partition`` by value,
-    null first; buckets inside a partition in manifest order.
+    null first; then buckets by number.
 
     Args:
         options: None for those of the table.
@@ -131,15 +131,11 @@ def _ordered(partitions: Sequence[ScanPartition], *, by_value: bool) -> list[Sca
     if by_value:
         return sorted(partitions, key=lambda partition: value_order(partition.values))
     # Manifest order would do for most; overwrites and compactions move a partition behind younger ones in it.
-    return sorted(partitions, key=lambda partition: (_created(partition), value_order(partition.values)))
+    return sorted(partitions, key=lambda partition: (partition.created_millis, value_order(partition.values)))
 
 
-def _created(partition: ScanPartition) -> int:
-    return min((entry.file.creation_millis or 0 for entry in partition.entries), default=0)
-
-
-def _by_bucket(entries: Iterable[ManifestEntry]) -> Iterable[list[ManifestEntry]]:
+def _by_bucket(entries: Iterable[ManifestEntry]) -> list[list[ManifestEntry]]:
     buckets: dict[int, list[ManifestEntry]] = {}
     for entry in entries:
         buckets.setdefault(entry.bucket, []).append(entry)
-    return buckets.values()
+    return [buckets[bucket] for bucket in sorted(buckets)]
