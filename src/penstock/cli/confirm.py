@@ -1,0 +1,31 @@
+"""Ask before something goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from penstock.cli.exit_codes import ExitCode
+from penstock.cli.render import note
+
+if TYPE_CHECKING:
+    from penstock.cli.session import Session
+
+
+def confirm(session: Session, question: str, *, yes: bool) -> None:
+    """Return when the answer is yes; end the command otherwise.
+
+    Args:
+        question: with a question mark.
+        yes: ``--yes`` was given: nothing is asked.
+    """
+    if yes:
+        return
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:
+        agreed = False  # nobody is there to answer
+    if not agreed:
+        note(session, "nothing was changed (--yes answers for you)")
+        raise typer.Exit(ExitCode.FAILED)

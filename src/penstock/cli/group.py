@@ -1,0 +1,85 @@
+"""The command as a whole: global options anywhere on the line, errors as one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import typer
+from typer.core import TyperGroup
+
+from penstock.cli.exit_codes import ExitCode, exit_code_of
+from penstock.cli.session import Session
+from penstock.errors import OptionWarning, TableStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ClickAny: TypeAlias = Any
+"""An object of click: some versions of typer bring a click of their own, so its classes have no fixed home."""
+
+_FLAGS: Final = frozenset({"--quiet", "-q", "--debug"})
+_WITH_VALUE: Final = frozenset({"--warehouse", "-w", "--format"})
+_JOINED: Final = ("--warehouse=", "--format=")
+
+
+class PenstockGroup(TyperGroup):
+    """Runs a command and turns what goes wrong into messages and exit codes."""
+
+    def parse_args(self, ctx: ClickAny, args: list[str]) -> list[str]:
+        """Take global options from wherever they stand on the line."""
+        parsed: list[str] = super().parse_args(ctx, hoist(args))
+        return parsed
+
+    def invoke(self, ctx: ClickAny) -> ClickAny:
+        """Run the command."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", OptionWarning)
+                warnings.showwarning = _show_warning
+                result = super().invoke(ctx)
+                sys.stdout.flush()
+                return result
+        except TableStoreError as error:
+            if isinstance(ctx.obj, Session) and ctx.obj.debug:
+                raise
+            _say("error", str(error))
+            raise typer.Exit(exit_code_of(error)) from error
+        except BrokenPipeError:
+            # Whoever read our output has enough. What is buffered must not be tried again when Python exits.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.DONE) from None
+        except KeyboardInterrupt:
+            _say("error", "interrupted")
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def hoist(args: Sequence[str]) -> list[str]:
+    """Return the arguments with the global options first; what follows ``--`` stays."""
+    front: list[str] = []
+    rest: list[str] = []
+    waiting = iter(args)
+    for arg in waiting:
+        if arg == "--":
+            rest += [arg, *waiting]
+        elif arg in _FLAGS or arg.startswith(_JOINED):
+            front.append(arg)
+        elif arg in _WITH_VALUE:
+            front += [arg, *_next(waiting)]
+        else:
+            rest.append(arg)
+    return [*front, *rest]
+
+
+def _next(waiting: ClickAny) -> list[str]:
+    return [value for value in [next(waiting, None)] if value is not None]
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_rest: object, **_more: object) -> None:
+    _say("warning", str(message) if issubclass(category, OptionWarning) else f"{category.__name__}: {message}")
+
+
+def _say(kind: str, text: str) -> None:
+    typer.echo(f"{kind}: {' '.join(text.split(chr(10)))}", err=True)

@@ -1,0 +1,106 @@
+"""Column types as Arrow's JSON parser can read them, and from there to the table's."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from pyarrow import types as arrow
+
+if TYPE_CHECKING:
+    from penstock.datafile.types import ArrowAny
+
+_ENTRY: Final = ("key", "value")
+_CELL: Final = "value"
+
+
+def reading_type(wanted: ArrowAny) -> pa.DataType:
+    """Return the type to read a column as: text for dates, times and bytes, lists for MAP and VECTOR."""
+    if arrow.is_date(wanted) or arrow.is_time(wanted) or arrow.is_binary(wanted):
+        return pa.string()
+    if arrow.is_map(wanted):
+        parts = (wanted.key_type, wanted.item_type)
+        return pa.list_(pa.struct([(name, reading_type(part)) for name, part in zip(_ENTRY, parts, strict=True)]))
+    if arrow.is_list(wanted) or arrow.is_fixed_size_list(wanted):
+        return pa.list_(reading_type(wanted.value_type))
+    if arrow.is_struct(wanted):
+        return pa.struct([(field.name, reading_type(field.type)) for field in wanted])
+    plain: pa.DataType = wanted
+    return plain
+
+
+def from_json(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    """Return an array that was read as ``reading_type(wanted)`` as one of the wanted type.
+
+    Raises:
+        ValueError: text that is no date, time or hexadecimal number; ``pyarrow.ArrowInvalid`` is one.
+    """
+    if arrow.is_binary(wanted):
+        return decode_hex(array)
+    if arrow.is_time(wanted):
+        return pa.array([None if text is None else _time(text) for text in array.to_pylist()], wanted)
+    mask = array.is_null() if array.null_count else None
+    if arrow.is_struct(wanted):
+        children = [from_json(array.field(field.name), field.type) for field in wanted]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    if arrow.is_map(wanted):
+        entries: ArrowAny = pc.list_flatten(array)
+        keys = from_json(entries.field("key"), wanted.key_type)
+        items = from_json(entries.field("value"), wanted.item_type)
+        # The stubs know neither maps nor lists with a mask.
+        make_map: ArrowAny = pa.MapArray.from_arrays
+        return make_map(_offsets(array), keys, items, type=wanted, mask=mask)
+    if arrow.is_list(wanted) or arrow.is_fixed_size_list(wanted):
+        values = from_json(pc.list_flatten(array), wanted.value_type)
+        make_list: ArrowAny = pa.ListArray.from_arrays
+        lists = make_list(_offsets(array), values, type=pa.list_(wanted.value_field), mask=mask)
+        return lists.cast(wanted) if arrow.is_fixed_size_list(wanted) else lists
+    return array.cast(wanted)
+
+
+def decode_hex(array: ArrowAny) -> ArrowAny:
+    """Return the bytes that texts spell as hexadecimal digits, with or without ``0x``. Raises ``ValueError``."""
+    texts = array.to_pylist()
+    return pa.array([None if text is None else bytes.fromhex(text.removeprefix("0x")) for text in texts], pa.binary())
+
+
+def parse_cells(texts: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    """Return the values that JSON texts spell, one each.
+
+    Raises:
+        ValueError: a text that is no JSON, or not of the type.
+    """
+    if not len(texts):
+        return pa.array([], wanted)
+    cells = [None if text is None else json.loads(text) for text in texts.to_pylist()]
+    lines = "".join(f"{json.dumps({_CELL: cell})}\n" for cell in cells).encode()
+    read = read_lines(lines, pa.schema([(_CELL, reading_type(wanted))]))
+    column: Any = read.column(_CELL).combine_chunks()
+    return from_json(column, wanted)
+
+
+def read_lines(data: bytes, schema: pa.Schema | None) -> pa.Table:
+    """Read whole JSON lines in one go; ``schema`` None infers it. Raises ``pyarrow.ArrowInvalid``."""
+    return pj.read_json(
+        io.BytesIO(data),
+        # An object must not be cut, however long it is.
+        read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        parse_options=pj.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "error"
+        ),
+    )
+
+
+def _time(text: str) -> dt.time:
+    return dt.time.fromisoformat(text)
+
+
+def _offsets(lists: ArrowAny) -> ArrowAny:
+    """Offsets into ``list_flatten(lists)``, which leaves out what lies under null lists."""
+    lengths = pc.list_value_length(lists).fill_null(0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])

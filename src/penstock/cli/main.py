@@ -1,0 +1,59 @@
+"""The ``penstock`` command."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from penstock.cli import alter, catalog, history, inspect, rows
+from penstock.cli.arguments import GLOBAL_OPTIONS
+from penstock.cli.group import PenstockGroup
+from penstock.cli.session import OutputFormat, Session
+
+app = typer.Typer(
+    cls=PenstockGroup,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+for _module in (catalog, rows, inspect):
+    for _name, _command in _module.COMMANDS.items():
+        app.command(_name, epilog=GLOBAL_OPTIONS)(_command)
+app.command("rollback", epilog=GLOBAL_OPTIONS)(history.rollback)
+app.add_typer(history.tag, name="tag", epilog=GLOBAL_OPTIONS)
+app.add_typer(alter.app, name="alter", epilog=GLOBAL_OPTIONS)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"penstock {version('penstock')}")
+        raise typer.Exit
+
+
+@app.callback()
+def penstock(
+    context: typer.Context,
+    warehouse: Annotated[
+        str | None,
+        typer.Option("--warehouse", "-w", envvar="PENSTOCK_WAREHOUSE", help="Path or URI of the warehouse."),
+    ] = None,
+    format: Annotated[OutputFormat, typer.Option("--format", help="How to print.")] = OutputFormat.TABLE,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no messages.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Errors with their traceback.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Make, fill, read and mend Paimon append tables.
+
+    The options below may stand anywhere on the line. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 already
+    exists, 5 conflict, 6 unknown outcome, 7 storage, 8 damaged, 9 rows do not fit, 10 unsupported, 130 interrupted.
+    """
+    context.obj = Session(warehouse=warehouse, format=format, quiet=quiet, debug=debug)
+
+
+def main() -> None:
+    """Run the command line; ends the process with an exit code of ``ExitCode``."""
+    sys.exit(app())

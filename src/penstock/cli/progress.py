@@ -1,0 +1,50 @@
+"""A progress bar on the error stream, for people who wait."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.cli.session import Session
+
+    Report: TypeAlias = Callable[[int, int | None], None]
+    """Takes rows and bytes done so far; None where bytes are not known."""
+
+
+@contextmanager
+def progress_bar(session: Session, title: str, total_bytes: int | None) -> Iterator[Report]:
+    """Show a bar while the block runs; nothing with ``--quiet`` or where nobody looks at the error stream.
+
+    Args:
+        total_bytes: None where nobody knows, as for standard input.
+    """
+    if session.quiet or not sys.stderr.isatty():
+        yield _ignore
+        return
+    console = Console(stderr=True)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(binary_units=True),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=total_bytes, rows=0)
+
+        def report(rows: int, done_bytes: int | None) -> None:
+            bar.update(task, rows=rows, completed=done_bytes)
+
+        yield report
+
+
+def _ignore(_rows: int, _bytes: int | None) -> None:
+    pass

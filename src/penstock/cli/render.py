@@ -1,0 +1,198 @@
+"""Print what commands computed: as a table for people, as JSON or CSV for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.csv as pc
+from pyarrow import types as arrow
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from penstock.cli.plain import to_plain
+from penstock.cli.session import OutputFormat, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from penstock.cli.plain import Plain
+    from penstock.datafile.types import ArrowAny
+
+    Rows: TypeAlias = pa.Table | pa.RecordBatchReader
+
+# Wider than any line: what goes into a file or a pipe is neither folded nor cut.
+_UNBOUNDED: Final = 1_000_000
+_NULL: Final = Text("NULL", style="dim")
+
+
+def print_rows(session: Session, rows: Rows) -> int:
+    """Print rows; JSON and CSV batch by batch, a table all at once since its widths need them all.
+
+    Returns:
+        How many there were.
+    """
+    batches = _batches(rows)
+    match session.format:
+        case OutputFormat.JSON:
+            return _print_json(batches)
+        case OutputFormat.CSV:
+            return _print_csv(batches, rows.schema)
+        case OutputFormat.TABLE:
+            return _print_table(batches, rows.schema)
+
+
+def print_record(session: Session, record: Mapping[str, Plain], message: str | None = None) -> None:
+    """Print what was done, or one thing with its properties.
+
+    Args:
+        record: for programs: an array of one object, or a line per property.
+        message: for people; None prints the properties. ``--quiet`` keeps it back.
+    """
+    if session.format is OutputFormat.JSON:
+        _write(f"[{_dump(record)}]\n")
+        return
+    flat = dict(_flat(record))
+    pairs = pa.table(
+        {"property": list(flat), "value": list(flat.values())},
+        pa.schema({"property": pa.string(), "value": pa.string()}),
+    )
+    if session.format is OutputFormat.CSV:
+        _print_csv(iter(pairs.to_batches()), pairs.schema)
+    elif message is None:
+        _print_table(iter(pairs.to_batches()), pairs.schema)
+    elif not session.quiet:
+        _write(f"{message}\n")
+
+
+def print_records(session: Session, records: Sequence[Mapping[str, Plain]], columns: Sequence[str]) -> None:
+    """Print one line a record, all of the same columns."""
+    if session.format is OutputFormat.JSON:
+        _write("[" + ",\n ".join(_dump(record) for record in records) + "]\n")
+        return
+    schema = pa.schema([(name, pa.string()) for name in columns])
+    texts = {name: [_cell_text(record[name]) for record in records] for name in columns}
+    print_rows(session, pa.table(texts, schema))
+
+
+def note(session: Session, text: str) -> None:
+    """Say something beside the output, on the error stream."""
+    if not session.quiet:
+        sys.stderr.write(f"{text}\n")
+
+
+def _batches(rows: Rows) -> Iterator[pa.RecordBatch]:
+    return iter(rows.to_batches() if isinstance(rows, pa.Table) else rows)
+
+
+def _print_json(batches: Iterable[pa.RecordBatch]) -> int:
+    count = 0
+    for batch in batches:
+        names = batch.schema.names
+        columns = [to_plain(column) for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            _write(",\n " if count else "[")
+            _write(_dump(dict(zip(names, row, strict=True))))
+            count += 1
+    _write("]\n" if count else "[]\n")
+    return count
+
+
+def _print_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    flat = pa.schema([(field.name, _csv_type(field.type)) for field in schema])
+    _write_csv(flat.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], flat)], header=True)
+    count = 0
+    for batch in batches:
+        arrays = [_csv_array(column) for column in batch.columns]
+        _write_csv([pa.RecordBatch.from_arrays(arrays, schema=flat)], header=False)
+        count += batch.num_rows
+    return count
+
+
+def _write_csv(batches: Sequence[pa.RecordBatch], *, header: bool) -> None:
+    sink = io.BytesIO()
+    pc.write_csv(pa.Table.from_batches(list(batches)), sink, pc.WriteOptions(include_header=header))
+    _write(sink.getvalue().decode())
+
+
+def _csv_type(data_type: ArrowAny) -> pa.DataType:
+    is_text = arrow.is_nested(data_type) or arrow.is_binary(data_type)
+    return pa.string() if is_text else data_type
+
+
+def _csv_array(array: ArrowAny) -> ArrowAny:
+    if arrow.is_binary(array.type):
+        return pa.array(to_plain(array), pa.string())
+    if arrow.is_nested(array.type):
+        return pa.array([None if value is None else _dump(value) for value in to_plain(array)], pa.string())
+    return array
+
+
+def _print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for field in schema:
+        is_number = arrow.is_integer(field.type) or arrow.is_floating(field.type) or arrow.is_decimal(field.type)
+        table.add_column(Text(_visible(field.name)), justify="right" if is_number else "left", overflow="fold")
+    count = 0
+    for batch in batches:
+        columns = [
+            [_cell(value, field.type) for value in to_plain(column)]
+            for column, field in zip(batch.columns, schema, strict=True)
+        ]
+        for row in zip(*columns, strict=True):
+            table.add_row(*row)
+        count += batch.num_rows
+    if sys.stdout.isatty():
+        Console(file=sys.stdout, highlight=False).print(table)
+        return count
+    console = Console(file=io.StringIO(), highlight=False, width=_UNBOUNDED)
+    with console.capture() as captured:
+        console.print(table)
+    _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    return count
+
+
+def _flat(record: Mapping[str, Plain]) -> Iterator[tuple[str, str | None]]:
+    """Yield properties as text, those of an inner object one by one."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{key}", _cell_text(inner)) for key, inner in value.items())
+        elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+            yield name, ", ".join(str(item) for item in value)
+        else:
+            yield name, _cell_text(value)
+
+
+def _cell(value: Plain, data_type: ArrowAny) -> Text:
+    if value is None:
+        return _NULL
+    text = _cell_text(value) or ""
+    return Text(_visible(text.replace("T", " ", 1) if arrow.is_timestamp(data_type) else text))
+
+
+def _cell_text(value: Plain) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, float) else _dump(value)
+
+
+def _visible(text: str) -> str:
+    """Return the text with line ends and control characters spelled out: they would act on the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
+
+
+def _dump(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)

@@ -1,0 +1,75 @@
+"""What the global options say, and the tables that they lead to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from penstock.api.catalog import Catalog
+from penstock.catalog.filesystem import load_table
+from penstock.catalog.names import is_location
+from penstock.catalog.warehouse import open_warehouse, place_of
+from penstock.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    import typer
+
+    from penstock.api.table import Table
+    from penstock.catalog.warehouse import TablePlace
+    from penstock.table.ref import TableRef
+
+
+class OutputFormat(StrEnum):
+    """How a command prints what it found."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The global options of one call.
+
+    Attributes:
+        warehouse: None where none was named; paths of tables need none.
+        quiet: neither progress nor messages that something was done.
+        debug: errors with their traceback.
+    """
+
+    warehouse: str | None = None
+    format: OutputFormat = OutputFormat.TABLE
+    quiet: bool = False
+    debug: bool = False
+
+    def catalog(self, name: str | None = None) -> Catalog:
+        """Return the catalog to look up a name in."""
+        return Catalog(self._warehouse_for(name))
+
+    def table(self, name: str) -> Table:
+        """Load a table by ``database.table`` or by its path."""
+        return self.catalog(name).load_table(name)
+
+    def ref(self, name: str) -> TableRef:
+        """Load a table as a value, for what is computed below the handles."""
+        return load_table(open_warehouse(self._warehouse_for(name)), name)
+
+    def place(self, name: str) -> TablePlace:
+        """Return where a table is or would be."""
+        return place_of(open_warehouse(self._warehouse_for(name)), name)
+
+    def _warehouse_for(self, name: str | None) -> str:
+        if self.warehouse:
+            return self.warehouse
+        if name is not None and is_location(name):
+            return name  # a path says where the table is: no warehouse is looked at
+        raise InvalidOptionError(
+            "which warehouse? Give --warehouse PATH, set PENSTOCK_WAREHOUSE, or name a table by its path"
+        )
+
+
+def session_of(context: typer.Context) -> Session:
+    """Return the session of a command."""
+    session = context.obj
+    return session if isinstance(session, Session) else Session()

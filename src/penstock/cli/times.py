@@ -1,0 +1,31 @@
+"""Points in time as people write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from penstock.errors import InvalidOptionError
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_millis(text: str | None, option: str) -> int | None:
+    """Return ms since 1970-01-01 UTC.
+
+    Args:
+        text: digits, or ISO 8601 such as ``2026-01-01T10:00:00Z``; without a zone it is local time.
+        option: for the message.
+
+    Raises:
+        InvalidOptionError: neither.
+    """
+    if text is None or text.removeprefix("-").isdecimal():
+        return None if text is None else int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"{option} '{text}': expected a time such as 2026-01-01T10:00:00Z, or milliseconds since 1970"
+        ) from error
+    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
