@@ -1,0 +1,57 @@
+"""Every example of the documentation runs as it is printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+# docs/cli.md has a test of its own beside the commands.
+_WITH_EXAMPLES = [page for page in _PAGES if page != "docs/cli.md" and _BLOCK.search((ROOT / page).read_text("utf-8"))]
+
+
+def _blocks(page: str, language: str) -> list[str]:
+    return [text for kind, text in _BLOCK.findall((ROOT / page).read_text("utf-8")) if kind == language]
+
+
+def _run(command: list[str], directory: Path) -> None:
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", _WITH_EXAMPLES)
+def test_the_examples_of_a_page_run_one_after_another(page: str, tmp_path: Path) -> None:
+    script = tmp_path / "example.py"
+    script.write_text("\n".join(_blocks(page, "python")), encoding="utf-8")
+    _run([sys.executable, str(script)], tmp_path)
+    for block in _blocks(page, "console"):
+        for line in block.splitlines():
+            if line.startswith("$ penstock "):
+                _run([str(Path(sys.executable).with_name("penstock")), *shlex.split(line)[2:]], tmp_path)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in _PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text("utf-8")):
+            assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+
+
+def test_the_page_of_options_is_that_of_the_code() -> None:
+    made = subprocess.run(
+        [sys.executable, "-c", "import options_page; print(options_page.render_page(), end='')"],
+        cwd=ROOT / "scripts",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert made.stdout == (ROOT / "docs" / "options.md").read_text("utf-8"), "run scripts/options_page.py"
