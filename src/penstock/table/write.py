@@ -40,14 +40,21 @@ if TYPE_CHECKING:
 # Larger batches are cut: a batch is copied when it is split, and each of its rows is looked at several times.
 MAX_BATCH_ROWS: Final = 65_536
 MAX_LANES: Final = 4
+WRITE_MAX_WRITERS_TO_SPILL: Final = "write-max-writers-to-spill"
+# Open files hold a row group of rows each. Beyond the ten of the option's default more may be open as long as these
+# bytes suffice: 16 buckets of 100-byte rows take 1.3 times as long as one file, and 2.1 times when six are buffered.
+OPEN_FILES_BYTES: Final = 256 * 1024 * 1024
+MAX_OPEN_FILES: Final = 64
+ROW_GROUP_ROWS: Final = 131_072
 
 
 class TableWriter:
     """Writes rows to new data files of a table; a worker of one task, and of one thread.
 
-    The first ``write-max-writers-to-spill`` groups (partition and bucket) write straight into open files. Rows of
-    further groups are sorted by group in a bounded buffer, on disk where it must be, and written one file after the
-    other. Rows of one group stay in the order they came.
+    The first groups (partition and bucket) write straight into open files: as many as ``write-max-writers-to-spill``
+    says; where it says nothing ten, and more if their rows are small. Rows of further groups are sorted by group in a
+    bounded buffer, on disk where it must be, and written one file after the other. Rows of one group stay in the order
+    they came.
 
     As a context manager it deletes on the way out what ``prepare_commit`` has not handed over.
 
@@ -74,6 +81,7 @@ class TableWriter:
         self._target = plan_files(ref, options, job_id=job_id, clock_millis=clock_millis)
         self._assigner = Assigner(ref.schema, plan_buckets(ref))
         self._direct_groups = 0 if options.write_buffer_for_append else options.write_max_writers_to_spill
+        self._may_open_more = WRITE_MAX_WRITERS_TO_SPILL not in ref.options and self._direct_groups > 0
         self._buffer = SpillBuffer(to_arrow_schema(ref.schema.fields), options, directory=spill_directory)
         self._lanes = Lanes(lanes)
         self._writers: dict[int, GroupWriter] = {}
@@ -129,6 +137,11 @@ class TableWriter:
             self._writers.clear()
 
     def _write_batch(self, batch: pa.RecordBatch) -> None:
+        if self._may_open_more:
+            row_group_bytes = ROW_GROUP_ROWS * batch.nbytes // batch.num_rows
+            affordable = min(OPEN_FILES_BYTES // max(row_group_bytes, 1), MAX_OPEN_FILES)
+            self._direct_groups = max(self._direct_groups, affordable)
+            self._may_open_more = False
         ids = self._assigner.assign(batch)
         if isinstance(ids, int):
             if ids < self._direct_groups:

@@ -217,7 +217,7 @@ SPILLING = {
 @pytest.mark.parametrize("lanes", [1, 2])
 @pytest.mark.parametrize("name", SPILLING)
 def test_rows_of_many_groups_come_out_once_and_in_order(name: str, lanes: int, tmp_path: Path) -> None:
-    options = {**QUEUE, "write-buffer-size": "64 kb", **SPILLING[name]}
+    options = {**QUEUE, "write-buffer-size": "64 kb", "write-max-writers-to-spill": "10", **SPILLING[name]}
     ref = table_of(options=options, partition_keys=("p",))
     batches = [batch_of(ref, random_columns(400, first_id=400 * i, partitions=25)) for i in range(12)]
     messages = write_all(ref, batches, lanes=lanes, spill_directory=str(tmp_path))
@@ -249,6 +249,27 @@ def test_open_files_are_bounded_however_many_groups_come(writers: str, limit: in
     messages = write_all(ref, batches)
     assert len(messages) == 80
     assert most_open_files(file_io) <= limit
+
+
+def test_small_rows_open_more_files_than_ten_only_where_no_option_says_how_many() -> None:
+    def most_open(options: dict[str, str]) -> int:
+        file_io = RecordingFileIO(table_of().file_io)
+        ref = table_of(
+            options={"bucket": "32", "bucket-key": "k", "file.block-size": "1 b", **options}, file_io=file_io
+        )
+        assert len(write_all(ref, [batch_of(ref, random_columns(40_000, keys=1000))])) == 32
+        return most_open_files(file_io)
+
+    assert most_open({}) == 32
+    assert most_open({"write-max-writers-to-spill": "10"}) == 11
+
+
+def test_wide_rows_open_ten_files_and_no_more() -> None:
+    file_io = RecordingFileIO(table_of().file_io)
+    ref = table_of(options={"bucket": "32", "bucket-key": "k", "file.block-size": "1 b"}, file_io=file_io)
+    columns = {**random_columns(3_000, keys=1000), "s": ["x" * 3_000] * 3_000}
+    assert len(write_all(ref, [batch_of(ref, columns)])) == 32
+    assert most_open_files(file_io) == 11
 
 
 def test_buffered_rows_touch_no_storage_before_the_commit() -> None:
