@@ -13,8 +13,8 @@ _INTRODUCTION = """# Options
 Made by `scripts/options_page.py` from the options themselves. The keys are Paimon's, letter by letter; those that begin
 with `penstock.` are our own. "honoured" says whether Penstock acts on the option today: the others are known, kept with
 the table and left to other engines. Options are stored with a table (`create_table(options=...)`, `SetOption`), or
-given for one use (`with_options`, `.option(...)` in Spark); those of the use win. A key that nobody knows warns with the
-nearest one.
+given for one use (`with_options`, `.option(...)` in Spark); those of the use win. A key that nobody knows warns with
+the nearest one.
 """
 
 
