@@ -310,7 +310,7 @@ class TableCommitter:
 
 
 def _output_names(merges: tuple[Merge, ...]) -> list[str]:
-    return [meta.file_name for merge in merges for meta in merge.outputs]
+    return [meta.file_name for merge in merges for part in merge.parts for meta in part.outputs]
 
 
 def _later_watermark(ours: int | None, base: int | None) -> int | None:

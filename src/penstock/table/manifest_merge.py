@@ -6,38 +6,50 @@ Source:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.spec.entries import merge_entries
-from penstock.spec.manifest import FileIdentity, FileKind, ManifestEntry, ManifestFileMeta
+from penstock.spec.manifest import FileKind
+from penstock.table.manifest_write import least_split_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.options import ManifestOptions
+    from penstock.spec.manifest import FileIdentity, ManifestEntry, ManifestFileMeta
 
     LoadManifest = Callable[[ManifestFileMeta], Sequence[ManifestEntry]]
     WriteManifests = Callable[[Sequence[ManifestEntry]], tuple[ManifestFileMeta, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
-    """Some manifests of a list, and those that take their place.
+class Replacement:
+    """Neighbouring manifests of a list, and those that take their place.
 
     Attributes:
         inputs: names, in list order.
-        outputs: stand where the first input stood.
     """
 
     inputs: tuple[str, ...]
     outputs: tuple[ManifestFileMeta, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """Replacements that are made together or not at all.
+
+    One may have dropped a delete because another has dropped the file that it speaks of.
+    """
+
+    parts: tuple[Replacement, ...]
+
+
 def merge_manifests(
     manifests: Sequence[ManifestFileMeta], options: ManifestOptions, load: LoadManifest, write: WriteManifests
 ) -> tuple[Merge, ...]:
-    """Choose and rewrite the manifests that are worth it; mostly none.
+    """Choose and rewrite the manifests that are worth it; mostly none. Live entries keep their order.
 
     Args:
         manifests: base list, then delta list, of the snapshot to build on.
@@ -52,29 +64,23 @@ def merge_manifests(
     for run in _minor_runs(manifests, options):
         merged = merge_entries(entry for meta in run for entry in load(meta))
         # Deletes of files in older manifests stay: this run does not see those.
-        merges.append(Merge(inputs=_names(run), outputs=write(tuple(merged.values()))))
+        merges.append(Merge(parts=(Replacement(inputs=_names(run), outputs=write(tuple(merged.values()))),)))
     return tuple(merges)
 
 
 def apply_merges(manifests: Sequence[ManifestFileMeta], merges: Sequence[Merge]) -> tuple[ManifestFileMeta, ...]:
-    """Return the list with each merge's outputs in the place of its first input.
+    """Return the list with the outputs of each replacement where its first input was.
 
     A merge one of whose inputs is not in the list is left out: the list has moved on.
     """
     present = {meta.file_name for meta in manifests}
-    first: dict[str, Merge] = {}
-    gone: set[str] = set()
+    outputs: dict[str, tuple[ManifestFileMeta, ...]] = {}
     for merge in merges:
-        if present.issuperset(merge.inputs):
-            first[merge.inputs[0]] = merge
-            gone.update(merge.inputs)
-    result: list[ManifestFileMeta] = []
-    for meta in manifests:
-        if meta.file_name in first:
-            result.extend(first[meta.file_name].outputs)
-        elif meta.file_name not in gone:
-            result.append(meta)
-    return tuple(result)
+        if all(present.issuperset(part.inputs) for part in merge.parts):
+            for part in merge.parts:
+                outputs |= dict.fromkeys(part.inputs, ())
+                outputs[part.inputs[0]] = part.outputs
+    return tuple(each for meta in manifests for each in outputs.get(meta.file_name, (meta,)))
 
 
 def _full_merge(
@@ -84,28 +90,76 @@ def _full_merge(
     dirty_bytes = sum(meta.file_size for meta in manifests if _is_dirty(meta, target))
     if dirty_bytes < options.manifest_full_compaction_threshold_bytes:
         return None
-    deleted = {
-        entry.identity
+    gone = _find_gone(manifests, load)
+    runs = [
+        run for run in _full_runs(manifests, gone, target_bytes=target) if len(run) > 1 or gone.get(run[0].file_name)
+    ]
+    if sum(map(len, runs)) <= 1:
+        return None
+    parts = []
+    for run in runs:
+        live = tuple(
+            entry
+            for meta in run
+            for position, entry in enumerate(load(meta))
+            if position not in gone.get(meta.file_name, ())
+        )
+        parts.append(Replacement(inputs=_names(run), outputs=write(live)))
+    return Merge(parts=tuple(parts))
+
+
+def _find_gone(manifests: Sequence[ManifestFileMeta], load: LoadManifest) -> dict[str, set[int]]:
+    """Find the entries that say nothing once all manifests are seen: the deletes, and what each takes back.
+
+    Returns:
+        Manifest name to positions in it.
+    """
+    deleted_names = {
+        entry.file.file_name
         for meta in manifests
         if meta.num_deleted_files > 0
         for entry in load(meta)
         if entry.kind is FileKind.DELETE
     }
-    chosen: list[ManifestFileMeta] = []
-    live: list[ManifestEntry] = []
+    gone: dict[str, set[int]] = defaultdict(set)
+    added: dict[FileIdentity, tuple[str, int]] = {}
+    for meta in manifests if deleted_names else ():
+        for position, entry in enumerate(load(meta)):
+            if entry.file.file_name not in deleted_names:
+                continue
+            if entry.kind is FileKind.ADD:
+                added[entry.identity] = (meta.file_name, position)
+                continue
+            gone[meta.file_name].add(position)
+            if entry.identity in added:
+                name, place = added.pop(entry.identity)
+                gone[name].add(place)
+    return gone
+
+
+def _full_runs(
+    manifests: Sequence[ManifestFileMeta], gone: Mapping[str, set[int]], *, target_bytes: int
+) -> list[list[ManifestFileMeta]]:
+    """Cut out the neighbours to rewrite together: the dirty manifests, and those that lose entries.
+
+    A run that would come out too small takes in the clean manifest behind it, else it would be dirty again, and every
+    commit from then on would rewrite it.
+    """
+    runs: list[list[ManifestFileMeta]] = []
+    run: list[ManifestFileMeta] = []
+    size = 0
     for meta in manifests:
-        entries = load(meta) if _is_dirty(meta, target) or deleted else ()
-        if _is_dirty(meta, target) or any(entry.identity in deleted for entry in entries):
-            chosen.append(meta)
-            live.extend(_live_adds(entries, deleted))
-    if len(chosen) <= 1:
-        return None
-    # Every input was seen, so no delete is needed any more.
-    return Merge(inputs=_names(chosen), outputs=write(tuple(live)))
-
-
-def _live_adds(entries: Sequence[ManifestEntry], deleted: set[FileIdentity]) -> list[ManifestEntry]:
-    return [entry for entry in entries if entry.kind is FileKind.ADD and entry.identity not in deleted]
+        lost = len(gone.get(meta.file_name, ()))
+        if not _is_dirty(meta, target_bytes) and not lost:
+            if run and (size == 0 or size >= least_split_bytes(target_bytes)):
+                runs.append(run)
+                run, size = [], 0
+            if not run:
+                continue
+        run.append(meta)
+        count = meta.num_added_files + meta.num_deleted_files
+        size += meta.file_size * (count - lost) // max(count, 1)
+    return [*runs, run] if run else runs
 
 
 def _minor_runs(manifests: Sequence[ManifestFileMeta], options: ManifestOptions) -> list[tuple[ManifestFileMeta, ...]]:

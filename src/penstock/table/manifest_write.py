@@ -33,6 +33,15 @@ class ListFile:
     size: int
 
 
+def least_split_bytes(target_bytes: int) -> int:
+    """Return what each manifest weighs on average, at least, when entries are split among several.
+
+    Above the target, and by enough for none to come out below it: a manifest below counts as small, to be merged, so
+    that a split into smaller ones would be undone and made anew by each commit.
+    """
+    return target_bytes + target_bytes // 16
+
+
 @dataclass(slots=True, kw_only=True)
 class ManifestWriter:
     """Writes the metadata files of one commit and remembers them, so that a lost attempt can be cleaned up.
@@ -52,7 +61,7 @@ class ManifestWriter:
     written: list[str] = field(default_factory=list)
 
     def write_manifests(self, entries: Sequence[ManifestEntry], *, schema_id: int) -> tuple[ManifestFileMeta, ...]:
-        """Write the entries, in order, into manifests of about ``manifest.target-file-size``.
+        """Write the entries, in order, into manifests of ``manifest.target-file-size`` or somewhat more.
 
         Args:
             entries: none gives no manifest.
@@ -61,7 +70,7 @@ class ManifestWriter:
         if not entries:
             return ()
         data = self._encode(entries)
-        parts = -(-len(data) // self.options.manifest_target_file_bytes)
+        parts = len(data) // least_split_bytes(self.options.manifest_target_file_bytes)
         if parts <= 1 or len(entries) == 1:
             return (self._write_manifest(entries, data, schema_id),)
         size = -(-len(entries) // min(parts, len(entries)))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -294,11 +295,29 @@ def test_a_full_merge_drops_the_deletes_and_keeps_the_live_files() -> None:
 
 
 def test_large_manifests_are_split_at_their_target_size() -> None:
-    ref = new_table({"manifest.target-file-size": "2 kb"})
-    snapshot = committer(ref).commit(append(rows(*[1] * 500)))
+    ref = new_table({"manifest.target-file-size": "3 kb"})
+    snapshot = committer(ref).commit(append(rows(*[1] * 3_000)))
     assert snapshot is not None
-    assert len(MetadataStore(ref).load_delta_manifests(snapshot)) >= 2
-    assert row_counts(ref) == [1] * 500
+    manifests = MetadataStore(ref).load_delta_manifests(snapshot)
+    assert len(manifests) >= 2
+    assert min(meta.file_size for meta in manifests) >= 3 * 1024
+    assert row_counts(ref) == [1] * 3_000
+
+
+def test_a_table_of_many_files_is_not_rewritten_by_every_commit() -> None:
+    ref = new_table({"manifest.target-file-size": "40 kb", "manifest.full-compaction-threshold-size": "80 kb"})
+    files = tuple(replace(new_file(1), file_name=f"data-{uuid.uuid4()}-0.parquet") for _ in range(4_000))
+    committer(ref).commit(append(replace(rows(), new_files=files)))
+    store = MetadataStore(ref)
+    for _ in range(3):
+        snapshot = committer(ref).commit(append(rows(1)))
+    assert snapshot is not None
+    large = {meta.file_name for meta in store.load_manifests(snapshot) if meta.file_size >= 40 * 1024}
+    assert large
+    for _ in range(20):
+        snapshot = committer(ref).commit(append(rows(1)))
+    assert snapshot is not None
+    assert large <= {meta.file_name for meta in store.load_manifests(snapshot)}
 
 
 def test_overwrites_replace_just_what_is_in_their_scope() -> None:

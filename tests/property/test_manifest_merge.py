@@ -1,0 +1,221 @@
+"""Merging manifests changes how a table is written down, never what it holds, nor in which order."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.options import ManifestOptions
+from penstock.spec.binary_row import encode_row
+from penstock.spec.entries import merge_entries
+from penstock.spec.manifest import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
+from penstock.spec.stats import partition_stats
+from penstock.spec.types import STRING
+from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
+from penstock.table.manifest_write import least_split_bytes
+from penstock.table.scan import live_entries
+
+ENTRY_BYTES = 100
+
+
+@dataclass
+class Disk:
+    """Manifests by name; each entry weighs the same."""
+
+    manifests: dict[str, tuple[ManifestEntry, ...]] = field(default_factory=dict)
+    target_bytes: int = 10**9
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def load(self, meta: ManifestFileMeta) -> tuple[ManifestEntry, ...]:
+        return self.manifests[meta.file_name]
+
+    def write(self, entries: tuple[ManifestEntry, ...] | list[ManifestEntry]) -> tuple[ManifestFileMeta, ...]:
+        if not entries:
+            return ()
+        parts = max(1, len(entries) * ENTRY_BYTES // least_split_bytes(self.target_bytes))
+        size = -(-len(entries) // min(parts, len(entries)))
+        return tuple(self.write_one(entries[start : start + size]) for start in range(0, len(entries), size))
+
+    def write_one(self, entries: tuple[ManifestEntry, ...] | list[ManifestEntry]) -> ManifestFileMeta:
+        name = f"manifest-{next(self.numbers)}"
+        self.manifests[name] = tuple(entries)
+        deleted = sum(entry.kind is FileKind.DELETE for entry in entries)
+        return ManifestFileMeta(
+            file_name=name,
+            file_size=len(entries) * ENTRY_BYTES,
+            num_added_files=len(entries) - deleted,
+            num_deleted_files=deleted,
+            partition_stats=partition_stats([entry.partition for entry in entries], (STRING,)),
+            schema_id=0,
+        )
+
+    def entries(self, metas: tuple[ManifestFileMeta, ...]) -> list[ManifestEntry]:
+        return [entry for meta in metas for entry in self.load(meta)]
+
+    def live_names(self, metas: tuple[ManifestFileMeta, ...]) -> list[str]:
+        return [entry.file.file_name for entry in live_entries(self.entries(metas))]
+
+
+def entry(kind: FileKind, number: int) -> ManifestEntry:
+    return ManifestEntry(
+        kind=kind,
+        partition=encode_row([str(number % 3)], [STRING]),
+        bucket=0,
+        total_buckets=-1,
+        file=DataFileMeta(
+            file_name=f"data-{number}",
+            file_size=1,
+            row_count=1,
+            min_sequence_number=0,
+            max_sequence_number=0,
+            schema_id=0,
+        ),
+    )
+
+
+Commit: TypeAlias = tuple[int, list[int]]
+
+# What one commit does: how many files it adds, and which live ones it deletes, by their places among these. No file
+# comes back: the format lets a reader collect all deletes first.
+COMMITS = st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(0, 99), max_size=4)), min_size=1, max_size=14)
+OPTIONS = st.builds(
+    ManifestOptions,
+    manifest_target_file_bytes=st.integers(1, 20).map(lambda entries: entries * ENTRY_BYTES),
+    manifest_merge_min_count=st.integers(1, 6),
+    manifest_full_compaction_threshold_bytes=st.integers(0, 40).map(lambda entries: entries * ENTRY_BYTES),
+)
+
+
+class History:
+    """The deltas of a valid history, one after the other."""
+
+    def __init__(self) -> None:
+        self.numbers = itertools.count()
+        self.live: list[int] = []
+
+    def commit(self, adds: int, deletes: list[int]) -> list[ManifestEntry]:
+        deleted = [self.live.pop(place % len(self.live)) for place in deletes if self.live]
+        added = list(itertools.islice(self.numbers, adds))
+        self.live += added
+        return [entry(FileKind.DELETE, number) for number in deleted] + [
+            entry(FileKind.ADD, number) for number in added
+        ]
+
+
+def grow(disk: Disk, commits: list[Commit]) -> tuple[ManifestFileMeta, ...]:
+    """One manifest a commit, nothing merged."""
+    history = History()
+    deltas = (history.commit(*commit) for commit in commits)
+    return tuple(disk.write_one(delta) for delta in deltas if delta)
+
+
+def merged(
+    disk: Disk, metas: tuple[ManifestFileMeta, ...], options: ManifestOptions
+) -> tuple[tuple[ManifestFileMeta, ...], tuple[Merge, ...]]:
+    disk.target_bytes = options.manifest_target_file_bytes
+    merges = merge_manifests(metas, options, disk.load, disk.write)
+    return apply_merges(metas, merges), merges
+
+
+@given(commits=COMMITS, options=OPTIONS)
+def test_the_live_files_and_their_order_are_what_they_were(commits: list[Commit], options: ManifestOptions) -> None:
+    disk = Disk()
+    before = grow(disk, commits)
+    after, _ = merged(disk, before, options)
+    assert disk.live_names(after) == disk.live_names(before)
+
+
+@given(commits=COMMITS, options=st.lists(OPTIONS, min_size=1, max_size=3))
+def test_commit_after_commit_by_writers_of_different_options_keeps_them_too(
+    commits: list[Commit], options: list[ManifestOptions]
+) -> None:
+    disk = Disk()
+    history = History()
+    plain: list[ManifestEntry] = []
+    metas: tuple[ManifestFileMeta, ...] = ()
+    for commit, each in zip(commits, itertools.cycle(options), strict=False):
+        metas, _ = merged(disk, metas, each)
+        delta = history.commit(*commit)
+        plain.extend(delta)
+        metas += disk.write(delta)
+        assert disk.live_names(metas) == [entry.file.file_name for entry in live_entries(plain)]
+
+
+@given(commits=COMMITS, options=OPTIONS, cut=st.integers(0, 99))
+def test_deletes_of_files_that_a_minor_merge_does_not_see_survive_it(
+    commits: list[Commit], options: ManifestOptions, cut: int
+) -> None:
+    disk = Disk()
+    every = grow(disk, commits)
+    seen = every[cut % (len(every) + 1) :]
+    minor = ManifestOptions(
+        manifest_target_file_bytes=options.manifest_target_file_bytes,
+        manifest_merge_min_count=options.manifest_merge_min_count,
+        manifest_full_compaction_threshold_bytes=2**60,
+    )
+    after, _ = merged(disk, seen, minor)
+    assert list(merge_entries(disk.entries(after)).values()) == list(merge_entries(disk.entries(seen)).values())
+    unseen = every[: len(every) - len(seen)]
+    assert disk.live_names(unseen + after) == disk.live_names(every)
+
+
+@given(commits=COMMITS, options=OPTIONS)
+def test_a_full_merge_leaves_no_delete(commits: list[Commit], options: ManifestOptions) -> None:
+    disk = Disk()
+    before = grow(disk, commits)
+    after, merges = merged(disk, before, options)
+    inputs = Counter(name for merge in merges for part in merge.parts for name in part.inputs)
+    assert set(inputs.values()) <= {1}
+    dirty = [meta for meta in before if meta.num_deleted_files or meta.file_size < options.manifest_target_file_bytes]
+    is_full = sum(meta.file_size for meta in dirty) >= options.manifest_full_compaction_threshold_bytes
+    if is_full and len(dirty) > 1:
+        assert not any(meta.num_deleted_files for meta in after)
+
+
+@given(commits=COMMITS, options=OPTIONS)
+def test_merged_once_there_is_little_left_to_rewrite(commits: list[Commit], options: ManifestOptions) -> None:
+    disk = Disk()
+    target = options.manifest_target_file_bytes
+    once, merges = merged(disk, grow(disk, commits), options)
+    if not any(len(merge.parts) > 1 or len(merge.parts[0].inputs) > 1 for merge in merges):
+        return
+    _, again = merged(disk, once, options)
+    small = [meta for meta in once if meta.file_size < target]
+    rewritten = {name for merge in again for part in merge.parts for name in part.inputs}
+    if not any(meta.num_deleted_files for meta in once):
+        assert rewritten <= {meta.file_name for meta in once[-len(small) - 1 :]}
+
+
+@given(
+    commits=COMMITS,
+    options=OPTIONS,
+    more=COMMITS,
+    theirs=OPTIONS,
+)
+def test_merges_of_an_attempt_that_was_outrun_fit_the_list_that_others_left(
+    commits: list[Commit],
+    options: ManifestOptions,
+    more: list[Commit],
+    theirs: ManifestOptions,
+) -> None:
+    disk = Disk()
+    history = History()
+    plain: list[ManifestEntry] = []
+    base: tuple[ManifestFileMeta, ...] = ()
+    for commit in commits:
+        delta = history.commit(*commit)
+        plain.extend(delta)
+        base += disk.write(delta)
+    _, ours = merged(disk, base, options)
+    for commit in more:
+        base, _ = merged(disk, base, theirs)
+        delta = history.commit(*commit)
+        plain.extend(delta)
+        base += disk.write(delta)
+        rebased = apply_merges(base, ours)
+        assert disk.live_names(rebased) == [entry.file.file_name for entry in live_entries(plain)]
