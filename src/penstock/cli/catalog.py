@@ -12,7 +12,7 @@ from penstock.cli.confirm import confirm
 from penstock.cli.describe import describe_table, table_columns
 from penstock.cli.input_files import infer_schema
 from penstock.cli.input_options import InputFormat, InputOptions
-from penstock.cli.render import print_record, print_records, print_rows
+from penstock.cli.render import print_record, print_records, print_rows, print_text
 from penstock.cli.session import OutputFormat, Session, session_of
 from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
 from penstock.options import describe_options
@@ -80,6 +80,7 @@ def show(context: typer.Context, table: TableName) -> None:
     columns = table_columns(ref.schema)
     if session.format is OutputFormat.TABLE:
         print_records(session, columns, list(columns[0]))
+        print_text("")
         print_record(session, properties)
     else:
         print_record(session, {**properties, "columns": [dict(column) for column in columns]})

@@ -23,7 +23,7 @@ from penstock.table.check_rows import conform_batch, plan_conform
 from penstock.table.hive_import import constant_array
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.cli.progress import Report
     from penstock.datafile.types import ArrowAny
@@ -107,26 +107,40 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     rows = finished_bytes = 0
     for given in inputs:
+        first_row = rows
         with _opened_input(given) as (raw, stream), _named_errors(given):
-            for batch in _conformed(ref, given, _read(stream, ref, given, options)):
+            batches, position = _read(raw, stream, ref, given, options)
+            for batch in _conformed(ref, given, batches):
                 for start in range(0, batch.num_rows, options.batch_rows):
                     piece = batch.slice(start, options.batch_rows)
                     yield piece
                     rows += piece.num_rows
-                    report(rows, None if given.is_standard_input else finished_bytes + _position(raw))
-            finished_bytes += _position(raw)
+                    done_bytes = position(rows - first_row)
+                    report(rows, None if done_bytes is None else finished_bytes + done_bytes)
+            finished_bytes += position(rows - first_row) or 0
 
 
-def _read(stream: ArrowAny, ref: TableRef, given: InputFile, options: InputOptions) -> Iterable[pa.RecordBatch]:
+def _read(
+    raw: ArrowAny, stream: ArrowAny, ref: TableRef, given: InputFile, options: InputOptions
+) -> tuple[Iterable[pa.RecordBatch], Callable[[int], int | None]]:
+    """Return the batches of an input, and how many of its bytes are behind after so many rows."""
     wanted = to_arrow_schema(ref.schema.fields)
+
+    def position(_rows: int) -> int | None:
+        return None if given.is_standard_input or raw.closed else int(raw.tell())
+
     match given.format:
         case InputFormat.CSV:
-            return read_csv(stream, wanted, options, _name(given))
+            return read_csv(stream, wanted, options, _name(given)), position
         case InputFormat.JSON:
-            return read_json(stream, wanted, _name(given))
+            return read_json(stream, wanted, _name(given)), position
         case InputFormat.PARQUET:
-            # The file's own row group sets the memory; decoding goes on by this many rows.
-            return pq.ParquetFile(stream).iter_batches(batch_size=options.batch_rows)
+            size = stream.seek(0, 2)
+            file = pq.ParquetFile(stream)
+            total_rows = max(file.metadata.num_rows, 1)
+            # The file's own row group sets the memory; decoding goes on by this many rows. It is read here and there,
+            # so that its rows tell better how far it is.
+            return file.iter_batches(batch_size=options.batch_rows), lambda rows: size * rows // total_rows
 
 
 def _conformed(ref: TableRef, given: InputFile, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -190,7 +204,3 @@ def _named_errors(given: InputFile) -> Iterator[None]:
 
 def _name(given: InputFile) -> str:
     return "standard input" if given.is_standard_input else given.path
-
-
-def _position(raw: ArrowAny) -> int:
-    return 0 if raw.closed or not raw.seekable() else raw.tell()

@@ -9,7 +9,7 @@ import typer
 from penstock.cli.arguments import Options, SnapshotId, TableName, Tag, Timestamp, Watermark, Where, Wide, parse_pairs
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.progress import progress_bar
-from penstock.cli.render import note, print_record, print_records, print_rows
+from penstock.cli.render import note, print_record, print_records, print_rows, print_text
 from penstock.cli.session import OutputFormat, session_of
 from penstock.cli.times import parse_millis
 from penstock.options import check_keys
@@ -108,7 +108,10 @@ def explain(
     ref = session.ref(table)
     check_keys(given, table=ref.name)
     plan = plan_query(ref.with_options(given), MetadataStore(ref), where).plan
-    print_record(session, _plan_record(plan), explain_plan(plan))
+    if session.format is OutputFormat.TABLE:
+        print_text(explain_plan(plan))
+    else:
+        print_record(session, _plan_record(plan))
 
 
 def fsck(

@@ -80,6 +80,11 @@ def print_records(session: Session, records: Sequence[Mapping[str, Plain]], colu
     print_rows(session, pa.table(texts, schema))
 
 
+def print_text(text: str) -> None:
+    """Print lines that are the answer themselves."""
+    _write(f"{text}\n")
+
+
 def note(session: Session, text: str) -> None:
     """Say something beside the output, on the error stream."""
     if not session.quiet:
