@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.datafile.conform import conform_timestamp, map_with_children, with_children
 from penstock.spec.types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
+    from penstock.datafile.types import ArrowAny
     from penstock.spec.types import DataField
 
 # Spark gives a whole batch to one Java array: larger ones only cost memory there.
@@ -23,17 +25,32 @@ MAX_BATCH_ROWS = 65_536
 def to_spark_batches(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[pa.RecordBatch]:
     """Cast batches to exactly the Arrow schema that Spark derives from ``schema``.
 
-    Fractions of a second beyond microseconds are cut off: Spark has no place for them.
+    Fractions of a second beyond microseconds are cut off towards the past: Spark has no place for them.
     """
     wanted = to_arrow_schema(schema, timezone="UTC")
     for batch in batches:
-        columns = [
-            column if column.type == field.type else column.cast(field.type, safe=False)
-            for column, field in zip(batch.columns, wanted, strict=True)
-        ]
+        columns = [_to_spark_array(column, field.type) for column, field in zip(batch.columns, wanted, strict=True)]
         whole = pa.RecordBatch.from_arrays(columns, schema=wanted)
         for start in range(0, whole.num_rows, MAX_BATCH_ROWS):
             yield whole.slice(start, MAX_BATCH_ROWS)
+
+
+def _to_spark_array(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
+    if array.type == wanted:
+        return array
+    if pa.types.is_timestamp(array.type):
+        return conform_timestamp(array, wanted)
+    if pa.types.is_fixed_size_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    if pa.types.is_list(array.type):
+        return with_children(array, wanted, [_to_spark_array(array.values, wanted.value_type)])
+    if pa.types.is_map(array.type):
+        keys, items = _to_spark_array(array.keys, wanted.key_type), _to_spark_array(array.items, wanted.item_type)
+        return map_with_children(array, wanted, keys, items)
+    if pa.types.is_struct(array.type):
+        children = [_to_spark_array(array.field(place), field.type) for place, field in enumerate(wanted)]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=array.is_null())
+    return array.cast(wanted, safe=False)
 
 
 def from_spark_batch(batch: pa.RecordBatch, fields: Iterable[DataField]) -> pa.RecordBatch:
