@@ -16,6 +16,8 @@ from penstock.options import WriteOptions
 from penstock.spec.binary_row import decode_row, encode_row
 from penstock.spec.bucket import bucket_of
 from penstock.spec.manifest import EMPTY_STATS, FileSource
+from penstock.table import write
+from penstock.table.assign import Assigner
 from penstock.table.roll import local_wall_millis
 from penstock.table.write import TableWriter, new_job_id, write_arrow
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, RecordingFileIO
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 QUEUE = {"bucket": "4", "bucket-key": "k"}
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are split, spilled and joined by the hundred, not by the ten thousand."""
+    monkeypatch.setattr(write, "BATCH_ROWS", 150)
 
 
 def random_columns(rows: int, *, first_id: int = 0, keys: int = 50, partitions: int = 1) -> dict[str, Any]:
@@ -124,7 +132,8 @@ def test_partitions_get_their_directories_and_null_its_name() -> None:
     assert [sum(file.row_count for file in message.new_files) for message in messages] == [2, 1]
 
 
-def test_files_roll_at_the_target_size_and_keep_counting() -> None:
+def test_files_roll_at_the_target_size_and_keep_counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "BATCH_ROWS", 3_000)
     ref = table_of(options={"target-file-size": "16 kb"})
     batches = [batch_of(ref, random_columns(3_000, first_id=3_000 * i)) for i in range(5)]
     messages = write_all(ref, batches)
@@ -145,7 +154,8 @@ def test_files_roll_at_the_target_size_and_keep_counting() -> None:
     assert next_number == 15_000
 
 
-def test_a_large_target_is_hardly_overshot_by_one_large_batch() -> None:
+def test_a_large_target_is_hardly_overshot_by_one_large_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "BATCH_ROWS", 1_000_000)
     ref = table_of(
         {"id": "BIGINT"},
         {"target-file-size": "2 mb", "parquet.enable.dictionary": "false", "file.compression": "none"},
@@ -182,6 +192,24 @@ def test_each_prepare_commit_hands_over_its_own_files() -> None:
     assert first.new_files[0].file_name != second.new_files[0].file_name
     assert second.new_files[0].min_sequence_number == 0
     assert stored_files(ref) == message_files(ref, [first, second])
+
+
+def test_small_batches_are_joined_before_they_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "BATCH_ROWS", 1_000)
+    ref = table_of(options=QUEUE)
+    batches = [
+        batch_of(ref, random_columns(rows, first_id=1_000 * rows)) for rows in (10, 70, 0, 1, 2_500, 3, 900, 99, 5)
+    ]
+    sizes: list[int] = []
+
+    class Spy(Assigner):
+        def assign(self, batch: pa.RecordBatch) -> Any:
+            sizes.append(batch.num_rows)
+            return super().assign(batch)
+
+    monkeypatch.setattr(write, "Assigner", Spy)
+    check_messages(ref, batches, write_all(ref, batches))
+    assert sizes == [10, 71, 1_000, 1_000, 500, 1_002, 5]
 
 
 def test_nothing_written_is_nothing_to_commit() -> None:
