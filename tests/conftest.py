@@ -16,7 +16,7 @@ settings.register_profile("dev", max_examples=50, deadline=timedelta(seconds=5))
 # Derandomised, so that a change is judged by itself; without a deadline, since the machine is shared by two lanes.
 settings.register_profile(
     "ci",
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     print_blob=True,

@@ -54,7 +54,6 @@ def test_we_find_ids_behind_the_statistics_of_java(
     assert ours.read(location, filter="c IS NOT NULL") == sort_rows(rows[1:])
 
 
-# What the bucket of a NULL or wide key is, pypaimon decides otherwise for some types.
 KEYS: Final[dict[str, list[Any]]] = {
     "INT": [-5, 0, 7, 2**31 - 1],
     "BIGINT": [-(2**63), 1, 12345678901],
@@ -67,26 +66,30 @@ KEYS: Final[dict[str, list[Any]]] = {
 }
 
 
+@pytest.mark.jvm
 @pytest.mark.parametrize("sql", KEYS)
-def test_we_find_rows_by_bucket_that_an_engine_wrote(engine: Engine, location: Path, sql: str) -> None:
+def test_a_key_has_one_bucket_whoever_writes_it(
+    engine: Engine, java: JavaPaimon, request: pytest.FixtureRequest, location: Path, sql: str
+) -> None:
+    if engine.name == "pypaimon" and sql in {"DECIMAL(20, 2)", "TIMESTAMP(6)"}:
+        reason = "pypaimon 2.1.0 hashes a NULL otherwise than Java where a value takes more than eight bytes"
+        request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason))
     ours.create(location, f"id INT, k {sql}", options={"bucket": "11", "bucket-key": "k"})
-    rows: list[Row] = [{"id": i, "k": value} for i, value in enumerate(KEYS[sql])]
+    rows: list[Row] = [{"id": i, "k": value} for i, value in enumerate([*KEYS[sql], None])]
     engine.append(location, rows)
     ours.append(location, rows)
     assert ours.read(location) == sort_rows([*rows, *rows])
-    # Both wrote each key into one and the same bucket.
-    buckets = {path.parent.name for path in location.glob("bucket-*/data-*")}
-    ours.overwrite(location, rows, {})
-    assert {path.parent.name for path in location.glob("bucket-*/data-*")} == buckets
-    for row in rows:
-        literal = row["k"] if isinstance(row["k"], int) else literal_of(sql, row["k"])
-        assert ours.read(location, filter=f"k = {literal}") == [row]
+    for row in rows:  # which leaves out the files of other buckets
+        condition = "k IS NULL" if row["k"] is None else f"k = {literal_of(sql, row['k'])}"
+        assert ours.read(location, filter=condition) == [row, row]
+    buckets = {(row["id"], row["_bucket"]) for row in java.read(location, meta=True)}
+    assert len(buckets) == len(rows)
 
 
-def literal_of(sql: str, value: str) -> str:
+def literal_of(sql: str, value: Any) -> str:
     """Return SQL text of a canonical value."""
-    if sql.startswith("DECIMAL"):
-        return value
+    if sql.startswith("DECIMAL") or isinstance(value, int):
+        return str(value)
     text = value.replace("T", " ")[:26] if sql.startswith("TIMESTAMP") else value
     return f"'{text}'"
 
