@@ -29,6 +29,8 @@ _UNIT_NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 def conform_array(array: Array, data_type: DataType, arrow_type: ArrowAny = None) -> Array:
     """Return the values as the canonical Arrow type of ``data_type``, without a copy where it is that already.
 
+    Names and metadata inside of nested types count too, which Arrow's own equality passes over.
+
     Args:
         arrow_type: that type, where the caller has it at hand.
 
@@ -36,7 +38,7 @@ def conform_array(array: Array, data_type: DataType, arrow_type: ArrowAny = None
         FormatError: the file holds another kind of values, or values that the type cannot hold.
     """
     arrow_type = arrow_type or to_arrow_type(data_type)
-    if array.type == arrow_type:
+    if array.type.equals(arrow_type, check_metadata=True):
         return array
     try:
         return _conform(array, data_type, arrow_type)
@@ -110,10 +112,22 @@ def _conform_variant(array: Array, arrow_type: ArrowAny) -> Array:
 def _conform_list(array: Array, data_type: ArrayType | VectorType, arrow_type: ArrowAny) -> Array:
     array = _with_small_offsets(array)
     if isinstance(data_type, VectorType) and not pa.types.is_fixed_size_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field, data_type.length))
-    if isinstance(data_type, ArrayType) and pa.types.is_fixed_size_list(array.type):
-        array = array.cast(pa.list_(array.type.value_field))
+        array = _to_fixed_size(array, data_type.length)
     return with_children(array, arrow_type, [conform_array(array.values, data_type.element)])
+
+
+def _to_fixed_size(array: Array, length: int) -> Array:
+    """Turn lists into vectors; below a null parent stand lists without elements, which get some."""
+    starts = np.asarray(array.offsets)
+    sizes = np.diff(starts)
+    valid = np.asarray(array.is_valid())
+    if not np.isin(sizes[valid], (0, length)).all():
+        raise FormatError(f"the file holds lists of other lengths than the {length} of the VECTOR")
+    places = (starts[:-1, np.newaxis] + np.arange(length)).ravel()
+    filled = np.repeat(valid & (sizes == length), length)
+    values = array.values.take(pa.array(np.where(filled, places, 0), mask=~filled))
+    vector_type: ArrowAny = pa.list_(array.type.value_field, length)
+    return pa.FixedSizeListArray.from_arrays(values, type=vector_type, mask=array.is_null())
 
 
 def _conform_map(array: Array, data_type: MapType | MultisetType, arrow_type: ArrowAny) -> Array:
@@ -149,8 +163,6 @@ def map_with_children(array: Array, arrow_type: ArrowAny, keys: Array, items: Ar
 
 def conform_batch(batch: pa.RecordBatch, data_types: Sequence[DataType], schema: pa.Schema) -> pa.RecordBatch:
     """Return columns of a batch, picked by name, as canonical Arrow; columns that it lacks are null."""
-    if batch.schema.equals(schema):
-        return batch
     places = {name: place for place, name in enumerate(batch.schema.names)}
     arrays = [
         conform_array(batch.column(places[field.name]), data_type, field.type)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from penstock.datafile.types import ArrowAny, map_parts
+from penstock.errors import UnsupportedFeatureError
 from penstock.spec.types import (
     ArrayType,
     AtomicType,
@@ -43,6 +44,9 @@ def to_numbered_schema(
 
     Args:
         to_arrow: type in the file of values that are not nested; VARIANT is not asked for.
+
+    Raises:
+        UnsupportedFeatureError: a ROW without fields.
     """
     return _Numbering(key, to_arrow).schema(fields)
 
@@ -85,6 +89,8 @@ class _Numbering:
                 value: ArrowAny = self._below("value", value_type, upper, field_id, depth)
                 return pa.map_(key, value)
             case RowType():
+                if not data_type.fields:
+                    raise UnsupportedFeatureError("a ROW without fields has no place in a Parquet or ORC file: drop it")
                 return pa.struct([self._column(field) for field in data_type.fields])
 
     def _below(self, name: str, data_type: DataType, number: int, field_id: int, depth: int) -> pa.Field[Any]:

@@ -96,7 +96,7 @@ class OrcFileWriter:
         self._arrow_bytes += batch.nbytes
         with writing(self._path):
             self._open()
-            self._writer.write(pa.Table.from_batches([self._without_times(batch)]))
+            self._writer.write(pa.Table.from_batches([self._to_orc(batch)]))
 
     def close(self) -> WrittenFile:
         """Write the last stripe and the tail."""
@@ -138,12 +138,18 @@ class OrcFileWriter:
         if flushed > self._flushed_bytes:
             self._flushed_bytes, self._flushed_arrow_bytes = flushed, self._arrow_bytes
 
-    def _without_times(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _to_orc(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = batch.columns
         for place in self._time_places:
             arrow_type = self._schema.field(place).type
             arrays[place] = convert_leaves(arrays[place], self._fields[place].type, arrow_type, _time_to_int)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        whole = [_unsliced(array) if pa.types.is_nested(array.type) else array for array in arrays]
+        return pa.RecordBatch.from_arrays(whole, schema=self._schema)
+
+
+def _unsliced(array: Array) -> Array:
+    """Copy: pyarrow's ORC writer takes nulls of a sliced struct from the wrong rows."""
+    return pa.concat_arrays([array.slice(0, 0), array])
 
 
 def _check_type(name: str, data_type: DataType) -> None:

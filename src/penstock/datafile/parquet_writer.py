@@ -40,7 +40,7 @@ ROW_GROUP_ROWS: Final = 131_072
 
 _MIB: Final = 1024 * 1024
 _ROW_GROUP_BYTES: Final = 128 * _MIB
-_LEAST_ROW_GROUP_ROWS: Final = 1024
+_LEAST_ROW_GROUP_ROWS: Final = 64
 _ANY_ROWS: Final = 2**31
 
 # Option value to pyarrow's name. pyarrow's "lz4" is the LZ4_RAW of the format; the framed LZ4 of Hadoop nobody but

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.errors import FormatError
+from penstock.errors import FormatError, SchemaMismatchError
 from penstock.io.failures import to_storage_error
 
 if TYPE_CHECKING:
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Turn what storage refuses into a ``StorageError``."""
+    """Turn what storage refuses into a ``StorageError``, and rows that make no file into a ``SchemaMismatchError``."""
     try:
         yield
     except OSError as error:
         raise to_storage_error("write", path, error) from error
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise SchemaMismatchError(f"cannot write rows to {path}: {error}") from error
 
 
 @contextlib.contextmanager
