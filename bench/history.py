@@ -1,0 +1,73 @@
+"""Tables with a long history, metadata only, and commits on top of it that count what they read."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import penstock
+from bench.many_files import COLUMNS, new_file
+from penstock.catalog.filesystem import load_location
+from penstock.spec.manifest import EMPTY_ROW
+from penstock.spec.snapshot import CommitKind
+from penstock.table.changes import open_committer
+from penstock.table.message import CommitMessage
+from penstock.table.request import CommitRequest
+from penstock.testing.file_io import Operation, RecordingFileIO
+
+if TYPE_CHECKING:
+    from penstock.table.commit import TableCommitter
+    from penstock.table.ref import TableRef
+
+QUEUE_BUCKETS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A committer, and the log of what it asks the storage."""
+
+    committer: TableCommitter
+    file_io: RecordingFileIO
+
+    def manifests_read(self) -> int:
+        """Return how many manifests, lists left out, were read since the last call."""
+        paths = self.file_io.paths(Operation.READ, Operation.OPEN_INPUT, containing="/manifest/manifest-")
+        self.file_io.forget()
+        return sum("/manifest-list-" not in path for path in paths)
+
+
+def make_history(warehouse: str, name: str, snapshots: int, *, is_queue: bool) -> TableRef:
+    """Return a new table with so many APPEND snapshots, each with one new file, or one a bucket."""
+    catalog = penstock.Catalog(warehouse)
+    catalog.create_database("bench", if_not_exists=True)
+    options = {"bucket": str(QUEUE_BUCKETS), "bucket-key": "product_id"} if is_queue else {}
+    table = catalog.create_table(f"bench.{name}", COLUMNS, options=options)
+    ref = load_location(table.location)
+    committer = open_committer(ref)
+    for _ in range(snapshots):
+        append_once(committer)
+    return ref
+
+
+def open_recorded(ref: TableRef) -> Recorded:
+    """Return a fresh committer whose storage keeps a log."""
+    file_io = RecordingFileIO(ref.file_io)
+    return Recorded(committer=open_committer(replace(ref, file_io=file_io)), file_io=file_io)
+
+
+def append_once(committer: TableCommitter) -> None:
+    """Commit what a micro-batch leaves: one file, or in a queue one for each bucket."""
+    ref = committer.ref
+    buckets = int(ref.options.get("bucket", "-1"))
+    template = new_file(ref.schema, 0, "day-000")
+    messages = tuple(
+        CommitMessage(
+            partition=EMPTY_ROW,
+            bucket=bucket,
+            total_buckets=buckets,
+            new_files=(replace(template, file_name=f"data-{uuid.uuid4()}-0.parquet"),),
+        )
+        for bucket in range(max(buckets, 1))
+    )
+    committer.commit(CommitRequest(commit_user="bench", kind=CommitKind.APPEND, messages=messages))

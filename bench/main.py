@@ -1,0 +1,103 @@
+"""The command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from bench import commit, imports, plan, python_io, spark_sections
+from bench.environment import describe_code, describe_machine, describe_versions, load_average
+from bench.jars import peer_version
+from bench.result import to_json, to_markdown
+from bench.settings import QUICK, RESULTS, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bench.result import Section
+
+BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
+    "append": spark_sections.measure_append,
+    "scan": spark_sections.measure_scan,
+    "plan": plan.measure,
+    "commit": commit.measure,
+    "python": python_io.measure,
+    "import": imports.measure,
+}
+BUSY: Final = 1.5
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, print, and keep the raw figures."""
+    given = _parser().parse_args(arguments)
+    settings = _settings(given)
+    if load_average() > BUSY:
+        _say(f"This machine is busy (load {load_average():.1f}): the times will be noise.")
+    loads = [load_average()]
+    sections = []
+    for name in given.only or BENCHMARKS:
+        started = time.monotonic()
+        _say(f"{name} ...")
+        sections.append(BENCHMARKS[name](settings))
+        loads.append(load_average())
+        _say(f"{name} took {time.monotonic() - started:.0f} s")
+        print(to_markdown(sections[-1]), flush=True)
+    if not given.no_save:
+        _save(sections, settings, loads, given.name or "-".join(given.only or ["all"]))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--only", action="append", choices=list(BENCHMARKS), help="measure this; may be given again")
+    parser.add_argument("--rounds", type=int, help="timed rounds (5)")
+    parser.add_argument("--rows", type=int, help="rows of the seven-column table on Spark (8,000,000)")
+    parser.add_argument("--scale", type=float, help="scale of TPC-H (1)")
+    parser.add_argument("--peer", action="append", choices=Settings().peers, help="on Spark, only beside this one")
+    parser.add_argument("--quick", action="store_true", help="toy sizes: shows that it runs, nothing more")
+    parser.add_argument("--name", help="of the result's files")
+    parser.add_argument("--no-save", action="store_true", help="print only")
+    return parser
+
+
+def _settings(given: argparse.Namespace) -> Settings:
+    settings = QUICK if given.quick else Settings()
+    if given.rounds:
+        settings = replace(settings, rounds=given.rounds)
+    if given.rows:
+        settings = replace(settings, rows=given.rows, python_rows=min(given.rows, settings.python_rows))
+    if given.scale:
+        settings = replace(settings, scale=given.scale)
+    return replace(settings, peers=tuple(given.peer)) if given.peer else settings
+
+
+def _save(sections: Sequence[Section], settings: Settings, loads: Sequence[float], name: str) -> None:
+    versions = describe_versions() | {peer: peer_version(peer) for peer in settings.peers}
+    now = datetime.now(UTC)
+    context = {
+        "date": f"{now:%Y-%m-%d}",
+        "code": describe_code(),
+        "machine": describe_machine(),
+        "load_average": f"{min(loads):.1f} - {max(loads):.1f}",
+        "versions": versions,
+        "settings": asdict(settings),
+    }
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    stem = RESULTS / f"{now:%Y-%m-%d}-{name}"
+    raw = {**context, "sections": [to_json(section) for section in sections]}
+    stem.with_suffix(".json").write_text(json.dumps(raw, indent=1) + "\n")
+    facts = {**context["machine"], "load average": context["load_average"], **versions}
+    head = [f"# Benchmarks of {context['date']}, revision {context['code']}", ""]
+    head += [*(f"* {key}: {value}" for key, value in facts.items()), ""]
+    head.append(f"Rounds: {settings.rounds}. How to read and repeat this: [README](../README.md).\n")
+    stem.with_suffix(".md").write_text("\n".join([*head, *map(to_markdown, sections)]))
+    _say(f"Kept in bench/results/{stem.name}.json and .md")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

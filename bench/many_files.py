@@ -1,0 +1,95 @@
+"""Tables of metadata only: as many live files as wanted, none of which is there."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+import penstock
+from penstock.catalog.filesystem import load_location
+from penstock.spec.binary_row import encode_row
+from penstock.spec.manifest import DataFileMeta
+from penstock.spec.snapshot import CommitKind
+from penstock.spec.stats import DEFAULT_STATS_MODE, ColumnStats, build_stats
+from penstock.spec.types import STRING
+from penstock.table.changes import open_committer
+from penstock.table.message import CommitMessage
+from penstock.table.request import CommitRequest
+
+if TYPE_CHECKING:
+    from penstock.spec.schema import TableSchema
+    from penstock.table.ref import TableRef
+
+COLUMNS: Final = (
+    "order_id BIGINT, product_id BIGINT, price DOUBLE, sales BIGINT, order_time TIMESTAMP(6), category STRING, "
+    "note STRING, dt STRING"
+)
+PARTITIONS: Final = 100
+FILE_ROWS: Final = 1_000_000
+COMMITS: Final = 20
+
+
+def make_table(warehouse: str, files: int) -> TableRef:
+    """Return a scalable table of 100 partitions in a new warehouse, its files added in 20 commits."""
+    catalog = penstock.Catalog(warehouse)
+    catalog.create_database("bench")
+    table = catalog.create_table("bench.many", COLUMNS, partition_by=["dt"])
+    return add_files(load_location(table.location), files)
+
+
+def add_files(ref: TableRef, files: int) -> TableRef:
+    """Commit entries of files that nobody has written."""
+    committer = open_committer(ref)
+    for number in range(COMMITS):
+        span = range(files * number // COMMITS, files * (number + 1) // COMMITS)
+        messages = tuple(
+            CommitMessage(
+                partition=encode_row([partition_value(file, files)], [STRING]),
+                bucket=0,
+                total_buckets=-1,
+                new_files=(new_file(ref.schema, file, partition_value(file, files)),),
+            )
+            for file in span
+        )
+        committer.commit(CommitRequest(commit_user="bench", kind=CommitKind.APPEND, messages=messages))
+    return ref
+
+
+def partition_value(file: int, files: int) -> str:
+    """Return the day of a file; days follow each other as they do in a table that grows."""
+    return f"day-{file * PARTITIONS // files:03d}"
+
+
+def new_file(schema: TableSchema, number: int, day: str) -> DataFileMeta:
+    """Return the entry of a file with statistics of all columns, as a writer makes it."""
+    first = number * FILE_ROWS
+    time = 1_700_000_000_000_000_000 + first * 1000
+    ends = (
+        (first, first + FILE_ROWS - 1),
+        (17, 99_983),
+        (0.25, 999.75),
+        (0, 49),
+        (time, time + FILE_ROWS * 1000),
+        ("category-0", "category-999"),
+        ("00003b0a", "ffffe2c7"),
+        (day, day),
+    )
+    columns = [ColumnStats(min=low, max=high, null_count=0) for low, high in ends]
+    stats, covered = build_stats(schema.fields, columns, [DEFAULT_STATS_MODE] * len(columns), dense=True)
+    return DataFileMeta(
+        file_name=f"data-{uuid.uuid4()}-0.parquet",
+        file_size=128 * 1024 * 1024 + number,
+        row_count=FILE_ROWS,
+        min_sequence_number=0,
+        max_sequence_number=FILE_ROWS - 1,
+        schema_id=schema.id,
+        value_stats=stats,
+        value_stats_cols=covered,
+        creation_millis=1_700_000_000_000 + number,
+    )
+
+
+def selective_filter(files: int) -> str:
+    """Return a filter that one partition and one file of it pass."""
+    file = files // 2
+    return f"dt = '{partition_value(file, files)}' AND order_id = {file * FILE_ROWS + 7}"

@@ -1,0 +1,52 @@
+"""What a run of the benchmarks is asked to do."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+DATA: Final = ROOT / "bench" / "data"
+RESULTS: Final = ROOT / "bench" / "results"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Sizes and repetitions.
+
+    Attributes:
+        rounds: timed rounds; in each, every contender runs once.
+        warm_ups: rounds before them that do not count.
+        rows: of the seven-column table.
+        scale: of TPC-H, for lineitem.
+        python_rows: of the seven-column table where there is no Spark.
+        live_files: sizes of the tables that are planned.
+        snapshots: lengths of the histories that commits are added to.
+        cores: of Spark's local master.
+        driver_memory: of Spark, as it writes sizes.
+        peers: of Spark, that are measured where their JARs can be had.
+    """
+
+    rounds: int = 5
+    warm_ups: int = 1
+    rows: int = 8_000_000
+    scale: float = 1.0
+    python_rows: int = 2_000_000
+    live_files: tuple[int, ...] = (10_000, 100_000)
+    snapshots: tuple[int, ...] = (10, 1_000, 10_000)
+    cores: int = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    driver_memory: str = "4g"
+    peers: tuple[str, ...] = ("delta", "iceberg")
+
+
+QUICK: Final = Settings(
+    rounds=2, rows=100_000, scale=0.01, python_rows=50_000, live_files=(1_000, 5_000), snapshots=(5, 50, 200)
+)
+"""A smoke test of the benchmarks themselves; its times mean nothing."""
+
+TOY: Final = Settings(
+    rounds=1, warm_ups=1, rows=2_000, scale=0.001, python_rows=2_000, live_files=(50,), snapshots=(2, 8)
+)
+"""What the tests run."""

@@ -1,0 +1,52 @@
+"""Append from Spark: rows of a Parquet directory into a new table, once a round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.data import count_rows
+from bench.measure import Contender, Series, race
+from bench.spark_tables import OurTarget, ParquetTarget, peer_targets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from bench.spark_job import SparkJob
+    from bench.spark_tables import Target
+
+
+def measure(spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
+    """Append every source to every table."""
+    series: list[Series] = []
+    for source in job.arguments["sources"]:
+        rows = spark.read.parquet(source["path"])
+        targets = [
+            ParquetTarget(spark, Path(job.folder)),
+            *peer_targets(spark, job, source["key"]),
+            OurTarget(spark, Path(job.folder)),
+            OurTarget(spark, Path(job.folder), source["key"]),
+        ]
+        series += race(
+            f"append {source['name']}",
+            [_contender(spark, target, rows) for target in targets],
+            rounds=job.settings.rounds,
+            warm_ups=job.settings.warm_ups,
+            session=job.peer,
+            rows=count_rows(Path(source["path"])),
+        )
+    return tuple(series)
+
+
+def _contender(spark: SparkSession, target: Target, rows: DataFrame) -> Contender:
+    def before() -> None:
+        target.create(rows)
+        spark._jvm.java.lang.System.gc()  # noqa: SLF001 - a full heap is not the next contender's fault
+
+    return Contender(
+        name=target.name,
+        before=before,
+        run=lambda: target.append(rows),
+        verify=lambda: target.load().count(),
+        after=target.drop,
+    )

@@ -1,0 +1,108 @@
+"""Work for a Spark process, and starting one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.iceberg_catalog import compile_catalog
+from bench.jars import fetch_peer
+from bench.measure import Series
+from bench.settings import DATA, ROOT, Settings
+
+PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkJob:
+    """What a process with one Spark session does.
+
+    Attributes:
+        kind: ``append``, ``scan`` or ``plan``.
+        peer: whose JARs the session has; ``plain`` for none.
+        folder: for everything that is written; goes afterwards.
+        arguments: of the kind, such as folders of source rows.
+    """
+
+    kind: str
+    peer: str
+    jars: tuple[str, ...]
+    folder: str
+    settings: Settings
+    arguments: dict[str, Any]
+
+
+class SparkFailedError(Exception):
+    """A Spark process ended with an error; the message is the end of what it said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerSet:
+    """A peer that can take part, with its JARs."""
+
+    name: str
+    jars: tuple[str, ...] = ()
+
+
+def find_peers(settings: Settings) -> tuple[tuple[PeerSet, ...], tuple[str, ...]]:
+    """Return who can take part, and why the others cannot; without any peer a plain session is left."""
+    found, notes = [], []
+    for peer in settings.peers:
+        try:
+            jars = fetch_peer(peer)
+            if peer == "iceberg":
+                jars = (*jars, compile_catalog(jars))
+        except OSError as error:
+            notes.append(f"{peer} is left out: {error}")
+        else:
+            found.append(PeerSet(name=peer, jars=tuple(map(str, jars))))
+    return tuple(found) or (PeerSet(name=PLAIN),), tuple(notes)
+
+
+def run_spark(kind: str, peer: PeerSet, settings: Settings, **arguments: Any) -> tuple[Series, ...]:  # noqa: ANN401 - JSON
+    """Do a job in a process of its own and return what it measured.
+
+    Raises:
+        SparkFailedError: it did not finish.
+    """
+    DATA.mkdir(parents=True, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="run-", dir=DATA)
+    try:
+        job = SparkJob(kind=kind, peer=peer.name, jars=peer.jars, folder=folder, settings=settings, arguments=arguments)
+        return _run(job)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def load_job(text: str) -> SparkJob:
+    """Read a job as ``run_spark`` hands it over."""
+    data = json.loads(text)
+    numbers = {key: tuple(value) if isinstance(value, list) else value for key, value in data["settings"].items()}
+    return SparkJob(**{**data, "jars": tuple(data["jars"]), "settings": Settings(**numbers)})
+
+
+def _run(job: SparkJob) -> tuple[Series, ...]:
+    answer = Path(job.folder) / "answer.json"
+    log = Path(job.folder) / "log.txt"
+    with log.open("w") as stderr:
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.spark_worker", answer],
+            input=json.dumps(asdict(job)),
+            text=True,
+            stdout=sys.stderr,
+            stderr=stderr,
+            check=False,
+            cwd=ROOT,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )
+    if done.returncode or not answer.exists():
+        message = f"{job.kind} beside {job.peer} failed:\n{log.read_text()[-4000:]}"
+        raise SparkFailedError(message)
+    return tuple(Series(**{**each, "seconds": tuple(each["seconds"])}) for each in json.loads(answer.read_text()))

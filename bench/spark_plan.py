@@ -1,0 +1,30 @@
+"""From a table of many live files to a DataFrame with a physical plan; no file is opened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import penstock
+from bench.measure import Contender, Series, race
+from bench.result import OURS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from bench.spark_job import SparkJob
+
+
+def measure(spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
+    """Make the DataFrame anew each round."""
+
+    def run() -> None:
+        frame = penstock.Table.at(job.arguments["location"]).to_spark(spark)
+        frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - there is no other door to the physical plan
+
+    return race(
+        job.arguments["work"],
+        [Contender(name=OURS, run=run)],
+        rounds=job.settings.rounds,
+        warm_ups=job.settings.warm_ups,
+        session=job.peer,
+    )

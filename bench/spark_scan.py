@@ -1,0 +1,55 @@
+"""Scan from Spark: the sum of two of seven columns, planning included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from bench.data import count_rows
+from bench.measure import Contender, Series, race
+from bench.result import OURS
+from bench.spark_tables import OurTarget, ParquetTarget, peer_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from bench.spark_job import SparkJob
+
+WORK = "sum of 2 of 7 columns"
+
+
+def measure(spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
+    """Fill one table of each contender, then sum them in turns."""
+    source = spark.read.parquet(job.arguments["path"])
+    ours = OurTarget(spark, Path(job.folder))
+    queue = OurTarget(spark, Path(job.folder), "product_id")
+    targets = [ParquetTarget(spark, Path(job.folder)), *peer_targets(spark, job, "product_id")[:1], ours, queue]
+    for target in targets:
+        target.create(source)
+        target.append(source)
+    contenders = [_contender(target.name, target.load) for target in targets]
+    contenders.append(_contender(f'{OURS} format("penstock")', ours.load_source))
+    narrow = "price double, sales bigint"
+    contenders.append(_contender(f'{OURS} format("penstock"), schema given', lambda: ours.load_source(narrow)))
+    return race(
+        WORK,
+        contenders,
+        rounds=3 * job.settings.rounds,  # they are short
+        warm_ups=2 * job.settings.warm_ups,
+        session=job.peer,
+        rows=count_rows(Path(job.arguments["path"])),
+    )
+
+
+def _contender(name: str, load: Callable[[], DataFrame]) -> Contender:
+    last: list[Any] = []
+
+    def run() -> None:
+        last[:] = load().agg(F.sum("price"), F.sum("sales")).collect()
+
+    # Rows come in another order, so the sum of doubles differs in its last digits.
+    return Contender(name=name, run=run, verify=lambda: (round(last[0][0], 2), last[0][1]))

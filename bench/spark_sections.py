@@ -1,0 +1,80 @@
+"""Append and scan on Spark: one process for each peer, ours and Spark's own Parquet in each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bench.data import make_lineitem, make_orders
+from bench.result import DELTA, ICEBERG, OURS, PARQUET, Check, Section, faster_than, find_series
+from bench.spark_job import SparkFailedError, find_peers, run_spark
+from bench.spark_scan import WORK as SCAN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bench.measure import Series
+    from bench.settings import Settings
+
+PLAIN_TABLE = f"{OURS} bucket=-1"
+QUEUE = f"{OURS} bucket=8"
+APPEND_TARGETS: Mapping[tuple[str, str], float] = {
+    (PLAIN_TABLE, PARQUET): 1.0,
+    (PLAIN_TABLE, DELTA): 1.4,
+    (PLAIN_TABLE, ICEBERG): 1.15,
+    (QUEUE, PARQUET): 0.9,
+    (QUEUE, f"{ICEBERG} bucket(8)"): 1.5,
+}
+SCAN_TARGETS: Mapping[tuple[str, str], float | None] = {
+    (PLAIN_TABLE, PARQUET): 0.95,
+    (PLAIN_TABLE, DELTA): 2.0,
+    (PLAIN_TABLE, ICEBERG): 1.3,
+    (QUEUE, PARQUET): None,
+    (f'{OURS} format("penstock")', PARQUET): None,
+    (f'{OURS} format("penstock"), schema given', PARQUET): None,
+}
+
+
+def measure_append(settings: Settings) -> Section:
+    """Append the seven-column table and TPC-H's lineitem."""
+    sources = [{"name": "orders (7 columns)", "path": str(make_orders(settings.rows)), "key": "product_id"}]
+    notes = []
+    try:
+        lineitem = {"name": "TPC-H lineitem", "path": str(make_lineitem(settings.scale)), "key": "l_orderkey"}
+        sources.append(lineitem)
+    except OSError as error:
+        notes.append(f"TPC-H lineitem is left out: {error}")
+    series, left_out = _in_every_session("append", settings, sources=sources)
+    checks = [check for source in sources for check in _compare(f"append {source['name']}", series, APPEND_TARGETS)]
+    return Section(
+        name="append", title="Append from Spark", series=series, checks=tuple(checks), notes=(*notes, *left_out)
+    )
+
+
+def measure_scan(settings: Settings) -> Section:
+    """Sum two columns of the seven-column table."""
+    series, notes = _in_every_session("scan", settings, path=str(make_orders(settings.rows)))
+    checks = tuple(_compare(SCAN, series, SCAN_TARGETS))
+    return Section(name="scan", title="Scan from Spark", series=series, checks=checks, notes=notes)
+
+
+def _in_every_session(kind: str, settings: Settings, **arguments: object) -> tuple[tuple[Series, ...], tuple[str, ...]]:
+    peers, notes = find_peers(settings)
+    series: list[Series] = []
+    left_out = list(notes)
+    for peer in peers:
+        try:
+            series += run_spark(kind, peer, settings, **arguments)
+        except SparkFailedError as error:
+            left_out.append(f"{peer.name} is left out: {error}")
+    return tuple(series), tuple(left_out)
+
+
+def _compare(work: str, series: Sequence[Series], targets: Mapping[tuple[str, str], float | None]) -> list[Check]:
+    checks = []
+    for (our_name, peer_name), at_least in targets.items():
+        for session in dict.fromkeys(each.session for each in series):
+            ours = find_series(series, work, our_name, session)
+            peer = find_series(series, work, peer_name, session)
+            if ours and peer:
+                checks.append(faster_than(ours, peer, at_least=at_least))
+    return checks

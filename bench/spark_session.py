@@ -1,0 +1,46 @@
+"""Spark sessions for the benchmarks: one a process, each with the JARs of one peer, else all alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from bench.spark_job import SparkJob
+
+
+def open_session(job: SparkJob) -> SparkSession:
+    """Start the session of a job. Everybody writes zstd at level 1, on the same cores."""
+    warehouse = f"{job.folder}/spark-warehouse"
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": job.settings.driver_memory,
+        "spark.sql.warehouse.dir": warehouse,
+        "spark.local.dir": f"{job.folder}/spark-local",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.hadoop.parquet.compression.codec.zstd.level": "1",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        **_PEERS.get(job.peer, {}),
+    }
+    if job.peer == "iceberg":
+        settings["spark.sql.catalog.iceberg.warehouse"] = f"{job.folder}/iceberg"
+    if job.jars:
+        settings["spark.jars"] = ",".join(job.jars)
+    builder = SparkSession.builder.master(f"local[{job.settings.cores}]").appName("bench")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+_PEERS = {
+    "delta": {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    },
+    "iceberg": {"spark.sql.catalog.iceberg": "IcebergTables"},
+}

@@ -1,0 +1,160 @@
+"""Tables of every contender in a Spark session, made and filled in each one's own way."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import penstock
+from bench.result import DELTA, ICEBERG, OURS, PARQUET
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from bench.spark_job import SparkJob
+
+
+class Target(Protocol):
+    """A table of one contender."""
+
+    name: str
+
+    def create(self, rows: DataFrame) -> None:
+        """Make the table, empty, with the columns of ``rows``."""
+        ...
+
+    def append(self, rows: DataFrame) -> None:
+        """Add the rows: what is timed."""
+        ...
+
+    def load(self) -> DataFrame:
+        """Return the table's rows."""
+        ...
+
+    def drop(self) -> None:
+        """Remove the table."""
+        ...
+
+
+class ParquetTarget:
+    """A directory that Spark's own writer fills."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.name = PARQUET
+        self._spark = spark
+        self._path = folder / "parquet"
+
+    def create(self, rows: DataFrame) -> None:
+        """Nothing to do: the first append makes the directory."""
+
+    def append(self, rows: DataFrame) -> None:
+        """Add files."""
+        rows.write.mode("append").parquet(str(self._path))
+
+    def load(self) -> DataFrame:
+        """List the directory and read it."""
+        return self._spark.read.parquet(str(self._path))
+
+    def drop(self) -> None:
+        """Remove the directory."""
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+class DeltaTarget:
+    """A Delta table, by path."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.name = DELTA
+        self._spark = spark
+        self._path = folder / "delta"
+
+    def create(self, rows: DataFrame) -> None:
+        """Commit the schema."""
+        rows.limit(0).write.format("delta").save(str(self._path))
+
+    def append(self, rows: DataFrame) -> None:
+        """Commit the rows."""
+        rows.write.format("delta").mode("append").save(str(self._path))
+
+    def load(self) -> DataFrame:
+        """Read the latest version."""
+        return self._spark.read.format("delta").load(str(self._path))
+
+    def drop(self) -> None:
+        """Remove the directory."""
+        shutil.rmtree(self._path, ignore_errors=True)
+
+
+class IcebergTarget:
+    """An Iceberg table; with a key, partitioned by ``bucket(8, key)``."""
+
+    def __init__(self, spark: SparkSession, key: str | None = None) -> None:
+        self.name = f"{ICEBERG} bucket(8)" if key else ICEBERG
+        self._spark = spark
+        self._key = key
+        self._table = "iceberg.bucketed" if key else "iceberg.plain"
+
+    def create(self, rows: DataFrame) -> None:
+        """Create the table."""
+        columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in rows.schema.fields)
+        layout = f"PARTITIONED BY (bucket(8, `{self._key}`))" if self._key else ""
+        self._spark.sql(
+            f"CREATE TABLE {self._table} ({columns}) USING iceberg {layout} TBLPROPERTIES "
+            "('write.parquet.compression-codec' = 'zstd', 'write.parquet.compression-level' = '1')"
+        )
+
+    def append(self, rows: DataFrame) -> None:
+        """Commit the rows, distributed as Iceberg does by default."""
+        rows.writeTo(self._table).append()
+
+    def load(self) -> DataFrame:
+        """Read the latest snapshot."""
+        return self._spark.table(self._table)
+
+    def drop(self) -> None:
+        """Drop the table with its files."""
+        self._spark.sql(f"DROP TABLE IF EXISTS {self._table}")
+
+
+class OurTarget:
+    """One of our tables: scalable, or with a key a queue of 8 buckets."""
+
+    def __init__(self, spark: SparkSession, folder: Path, key: str | None = None) -> None:
+        self.name = f"{OURS} bucket={8 if key else -1}"
+        self._spark = spark
+        self._catalog = penstock.Catalog(str(folder / "penstock"))
+        self._catalog.create_database("bench", if_not_exists=True)
+        self._name = "bench.queue" if key else "bench.plain"
+        self._options = {"bucket": "8", "bucket-key": key} if key else {}
+
+    def create(self, rows: DataFrame) -> None:
+        """Create the table."""
+        self._catalog.create_table(self._name, rows.schema, options=self._options)
+
+    def append(self, rows: DataFrame) -> None:
+        """Load the table and commit the rows."""
+        self._catalog.load_table(self._name).append(rows)
+
+    def load(self) -> DataFrame:
+        """Load the table and read its latest snapshot natively."""
+        return self._catalog.load_table(self._name).to_spark(self._spark)
+
+    def load_source(self, columns: str | None = None) -> DataFrame:
+        """Read through ``format("penstock")``, of these columns where a schema is given."""
+        reader = self._spark.read.format("penstock")
+        reader = reader.schema(columns) if columns else reader
+        return reader.load(self._catalog.load_table(self._name).location)
+
+    def drop(self) -> None:
+        """Drop the table with its files."""
+        self._catalog.drop_table(self._name, if_exists=True)
+
+
+def peer_targets(spark: SparkSession, job: SparkJob, key: str) -> list[Target]:
+    """Return the tables of the session's peer."""
+    if job.peer == "delta":
+        return [DeltaTarget(spark, Path(job.folder))]
+    if job.peer == "iceberg":
+        return [IcebergTarget(spark), IcebergTarget(spark, key)]
+    return []
