@@ -1,0 +1,174 @@
+"""Metadata, tags, rollback, alter, import, fsck from the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Command
+
+
+@pytest.fixture
+def history(orders: Command) -> Command:
+    """Three snapshots of one row each, the first tagged ``one``."""
+    for number in (1, 2, 3):
+        line = f'{{"order_id": {number}, "dt": "2026-01-0{number}"}}\n'
+        orders("append", "shop.orders", "-", "--input-format", "json", input=line)
+    orders("tag", "create", "shop.orders", "one", "--snapshot-id", "1")
+    return orders
+
+
+@pytest.mark.parametrize(
+    ("verb", "rows"),
+    [
+        ("snapshots", 3),
+        ("schemas", 1),
+        ("files", 3),
+        ("partitions", 3),
+        ("buckets", 3),
+        ("manifests", 3),
+        ("tags", 1),
+        ("consumers", 0),
+    ],
+)
+def test_system_tables_print_all_their_columns_as_json(history: Command, verb: str, rows: int) -> None:
+    found = history.json(verb, "shop.orders")
+    assert len(found) == rows
+    table = history.catalog.load_table("shop.orders").system_table(verb)
+    assert all(list(row) == table.schema.names for row in found)
+    assert len(history(verb, "shop.orders").stdout.splitlines()) == rows + 2
+
+
+def test_system_tables_speak_of_the_snapshot_asked_for(history: Command) -> None:
+    for verb in ("files", "partitions", "buckets", "manifests"):
+        assert len(history.json(verb, "shop.orders", "--snapshot-id", "1")) == 1
+
+
+def test_wide_shows_the_columns_that_people_rarely_need(history: Command) -> None:
+    assert "base_manifest_list" not in history("snapshots", "shop.orders").stdout
+    assert "base_manifest_list" in history("snapshots", "shop.orders", "--wide").stdout
+    assert "min_value_stats" in history("files", "shop.orders", "--wide").stdout
+
+
+def test_explain_shows_what_pruning_left(history: Command) -> None:
+    where = ("--where", "dt = '2026-01-02'")
+    assert "after partitions: 1 partitions" in history("explain", "shop.orders", *where, "--quiet").stdout
+    (plan,) = history.json("explain", "shop.orders", *where)
+    assert (plan["files_total"], plan["files"], plan["rows"]) == (3, 1, 1)
+    assert history.json("explain", "shop.orders", "--tag", "one")[0]["files_total"] == 1
+
+
+def test_tags_are_created_listed_and_deleted(history: Command) -> None:
+    history("tag", "create", "shop.orders", "keep", "--time-retained", "7 d")
+    assert [tag["tag_name"] for tag in history.json("tag", "list", "shop.orders")] == ["keep", "one"]
+    history("tag", "create", "shop.orders", "keep", code=4)
+    assert history.json("tag", "delete", "shop.orders", "keep", "--dry-run")[0]["snapshot_id"] == 3
+    history("tag", "delete", "shop.orders", "keep", "--yes")
+    history("tag", "delete", "shop.orders", "keep", "--yes", code=3)
+    assert [tag["tag_name"] for tag in history.json("tags", "shop.orders")] == ["one"]
+
+
+def test_rollback_asks_says_what_goes_and_goes_back(history: Command) -> None:
+    (plan,) = history.json("rollback", "shop.orders", "--tag", "one", "--dry-run")
+    assert plan["removed_snapshots"] == [3, 2]
+    assert "2 snapshots" in history("rollback", "shop.orders", "--snapshot-id", "1", input="n\n", code=1).stderr
+    assert len(history.rows("shop.orders")) == 3
+    history("rollback", "shop.orders", "--snapshot-id", "1", "--yes")
+    assert [row["order_id"] for row in history.rows("shop.orders")] == [1]
+    history("rollback", "shop.orders", "--snapshot-id", "9", "--yes", code=3)
+    history("rollback", "shop.orders", code=2)
+    history("rollback", "shop.orders", "--snapshot-id", "1", "--tag", "one", code=2)
+
+
+def test_alter_changes_columns_options_and_comments(history: Command) -> None:
+    for change in (
+        ["add-column", "shop.orders", "place", "ROW<city STRING>", "--after", "product", "--comment", "where"],
+        ["add-column", "shop.orders", "place.zip", "INT"],
+        ["rename-column", "shop.orders", "product", "article"],
+        ["change-type", "shop.orders", "price", "DECIMAL(20, 2)"],
+        ["drop-column", "shop.orders", "place.city"],
+        ["set-nullable", "shop.orders", "order_id"],
+        ["move-column", "shop.orders", "price", "--first"],
+        ["column-comment", "shop.orders", "price", "in euro"],
+        ["column-default", "shop.orders", "article", "tea"],
+        ["comment", "shop.orders", "all orders"],
+        ["set", "shop.orders", "snapshot.num-retained.min=5", "snapshot.num-retained.max=9"],
+        ["reset", "shop.orders", "snapshot.num-retained.max"],
+    ):
+        before = history.json("show", "shop.orders")[0]
+        history("alter", *change, "--dry-run")
+        assert history.json("show", "shop.orders")[0] == before
+        history("alter", *change)
+
+    (shown,) = history.json("show", "shop.orders")
+    columns = {column.pop("column"): column for column in shown["columns"]}
+    assert list(columns) == ["price", "order_id", "article", "place", "dt"]
+    assert columns["place"]["type"] == "ROW<zip INT>"
+    assert columns["price"]["type"] == "DECIMAL(20, 2)"
+    assert columns["price"]["comment"] == "in euro"
+    assert columns["order_id"]["type"] == "BIGINT"
+    assert columns["article"]["default"] == "tea"
+    assert shown["comment"] == "all orders"
+    assert shown["options"] == {"snapshot.num-retained.min": "5"}
+    assert {row["order_id"] for row in history.rows("shop.orders")} == {1, 2, 3}
+
+
+def test_alter_refuses_what_is_not_allowed(history: Command) -> None:
+    history("alter", "drop-column", "shop.orders", "nope", code=3)
+    history("alter", "drop-column", "shop.orders", "dt", code=2)
+    history("alter", "add-column", "shop.orders", "price", "INT", code=4)
+    history("alter", "move-column", "shop.orders", "price", code=2)
+    history("alter", "move-column", "shop.orders", "price", "--first", "--after", "dt", code=2)
+    assert "already" in history("alter", "reset", "shop.orders", "bucket").stdout
+
+
+def test_import_copies_a_hive_directory_in_one_commit(orders: Command, tmp_path: Path) -> None:
+    for day, ids in (("2026-01-01", [1, 2]), ("a%2Fb", [3]), ("__HIVE_DEFAULT_PARTITION__", [4])):
+        directory = tmp_path / f"dt={day}"
+        directory.mkdir()
+        columns = {"order_id": ids, "product": ["x"] * len(ids), "price": pa.nulls(len(ids), pa.decimal128(10, 2))}
+        pq.write_table(pa.table(columns), directory / "part-0.parquet")
+        (directory / ".part-0.parquet.crc").write_text("x")
+    (tmp_path / "_SUCCESS").write_text("")
+
+    planned = orders.json("import", "shop.orders", str(tmp_path), "--dry-run")
+    assert {file["partition"] for file in planned} == {"dt=2026-01-01", "dt=a/b", "dt=NULL"}
+    assert orders.rows("shop.orders") == []
+    output = orders("import", "shop.orders", str(tmp_path)).stdout
+
+    assert "imported 3 files into shop.orders: snapshot 1, +4 rows" in output
+    assert {row["order_id"]: row["dt"] for row in orders.rows("shop.orders")} == {
+        1: "2026-01-01",
+        2: "2026-01-01",
+        3: "a/b",
+        4: None,
+    }
+    orders("import", "shop.orders", str(tmp_path / "dt=2026-01-01"), code=9)
+    orders("import", "shop.orders", str(tmp_path / "nowhere"), code=3)
+
+
+def test_fsck_finds_nothing_wrong_and_then_what_is(history: Command) -> None:
+    assert "all there" in history("fsck", "shop.orders", "--all-snapshots").stderr
+    table = history.catalog.load_table("shop.orders")
+    path = table.files().column("file_path")[0].as_py()
+    table._ref.file_io.delete(path)
+
+    result = history("fsck", "shop.orders", code=8)
+
+    assert path in result.stdout
+    assert "1 problems" in result.stderr
+    (finding,) = [each for each in _findings(history) if each["kind"] == "missing"]
+    assert finding["path"] == path
+    assert "fsck" in history("read", "shop.orders", code=3).stderr
+
+
+def _findings(command: Command) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(command("fsck", "shop.orders", "--format", "json", code=8).stdout)
+    return found

@@ -1,0 +1,116 @@
+"""The command as a process of its own: start-up, pipes, signals."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pytest
+
+from penstock import Catalog
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAIN: Final = "from penstock.cli.main import main; main()"
+# Seconds of this process, not of a busy machine; about 0.4 on an idle one.
+START_CPU_SECONDS: Final = 0.9
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    """A warehouse on disk with 200,000 numbers in ``shop.t``."""
+    catalog = Catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.t", "n BIGINT")
+    table.append(pa.table({"n": range(200_000)}))
+    return tmp_path / "warehouse"
+
+
+def _environment(warehouse: Path) -> dict[str, str]:
+    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(warehouse.parent / "compiled")}
+    return {**os.environ, **compiled, "PENSTOCK_WAREHOUSE": str(warehouse), "PYTHONIOENCODING": "utf-8"}
+
+
+def _run(warehouse: Path, *args: str, input: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, *args],
+        env=_environment(warehouse),
+        input=input,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_help_starts_at_once_and_without_what_it_does_not_need(warehouse: Path) -> None:
+    seconds = []
+    for _ in range(4):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert "rollback" in _run(warehouse, "--help").stdout
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    assert min(seconds) < START_CPU_SECONDS
+
+    loaded = "import sys, penstock.cli.main; print(*[m for m in ('pyspark', 'pandas', 'sqlglot') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_a_reader_that_has_enough_ends_the_command_quietly(warehouse: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "read", "shop.t", "--format", "csv"],
+        env=_environment(warehouse),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b'"n"\n'
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_rows_go_through_a_pipe_from_table_to_table(warehouse: Path) -> None:
+    _run(warehouse, "create", "shop.u", "n BIGINT")
+    read = _run(warehouse, "read", "shop.t", "--format", "csv", "--where", "n >= 199990")
+    done = _run(warehouse, "append", "shop.u", "-", "--input-format", "csv", input=read.stdout)
+    assert done.stderr == ""
+    assert done.stdout == "appended to shop.u: snapshot 1, +10 rows, 10 in all\n"
+
+
+def test_an_interrupt_leaves_no_files_and_ends_with_130(warehouse: Path) -> None:
+    _run(warehouse, "create", "shop.u", "n BIGINT")
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN, "append", "shop.u", "-", "--input-format", "json"],
+        env=_environment(warehouse),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        # A pipe holds 64 KiB: once all this is written, the command is up and waits for more.
+        process.stdin.write(b'{"n": 1}\n' * 100_000)
+        process.stdin.flush()
+        time.sleep(0.5)  # a signal between two reads is seen only when the second one ends
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b"error: interrupted\n"
+    assert process.returncode == 130
+    directory = warehouse / "shop.db" / "u"
+    assert [path.name for path in directory.rglob("*") if path.is_file()] == ["schema-0"]
+
+
+def test_output_of_any_script_is_utf_8(warehouse: Path) -> None:
+    _run(warehouse, "create", "shop.ü", "`größe` STRING")
+    _run(warehouse, "append", "shop.ü", "-", "--input-format", "csv", input="größe\n日本語 🚰\n")
+    assert "日本語 🚰" in _run(warehouse, "read", "shop.ü").stdout
