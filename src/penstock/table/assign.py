@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from penstock.spec.binary_row import encode_row
 from penstock.spec.types import AtomicType, DataType, TypeRoot
-from penstock.table.bucket_hash import assign_buckets, check_bucket_key_type
+from penstock.table.bucket_hash import assign_buckets
+from penstock.table.key_words import check_bucket_key_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

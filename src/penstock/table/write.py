@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 # Larger batches are cut, since the copies of a split take memory. Smaller ones are joined where batches are split at
 # all: Spark's 10,000 rows at a time over 8 buckets cost a third more than 65,536 do.
 BATCH_ROWS: Final = 65_536
+BATCH_BYTES: Final = 32 * 1024 * 1024
 MAX_LANES: Final = 4
 WRITE_MAX_WRITERS_TO_SPILL: Final = "write-max-writers-to-spill"
 # Open files hold a row group of rows each. Beyond the ten of the option's default more may be open as long as these
@@ -86,7 +87,7 @@ class TableWriter:
         self._buffer = SpillBuffer(to_arrow_schema(ref.schema.fields), options, directory=spill_directory)
         self._lanes = Lanes(lanes)
         self._waiting: list[pa.RecordBatch] = []
-        self._waiting_rows = 0
+        self._waiting_rows = self._waiting_bytes = 0
         self._is_spread = False
         self._writers: dict[int, GroupWriter] = {}
 
@@ -112,12 +113,12 @@ class TableWriter:
         if self._is_spread and batch.num_rows < BATCH_ROWS:
             self._waiting.append(batch)
             self._waiting_rows += batch.num_rows
-            if self._waiting_rows >= BATCH_ROWS:
+            self._waiting_bytes += batch.nbytes
+            if self._waiting_rows >= BATCH_ROWS or self._waiting_bytes >= BATCH_BYTES:
                 self._write_waiting()
-            return
-        self._write_waiting()
-        for start in range(0, batch.num_rows, BATCH_ROWS):
-            self._write_batch(batch.slice(start, BATCH_ROWS))
+        else:
+            self._write_waiting()
+            self._write_in_steps(batch)
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
         """Finish all files and hand them over, groups in the order they were first met; none without files.
@@ -153,9 +154,15 @@ class TableWriter:
         if self._waiting:
             joined = pa.Table.from_batches(self._waiting).combine_chunks().to_batches()
             self._waiting.clear()
-            self._waiting_rows = 0
+            self._waiting_rows = self._waiting_bytes = 0
             for batch in joined:
-                self._write_batch(batch)
+                self._write_in_steps(batch)
+
+    def _write_in_steps(self, batch: pa.RecordBatch) -> None:
+        if batch.num_rows:
+            rows = min(BATCH_ROWS, max(1, BATCH_BYTES * batch.num_rows // max(batch.nbytes, 1)))
+            for start in range(0, batch.num_rows, rows):
+                self._write_batch(batch.slice(start, rows))
 
     def _write_batch(self, batch: pa.RecordBatch) -> None:
         if self._may_open_more:

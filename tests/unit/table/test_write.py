@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.table.write_tables import batch_of, message_files, rows_of, stored_files, table_of
 
+from penstock.datafile.formats import FORMATS
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, StorageError
 from penstock.options import WriteOptions
 from penstock.spec.binary_row import decode_row, encode_row
@@ -25,6 +26,7 @@ from penstock.testing.file_io import FailingFileIO, Fault, Operation, RecordingF
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.spec.file_format import FileFormat
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
@@ -97,6 +99,16 @@ def test_files_are_described_for_the_commit() -> None:
     assert decode_row(file.value_stats.min_values, types) == (5, 1, 0, "a")
     assert decode_row(file.value_stats.max_values, types) == (6, 1, 0, "a")
     assert file.value_stats.null_counts == (0, 0, 0, 1)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_every_format_can_be_written_spilled_and_rolled(file_format: FileFormat) -> None:
+    options = {**QUEUE, "file.format": file_format, "write-max-writers-to-spill": "3", "target-file-row-num": "100"}
+    ref = table_of(options=options, partition_keys=("p",))
+    batches = [batch_of(ref, random_columns(400, first_id=400 * i, partitions=3)) for i in range(4)]
+    messages = write_all(ref, batches)
+    assert {file.file_name.rpartition(".")[2] for message in messages for file in message.new_files} == {file_format}
+    check_messages(ref, batches, messages)
 
 
 def test_unaware_tables_write_bucket_0_of_minus_1_buckets() -> None:
@@ -210,6 +222,23 @@ def test_small_batches_are_joined_before_they_are_split(monkeypatch: pytest.Monk
     monkeypatch.setattr(write, "Assigner", Spy)
     check_messages(ref, batches, write_all(ref, batches))
     assert sizes == [10, 71, 1_000, 1_000, 500, 1_002, 5]
+
+
+def test_batches_of_wide_rows_are_cut_by_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "BATCH_BYTES", 50_000)
+    ref = table_of(options=QUEUE)
+    wide = {**random_columns(100), "s": ["x" * 5_000] * 100}
+    batches = [batch_of(ref, wide), *(batch_of(ref, {**random_columns(7), "s": ["y" * 5_000] * 7}) for _ in range(5))]
+    sizes: list[int] = []
+
+    class Spy(Assigner):
+        def assign(self, batch: pa.RecordBatch) -> Any:
+            sizes.append(batch.nbytes)
+            return super().assign(batch)
+
+    monkeypatch.setattr(write, "Assigner", Spy)
+    check_messages(ref, batches, write_all(ref, batches))
+    assert max(sizes) <= 55_000
 
 
 def test_nothing_written_is_nothing_to_commit() -> None:
