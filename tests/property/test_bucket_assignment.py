@@ -27,7 +27,7 @@ BLOBS = st.one_of(st.binary(max_size=9), st.binary(max_size=40))
 def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
     limit = 10**precision - 1
     small = st.integers(max(-limit, -(2**17)), min(limit, 2**17))
-    return st.one_of(small, st.integers(-limit, limit)).map(lambda number: Decimal(number).scaleb(-scale))
+    return st.one_of(small, st.integers(-limit, limit)).map(lambda number: Decimal(f"{number}E-{scale}"))
 
 
 def timestamps(step_nanos: int) -> st.SearchStrategy[int]:

@@ -110,14 +110,14 @@ class TableWriter:
         Args:
             batch: of exactly the table's canonical Arrow schema; it may be kept, and must not be changed.
         """
-        if self._is_spread and batch.num_rows < BATCH_ROWS:
+        size = batch.nbytes
+        if self._waiting_rows + batch.num_rows > BATCH_ROWS or self._waiting_bytes + size > BATCH_BYTES:
+            self._write_waiting()
+        if self._is_spread and batch.num_rows < BATCH_ROWS and size < BATCH_BYTES:
             self._waiting.append(batch)
             self._waiting_rows += batch.num_rows
-            self._waiting_bytes += batch.nbytes
-            if self._waiting_rows >= BATCH_ROWS or self._waiting_bytes >= BATCH_BYTES:
-                self._write_waiting()
+            self._waiting_bytes += size
         else:
-            self._write_waiting()
             self._write_in_steps(batch)
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
