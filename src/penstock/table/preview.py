@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError
 from penstock.table.assign import Assigner
+from penstock.table.live import load_live_entries
 from penstock.table.partition_scope import TouchedPartitions, partition_test, scope_of_specs
-from penstock.table.scan import live_entries
 from penstock.table.write_plan import plan_buckets
 
 if TYPE_CHECKING:
@@ -60,12 +60,7 @@ def preview_removal(
     if snapshot is None:
         return Removal(snapshot_id=None)
     goes = partition_test(scope, touched=touched, ref=ref)
-    entries = (
-        entry
-        for meta in store.load_manifests(snapshot)
-        for entry in store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
-    )
-    going = [entry for entry in live_entries(entries) if goes(entry.partition)]
+    going = load_live_entries(store, snapshot, goes).values()
     return Removal(
         snapshot_id=snapshot.id,
         partitions=len({entry.partition for entry in going}),

@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import FormatError, UnsupportedFeatureError
+from penstock.errors import FormatError
 from penstock.options import BucketOptions
 from penstock.predicate.evaluate import allowed_values, residual
 from penstock.predicate.prune import may_match
@@ -289,25 +289,3 @@ def _is_sure_key(data_type: DataType) -> bool:
             return root not in _SEVERAL_SPELLINGS
         case _:
             return False
-
-
-def check_readable(schema: TableSchema, options: Mapping[str, str], table: str) -> None:
-    """Refuse tables whose rows are not simply those of their files.
-
-    Raises:
-        UnsupportedFeatureError: with the reason and the cure.
-
-    Source:
-        spec/format.md sections 9 and 10.
-    """
-    if schema.primary_keys:
-        raise UnsupportedFeatureError(
-            f"table {table} has the primary key {', '.join(schema.primary_keys)}: its files hold changes to be merged, "
-            "which Penstock does not do; read it with Flink or Spark and Paimon's JAR, or copy it to a table without "
-            "a primary key"
-        )
-    if options.get("data-evolution.enabled", "false").strip().lower() == "true":
-        raise UnsupportedFeatureError(
-            f"table {table} has 'data-evolution.enabled' = 'true': its rows are spread over several files by column, "
-            "which Penstock does not put together; copy it to a table without that option"
-        )

@@ -12,16 +12,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidFilterError, UnsupportedFeatureError
-from penstock.options import LayoutOptions
+from penstock.errors import UnsupportedFeatureError
 from penstock.predicate.bind import bind
-from penstock.predicate.tree import FALSE, TRUE, And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
+from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
 from penstock.spec.entries import merge_entries
 from penstock.spec.index_manifest import DELETION_VECTORS, decode_index_types
-from penstock.spec.layout import data_file_path, manifest_path
+from penstock.spec.layout import manifest_path
 from penstock.spec.manifest import FileKind, ManifestEntry
-from penstock.spec.partition_text import partition_dir
-from penstock.table.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner, check_readable
+from penstock.table.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +40,6 @@ class ScanPartition:
     Attributes:
         data: serialized BinaryRow (arity prefix included) of the partition values.
         values: internal values, in ``partition_keys`` order.
-        directory: below the table's data; "" in an unpartitioned table. Other partitions may share it.
         created_millis: least creation of its live files, those that pruning left out included; a writer's wall clock
             as ms since 1970-01-01.
         rest: what of the filter is still to be asked of the rows.
@@ -51,7 +48,6 @@ class ScanPartition:
 
     data: bytes
     values: tuple[object, ...]
-    directory: str
     created_millis: int
     rest: BoundPredicate
     entries: tuple[ManifestEntry, ...]
@@ -130,7 +126,6 @@ def plan_scan(
     ref: TableRef,
     snapshot: Snapshot | None,
     predicate: Predicate | None = None,
-    partitions: Sequence[Mapping[str, object]] | None = None,
     created_from_millis: int | None = None,
 ) -> ScanPlan:
     """Find the live files of a snapshot that may hold a row that passes.
@@ -138,17 +133,15 @@ def plan_scan(
     Args:
         ref: its schema is the read schema, to whose columns the filter is bound.
         snapshot: None plans nothing.
-        partitions: only these, each given by values of some partition columns (None for null); None for all.
         created_from_millis: only files created at or after it, ms since 1970-01-01 UTC.
 
     Raises:
-        InvalidFilterError: the filter, or a partition, does not fit the schema.
+        InvalidFilterError: the filter does not fit the schema.
         UnsupportedFeatureError: the rows of the table are not simply those of its files.
         NotFoundError: metadata is missing.
         FormatError: metadata is damaged.
     """
-    check_readable(ref.schema, ref.options, ref.name)
-    bound = bind(_whole_filter(ref, predicate, partitions), ref.schema.fields, ref.name)
+    bound = bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name)
     if snapshot is None:
         return ScanPlan(snapshot=None, predicate=bound, partitions=(), funnel=Funnel())
     check_deletion_vectors(store, snapshot)
@@ -193,12 +186,6 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     return [entry for entry in added if entry.file.file_name not in suspects or id(entry) in survivors]
 
 
-def data_paths(ref: TableRef, partition: ScanPartition) -> list[str]:
-    """Return the path of every file of a planned partition, in order."""
-    directory = LayoutOptions.parse(ref.options, table=ref.name).data_directory
-    return [data_file_path(ref.location, entry, partition.directory, directory) for entry in partition.entries]
-
-
 def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     """Refuse a snapshot with live deletion vectors: deleted rows would come back.
 
@@ -224,7 +211,6 @@ class _Scan:
         self._ref = ref
         self._store = store
         self._predicate = predicate
-        self._layout = LayoutOptions.parse(ref.options, table=ref.name)
         self._partitions = PartitionPruner(ref.schema, predicate)
         self._buckets = BucketPruner(ref, predicate, store.load_schema)
         self._stats = StatsPruner(store.load_schema)
@@ -251,7 +237,6 @@ class _Scan:
             ScanPartition(
                 data=data,
                 values=verdicts[data].values,
-                directory=self._directory(verdicts[data]),
                 created_millis=created[data],
                 rest=verdicts[data].rest,
                 entries=tuple(entries),
@@ -274,14 +259,6 @@ class _Scan:
         groups = _filtered(kept)
         self._count("statistics", groups)
         return groups
-
-    def _directory(self, verdict: PartitionVerdict) -> str:
-        return partition_dir(
-            self._ref.schema.partition_fields,
-            verdict.values,
-            default_name=self._layout.default_partition_name,
-            legacy_name=self._layout.legacy_partition_name,
-        )
 
     def _count(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:
         self.stages.append(
@@ -307,29 +284,6 @@ class _Scan:
 def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, list[ManifestEntry]]:
     lists = {data: list(entries) for data, entries in groups.items()}
     return {data: entries for data, entries in lists.items() if entries}
-
-
-def _whole_filter(
-    ref: TableRef, predicate: Predicate | None, partitions: Sequence[Mapping[str, object]] | None
-) -> Predicate:
-    operands = [] if predicate is None else [predicate]
-    if partitions is not None:
-        operands.append(Or(operands=tuple(_partition_filter(ref, partition) for partition in partitions)))
-    return And(operands=tuple(operands))
-
-
-def _partition_filter(ref: TableRef, partition: Mapping[str, object]) -> Predicate:
-    keys = ref.schema.partition_keys
-    for name in partition:
-        if name not in keys:
-            known = f"its partition columns are {', '.join(keys)}" if keys else "it is not partitioned"
-            raise InvalidFilterError(f"table {ref.name}: '{name}' is no partition column; {known}")
-    return And(
-        operands=tuple(
-            IsNull(column=name) if value is None else Compare(column=name, operator=Operator.EQ, value=value)
-            for name, value in partition.items()
-        )
-    )
 
 
 def _to_wall_clock(millis: int) -> int:

@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.options import LayoutOptions, ReadOptions
-from penstock.spec.layout import bucket_dir
+from penstock.options import ReadOptions
+from penstock.table.locate import FileLocator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
     if plan.snapshot is None:
         return ()
     options = options or ReadOptions.parse(ref.options, table=ref.name)
-    data_directory = LayoutOptions.parse(ref.options, table=ref.name).data_directory
+    locator = FileLocator.of(ref)
     splits = []
     for partition in _ordered(plan.partitions, by_value=options.plan_sort_partition):
         for entries in _by_bucket(partition.entries):
@@ -83,7 +83,7 @@ def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
                     values=partition.values,
                     bucket=first.bucket,
                     total_buckets=first.total_buckets,
-                    bucket_path=bucket_dir(ref.location, partition.directory, first.bucket, data_directory),
+                    bucket_path=locator.directory(partition.data, first.bucket),
                     files=files,
                     rest=partition.rest,
                 )

@@ -19,8 +19,9 @@ from penstock.spec.file_format import format_of
 from penstock.spec.json_text import format_json
 from penstock.spec.partition_text import partition_text
 from penstock.spec.type_text import encode_field
+from penstock.table.locate import FileLocator
 from penstock.table.prune import decode_file_stats
-from penstock.table.scan import data_paths, plan_scan
+from penstock.table.scan import plan_scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -185,10 +186,11 @@ def _options(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) -
 
 
 def _files(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    locator = FileLocator.of(ref)
     rows = [
-        _file_row(ref, store, partition, entry, path)
+        _file_row(ref, store, partition, entry, locator.path(entry.partition, entry.bucket, entry.file))
         for partition in plan_scan(store, ref, snapshot).partitions
-        for entry, path in zip(partition.entries, data_paths(ref, partition), strict=True)
+        for entry in partition.entries
     ]
     return _table(rows, _FILES)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.table.metadata_tables import FIELDS, MemoryTable
 
-from penstock.errors import FormatError, InvalidFilterError, UnsupportedFeatureError
+from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import TRUE, col
 from penstock.spec.bucket import bucket_of
@@ -15,7 +15,8 @@ from penstock.spec.manifest import FileKind
 from penstock.spec.stats import ColumnStats
 from penstock.spec.types import BIGINT, DOUBLE, INT, STRING, DataField, time_type, timestamp_type
 from penstock.table.explain import explain_plan
-from penstock.table.scan import ScanPlan, data_paths, live_entries, plan_scan
+from penstock.table.locate import FileLocator
+from penstock.table.scan import ScanPlan, live_entries, plan_scan
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 
@@ -85,20 +86,6 @@ def test_what_partitions_answer_is_not_asked_of_rows() -> None:
     table.commit(*(table.entry(table.file(value), [value]) for value in ("a", "b")))
     plan = plan_scan(table.store, table.ref, table.snapshots[-1], parse_filter("dt = 'a' OR id = 5"))
     assert [partition.rest.root for partition in plan.partitions] == [TRUE, col("id") == 5]
-
-
-def test_partitions_can_be_named_by_value() -> None:
-    table = MemoryTable(partition_keys=("dt",))
-    table.commit(*(table.entry(table.file(str(value)), [value]) for value in ("a", "b", None)))
-
-    def named(partitions: list[dict[str, object]]) -> list[str]:
-        return names(plan_scan(table.store, table.ref, table.snapshots[-1], partitions=partitions))
-
-    assert named([{"dt": "a"}, {"dt": None}]) == ["a", "None"]
-    assert named([]) == []
-    assert named([{}]) == ["a", "b", "None"]
-    with pytest.raises(InvalidFilterError, match="'id' is no partition column; its partition columns are dt"):
-        named([{"id": 5}])
 
 
 def test_manifests_of_other_partitions_are_not_read() -> None:
@@ -306,25 +293,11 @@ def test_paths_follow_the_layout_options() -> None:
     external = table.file("e", external_path="memory://elsewhere/e.parquet")
     table.commit(table.entry(table.file("a"), ["x y"], bucket=3), table.entry(external, ["x y"]))
     (partition,) = plan_scan(table.store, table.ref, table.snapshots[-1]).partitions
-    assert data_paths(table.ref, partition) == [
+    locator = FileLocator.of(table.ref)
+    assert [locator.path(entry.partition, entry.bucket, entry.file) for entry in partition.entries] == [
         f"{table.location}/data/dt=x y/bucket-3/a.parquet",
         "memory://elsewhere/e.parquet",
     ]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"primary_keys": ("id",)}, "primary key id"),
-        ({"options": (("data-evolution.enabled", "true"),)}, "data-evolution.enabled"),
-    ],
-)
-def test_tables_that_are_more_than_their_files_are_refused(changes: dict[str, object], words: str) -> None:
-    table = MemoryTable()
-    ref = replace(table.ref, schema=replace(table.schema, **changes))  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedFeatureError, match=words) as raised:
-        plan_scan(table.store, ref, None)
-    assert "shop.orders" in str(raised.value)
 
 
 def test_deletion_vectors_are_refused_once_there_are_some(index_manifest: bytes, empty_index_manifest: bytes) -> None:
