@@ -172,7 +172,12 @@ def stripe_nanos(data: bytes, tail: OrcTail, stripe: int, type_id: int) -> bytes
 
 
 def uncompress(data: bytes, codec: int) -> bytes:
-    """Undo the compression of a stream, which is cut into chunks."""
+    """Undo the compression of a stream, which is cut into chunks.
+
+    Raises:
+        FormatError: it is damaged.
+        UnsupportedFeatureError: LZO.
+    """
     if codec == _Codec.NONE:
         return data
     out = bytearray()
@@ -182,7 +187,10 @@ def uncompress(data: bytes, codec: int) -> bytes:
         at += _HEADER_BYTES
         chunk = data[at : at + (header >> 1)]
         at += header >> 1
-        out += chunk if header & 1 else _uncompress_chunk(chunk, codec)
+        try:
+            out += chunk if header & 1 else _uncompress_chunk(chunk, codec)
+        except (IndexError, zlib.error, cramjam.DecompressionError) as error:
+            raise FormatError(f"a compressed chunk of {len(chunk)} bytes is damaged: {error}") from error
     return bytes(out)
 
 
@@ -194,5 +202,32 @@ def _uncompress_chunk(chunk: bytes, codec: int) -> bytes:
             return bytes(cramjam.snappy.decompress_raw(chunk))
         case _Codec.ZSTD:
             return bytes(cramjam.zstd.decompress(chunk))
+        case _Codec.LZ4:
+            return bytes(cramjam.lz4.decompress_block(chunk, output_len=_lz4_size(chunk)))
         case _:
             raise UnsupportedFeatureError(f"ORC compression {codec} cannot be read: rewrite the file with zstd")
+
+
+def _lz4_size(chunk: bytes) -> int:
+    """Size of what an LZ4 block holds, which the block itself does not say."""
+    size = at = 0
+    while at < len(chunk):
+        token = chunk[at]
+        literals, at = _lz4_length(chunk, at + 1, token >> 4)
+        at += literals
+        size += literals
+        if at < len(chunk):  # the last sequence has no match
+            match, at = _lz4_length(chunk, at + 2, token & 0x0F)
+            size += match + 4
+    return size
+
+
+def _lz4_length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
+    if length == 0x0F:
+        while True:
+            byte = chunk[at]
+            at += 1
+            length += byte
+            if byte != 0xFF:
+                break
+    return length, at
