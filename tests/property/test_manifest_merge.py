@@ -219,3 +219,27 @@ def test_merges_of_an_attempt_that_was_outrun_fit_the_list_that_others_left(
         base += disk.write(delta)
         rebased = apply_merges(base, ours)
         assert disk.live_names(rebased) == [entry.file.file_name for entry in live_entries(plain)]
+
+
+def test_a_merge_of_several_places_is_made_whole_or_not_at_all() -> None:
+    disk = Disk()
+    adds, clean, calm, deletes, other = (
+        disk.write_one([entry(kind, number) for number in numbers])
+        for kind, numbers in (
+            (FileKind.ADD, range(2)),
+            (FileKind.ADD, range(10, 30)),
+            (FileKind.ADD, range(30, 50)),
+            (FileKind.DELETE, range(1)),
+            (FileKind.ADD, range(50, 51)),
+        )
+    )
+    options = ManifestOptions(
+        manifest_target_file_bytes=2 * ENTRY_BYTES, manifest_full_compaction_threshold_bytes=ENTRY_BYTES
+    )
+    _, merges = merged(disk, (adds, clean, calm, deletes, other), options)
+    assert [part.inputs for part in merges[0].parts] == [
+        (adds.file_name, clean.file_name),
+        (deletes.file_name, other.file_name),
+    ]
+    rewritten = disk.write_one(disk.entries((adds,)))  # by a rival
+    assert apply_merges((rewritten, clean, calm, deletes, other), merges) == (rewritten, clean, calm, deletes, other)
