@@ -85,7 +85,7 @@ class SpillBuffer:
         self._schema = schema
         self._options = options
         self._directory = directory
-        self._limit_bytes = min(max(options.write_buffer_bytes // 2, 1), MAX_SORTED_BYTES)
+        self._limit_bytes = _limit_bytes(options.write_buffer_bytes)
         self._batches: list[pa.RecordBatch] = []
         self._ids: list[Ids] = []
         self._bytes = 0
@@ -112,6 +112,11 @@ class SpillBuffer:
     def run_count(self) -> int:
         """Runs on disk now."""
         return len(self._runs)
+
+    def yield_memory(self, size: int) -> None:
+        """Leave so many bytes of the buffer to something else; a quarter of it stays."""
+        total = self._options.write_buffer_bytes
+        self._limit_bytes = _limit_bytes(max(total - size, total // 4))
 
     def add(self, batch: pa.RecordBatch, ids: Ids) -> None:
         """Keep rows; ``ids`` are their groups. The batch is kept, not copied."""
@@ -179,6 +184,10 @@ class SpillBuffer:
         self._ids.clear()
         self._bytes = 0
         return groups, counts, (joined.take(order[i : i + rows]) for i in range(0, len(order), rows))
+
+
+def _limit_bytes(buffer_bytes: int) -> int:
+    return min(max(buffer_bytes // 2, 1), MAX_SORTED_BYTES)
 
 
 def _read_run(run: _Run) -> Iterator[pa.RecordBatch]:

@@ -166,10 +166,7 @@ class TableWriter:
 
     def _write_batch(self, batch: pa.RecordBatch) -> None:
         if self._may_open_more:
-            row_group_bytes = ROW_GROUP_ROWS * batch.nbytes // batch.num_rows
-            affordable = min(OPEN_FILES_BYTES // max(row_group_bytes, 1), MAX_OPEN_FILES)
-            self._direct_groups = max(self._direct_groups, affordable)
-            self._may_open_more = False
+            self._open_more(batch)
         ids = self._assigner.assign(batch)
         self._is_spread = not isinstance(ids, int)
         if isinstance(ids, int):
@@ -180,6 +177,15 @@ class TableWriter:
         else:
             self._split(batch, ids)
         self._lanes.end_round()
+
+    def _open_more(self, batch: pa.RecordBatch) -> None:
+        """Let more groups write straight into files where their row groups are small, at the cost of the buffer."""
+        row_group_bytes = max(ROW_GROUP_ROWS * batch.nbytes // batch.num_rows, 1)
+        more = min(OPEN_FILES_BYTES // row_group_bytes, MAX_OPEN_FILES) - self._direct_groups
+        if more > 0:
+            self._direct_groups += more
+            self._buffer.yield_memory(more * row_group_bytes)
+        self._may_open_more = False
 
     def _split(self, batch: pa.RecordBatch, ids: Ids) -> None:
         """Give each group its rows; a group gets a copy, so that it keeps no other group's rows in memory."""

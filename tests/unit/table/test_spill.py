@@ -81,6 +81,20 @@ def test_the_buffer_is_full_at_half_of_its_size_since_sorting_takes_the_other_ha
     buffer.close()
 
 
+def test_memory_given_to_others_fills_the_buffer_earlier_but_a_quarter_stays() -> None:
+    def bytes_until_full(yielded: int) -> int:
+        buffer = SpillBuffer(SCHEMA, WriteOptions(write_buffer_bytes=80_000))
+        buffer.yield_memory(yielded)
+        added = 0
+        while not buffer.is_full:
+            batch = batch_of(range(5))
+            buffer.add(batch, np.zeros(5, dtype=np.int32))
+            added += batch.nbytes
+        return added
+
+    assert bytes_until_full(0) > 1.9 * bytes_until_full(40_000) > 3.5 * bytes_until_full(10**9) > 25_000
+
+
 def test_spilling_stops_at_the_disk_limit_and_begins_anew_after_draining() -> None:
     buffer = SpillBuffer(SCHEMA, WriteOptions(write_buffer_spill_max_disk_bytes=10_000, spill_compression="none"))
     batch, ids = batch_of(range(100)), np.zeros(100, dtype=np.int32)
