@@ -200,7 +200,12 @@ class TableWriter:
             self._keep(batch.take(order[direct_rows:]), sorted_ids[direct_rows:])
 
     def _submit(self, group: int, batch: pa.RecordBatch, places: Places | None) -> None:
-        self._lanes.submit(group, partial(_write_rows, self._writer_of(group), batch, places))
+        writer = self._writer_of(group)
+        if len(self._writers) == 1:
+            # Nothing to do beside it: a thread would only cost.
+            _write_rows(writer, batch, places)
+        else:
+            self._lanes.submit(group, partial(_write_rows, writer, batch, places))
 
     def _keep(self, batch: pa.RecordBatch, ids: Ids) -> None:
         self._buffer.add(batch, ids)
