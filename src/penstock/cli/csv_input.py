@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from penstock.cli.input_options import InputOptions
     from penstock.datafile.types import ArrowAny
 
-# A row must fit into a block.
-_BLOCK_BYTES: Final = 8 << 20
+# A row must fit into a block, and Arrow reads 32 blocks ahead: larger ones only cost memory.
+_BLOCK_BYTES: Final = 2 << 20
 _CONVERSION: Final = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(.*)", re.DOTALL)
 _PARSE: Final = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 
@@ -122,4 +122,8 @@ def _explain(error: pa.ArrowInvalid, header: Sequence[str] | None, name: str) ->
         return f"{name}, {where}column {column}: {cause}; correct it, or say with --null-value what stands for NULL"
     if parse is not None:
         return f"{name}, row {parse[1]}: {parse[2]}; is --delimiter right?"
+    if "straddles two block boundaries" in text:
+        return (
+            f"{name}: a row is longer than {_BLOCK_BYTES} bytes, or a quote is never closed; give it as JSON or Parquet"
+        )
     return f"{name}: {text}"

@@ -1,7 +1,7 @@
 """Commands that move rows: append, overwrite, import, read, truncate, drop-partition."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from penstock.cli.session import OutputFormat, Session, session_of
 from penstock.cli.times import parse_millis
 from penstock.errors import InvalidOptionError
 from penstock.io.resolve import resolve
+from penstock.options import check_keys
 from penstock.spec.snapshot import Snapshot
 from penstock.table.changes import overwrite_scope
 from penstock.table.hive_import import plan_hive_import
@@ -69,8 +70,8 @@ def append(
     """Add the rows of files as one commit, in their order."""
     session = session_of(context)
     options = _input_options(input_format, batch_rows, delimiter, no_header, null_value)
-    target = _Target.load(session, table, option)
-    snapshot = target.write(session, plan_inputs(files, options), options, Table.append)
+    ref = _load_target(session, table, option)
+    snapshot = _write(session, ref, plan_inputs(files, options), options, Table.append)
     _print_commit(session, table, snapshot, "appended to")
 
 
@@ -99,17 +100,17 @@ def overwrite(
         raise InvalidOptionError("give --partition or --whole-table, not both")
     spec = {} if whole_table else parse_pairs(partition, "--partition") or None
     options = _input_options(input_format, batch_rows, delimiter, no_header, null_value)
-    target = _Target.load(session, table, option)
+    ref = _load_target(session, table, option)
     inputs = plan_inputs(files, options)
     if dry_run:
-        scope = overwrite_scope(target.ref, spec)
+        scope = overwrite_scope(ref, spec)
         with progress_bar(session, "reading", total_bytes(inputs)) as report:
-            counted = _Counted(open_rows(target.ref, inputs, options, report))
-            removal = preview_removal(target.ref, MetadataStore(target.ref), scope, counted)
+            counted = _Counted(open_rows(ref, inputs, options, report))
+            removal = preview_removal(ref, MetadataStore(ref), scope, counted)
             counted.finish()
         _print_preview(session, table, asdict(removal), new_rows=counted.rows)
         return
-    snapshot = target.write(session, inputs, options, lambda loaded, rows: loaded.overwrite(rows, partition=spec))
+    snapshot = _write(session, ref, inputs, options, lambda loaded, rows: loaded.overwrite(rows, partition=spec))
     _print_commit(session, table, snapshot, "overwrote in")
 
 
@@ -126,9 +127,9 @@ def import_directory(
     Values of partition columns come from the names of the directories.
     """
     session = session_of(context)
-    target = _Target.load(session, table, option)
+    ref = _load_target(session, table, option)
     file_io, root = resolve(directory)
-    found = plan_hive_import(target.ref, file_io, root)
+    found = plan_hive_import(ref, file_io, root)
     if dry_run:
         rows = [
             {
@@ -141,7 +142,7 @@ def import_directory(
         print_rows(session, pa.Table.from_pylist(rows))
         return
     inputs = tuple(InputFile(path=file.path, format=InputFormat.PARQUET, constants=file.partition) for file in found)
-    snapshot = target.write(session, inputs, InputOptions(batch_rows=batch_rows), Table.append)
+    snapshot = _write(session, ref, inputs, InputOptions(batch_rows=batch_rows), Table.append)
     _print_commit(session, table, snapshot, f"imported {len(found)} files into")
 
 
@@ -213,28 +214,24 @@ def drop_partition(
     _print_commit(session, table, Table(ref).drop_partitions(*specs), "dropped partitions of")
 
 
-class _Target:
-    """A table to write to, with the options of this use."""
+def _load_target(session: Session, name: str, options: list[str] | None) -> TableRef:
+    """Load a table to write to, with the options of this use."""
+    given = parse_pairs(options, "--option")
+    ref = session.ref(name)
+    check_keys(given, table=ref.name)
+    check_writable(ref)
+    return ref.with_options(given)
 
-    def __init__(self, ref: TableRef) -> None:
-        self.ref = ref
 
-    @staticmethod
-    def load(session: Session, name: str, options: list[str] | None) -> "_Target":
-        given = parse_pairs(options, "--option")
-        ref = session.ref(name)
-        check_writable(ref)
-        return _Target(replace(ref, dynamic_options=tuple(given.items())))
-
-    def write(
-        self,
-        session: Session,
-        inputs: Sequence[InputFile],
-        options: InputOptions,
-        write: Callable[[Table, pa.RecordBatchReader], Snapshot | None],
-    ) -> Snapshot | None:
-        with progress_bar(session, f"writing {self.ref.name}", total_bytes(inputs)) as report:
-            return write(Table(self.ref), open_rows(self.ref, inputs, options, report))
+def _write(
+    session: Session,
+    ref: TableRef,
+    inputs: Sequence[InputFile],
+    options: InputOptions,
+    write: Callable[[Table, pa.RecordBatchReader], Snapshot | None],
+) -> Snapshot | None:
+    with progress_bar(session, f"writing {ref.name}", total_bytes(inputs)) as report:
+        return write(Table(ref), open_rows(ref, inputs, options, report))
 
 
 class _Counted:

@@ -71,8 +71,10 @@ def test_compressed_files_and_other_delimiters_are_read(orders: Command, tmp_pat
         ("order_id,product,price\n1,a,1\n", ["column 'dt' is missing"]),
         ("order_id,product,price,dt,more\n1,a,1,p,q\n", ["'more' is not in the table"]),
         ("order_id,product,price,dt\n,a,1,p\n", ["'order_id' is NOT NULL", "row 0"]),
+        ("order_id,product,price,dt\n1,a,1,p\n2," + "x" * (5 << 20) + ",1,p\n", ["longer than 2097152 bytes"]),
         ("", ["Empty CSV file"]),
     ],
+    ids=["value", "length", "scale", "missing", "extra", "null", "long", "empty"],
 )
 def test_csv_that_does_not_fit_is_refused_with_its_place(
     orders: Command, tmp_path: Path, text: str, where: list[str]
@@ -85,6 +87,14 @@ def test_csv_that_does_not_fit_is_refused_with_its_place(
     for each in [str(path), *where]:
         assert each in error
     assert orders.catalog.load_table("shop.orders").latest_snapshot() is None
+
+
+def test_options_of_one_use_go_to_the_writer_and_misspelt_ones_warn(orders: Command) -> None:
+    arguments = ("append", "shop.orders", "-", "--input-format", "csv")
+    assert orders(*arguments, "-o", "file.format=orc", input=CSV).stderr == ""
+    assert {row["file_format"] for row in orders.json("files", "shop.orders")} == {"orc"}
+    assert "did you mean 'file.format'" in orders(*arguments, "-o", "file.formt=orc", input=CSV).stderr
+    orders(*arguments, "-o", "file.format=csv", input=CSV, code=2)
 
 
 @pytest.mark.parametrize(
