@@ -226,6 +226,7 @@ class TableWriter:
             self._lanes.end_round()
         if current is not None:
             self._lanes.submit(current, self._writer_of(current).finish_file)
+            self._lanes.wait()
 
     def _writer_of(self, group: int) -> GroupWriter:
         writer = self._writers.get(group)

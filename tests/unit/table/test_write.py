@@ -338,7 +338,9 @@ def test_buffered_rows_touch_no_storage_before_the_commit() -> None:
         assert len(writer.prepare_commit()) == 4
 
 
-def test_full_buffer_without_spilling_becomes_data_files() -> None:
+@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("keys", [1, 50])
+def test_full_buffer_without_spilling_becomes_data_files(keys: int, lanes: int) -> None:
     options = {
         **QUEUE,
         "write-buffer-for-append": "true",
@@ -346,8 +348,8 @@ def test_full_buffer_without_spilling_becomes_data_files() -> None:
         "write-buffer-spillable": "false",
     }
     ref = table_of(options=options)
-    batches = [batch_of(ref, random_columns(500, first_id=500 * i)) for i in range(6)]
-    messages = write_all(ref, batches)
+    batches = [batch_of(ref, random_columns(500, first_id=500 * i, keys=keys)) for i in range(6)]
+    messages = write_all(ref, batches, lanes=lanes)
     check_messages(ref, batches, messages)
     assert all(len(message.new_files) > 1 for message in messages)
 
