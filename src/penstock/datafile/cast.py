@@ -82,7 +82,10 @@ _COMPACT_PRECISION: Final = 18
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Tell whether a column of one type may become a column of the other, nullability aside."""
+    """Tell whether a column of one type may become a column of the other, so that Java reads it too.
+
+    Nullability does not count. Nested types change field by field, and not as a whole.
+    """
     if with_nullability(source, nullable=True) == with_nullability(target, nullable=True):
         return True
     return isinstance(source, AtomicType) and isinstance(target, AtomicType) and _find_cast(source, target) is not None
@@ -338,10 +341,6 @@ def _timestamp_to_timestamp(array: Array, source: AtomicType, target: AtomicType
     return _like(converted, numbers - rest, pa.int64()).view(arrow_type)
 
 
-def _same(array: Array, _source: AtomicType, _target: AtomicType) -> Array:
-    return array
-
-
 # Only STRING takes dates and times: a shorter VARCHAR could cut them.
 _SPOKEN_IN_FULL: Final = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 _SECONDS_CASTS: Final = frozenset({(Kind.INTEGER, Kind.TIMESTAMP), (Kind.TIMESTAMP, Kind.INTEGER)})
@@ -378,7 +377,6 @@ _CASTS: Final[Mapping[tuple[Kind, Kind], Cast]] = {
     (Kind.BYTES, Kind.TEXT): _bytes_to_text,
     (Kind.DATE, Kind.TEXT): _date_to_text,
     (Kind.DATE, Kind.TIMESTAMP): _date_to_timestamp,
-    (Kind.TIME, Kind.TIME): _same,
     (Kind.TIME, Kind.TEXT): _time_to_text,
     (Kind.TIME, Kind.TIMESTAMP): _time_to_timestamp,
     (Kind.TIMESTAMP, Kind.TEXT): _timestamp_to_text,

@@ -26,6 +26,7 @@ from penstock.spec.types import (
     MapType,
     MultisetType,
     RowType,
+    TypeRoot,
     VectorType,
 )
 
@@ -139,7 +140,8 @@ def _convert_map(
 def _convert_atomic(array: Array, source: AtomicType, target: AtomicType, arrow_type: ArrowAny) -> Array:
     same_root = source.root is target.root
     same_value = (source.length, source.precision, source.scale) == (target.length, target.precision, target.scale)
-    if same_root and same_value and array.type == arrow_type:  # only nullability differs
+    # Only nullability differs; or the precision of a TIME, which is stored as milliseconds whatever that is.
+    if same_root and array.type == arrow_type and (same_value or source.root is TypeRoot.TIME):
         return array
     return cast_array(array, source, target)
 
