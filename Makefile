@@ -55,7 +55,7 @@ check-types: $(SYNCED)
 	$(BIN)/mypy
 
 check-rooms: $(SYNCED)
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 format: $(SYNCED) ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
