@@ -14,6 +14,7 @@ from penstock.errors import SchemaMismatchError
 from penstock.options import check_keys
 from penstock.table import changes
 from penstock.table.explain import explain_plan
+from penstock.table.fsck import Report, check_table
 from penstock.table.query import Query, plan_query
 from penstock.table.read import open_batches, read_arrow
 from penstock.table.rollback import RollbackPlan, apply_rollback, plan_rollback
@@ -269,6 +270,14 @@ class Table:
     def consumers(self) -> pa.Table:
         """All consumers and their positions."""
         return self.system_table("consumers")
+
+    def fsck(self, *, all_snapshots: bool = False) -> Report:
+        """Check that all metadata can be read and that every live file is there with its size; changes nothing.
+
+        Args:
+            all_snapshots: of every snapshot and tag, not only of the latest snapshot.
+        """
+        return check_table(self._ref, self._store, all_snapshots=all_snapshots)
 
     # Tags and rollback
 
