@@ -215,7 +215,7 @@ class Table:
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
         return spark_entry().read(spark, query, self._store, columns)
 
-    def explain(  # noqa: PLR0913 - one keyword for each way to name a snapshot
+    def explain(
         self,
         filter: Predicate | str | None = None,
         *,
