@@ -364,18 +364,48 @@ def test_every_fault_of_the_snapshots_own_creation_is_tried() -> None:
     storage.discard()
 
 
-def test_a_storage_that_refuses_all_it_is_asked_leaves_the_table_as_it_was() -> None:
-    storage = MemoryFileIO(f"faults-{next(STORES)}")
-    seed(storage, QUEUE)
+class Outage(FailingFileIO):
+    """Storage that is down from call ``at`` on; what that call and later ones do may happen all the same."""
+
+    has_effect = False
+
+    def _call(self, operation: Operation, path: str, effect: Callable[[], Any]) -> Any:
+        if not self.at or self._note(operation, path) < self.at:
+            return effect()
+        if self.has_effect and operation is Operation.PUT_IF_ABSENT:
+            effect()
+        raise StorageError(f"{operation} {path}: down", True)  # noqa: FBT003 - positional, so that pickling works
+
+
+@pytest.mark.parametrize("has_effect", [False, True])
+@pytest.mark.parametrize("case", [case for case in CASES if case.is_commit], ids=lambda case: case.name)
+def test_a_storage_that_goes_down_leaves_a_commit_done_undone_or_unknown(
+    case: Case,
+    has_effect: bool,  # noqa: FBT001 - a parameter of the test
+    new_storage: Callable[[Mapping[str, bytes]], MemoryFileIO],
+) -> None:
+    files = seed(new_storage({}), {**case.options, "commit.max-retries": "1"})
+    storage = new_storage(files)
     before = state(storage)
-
-    class Down(FailingFileIO):
-        def _call(self, operation: Operation, path: str, _effect: Callable[[], Any]) -> Any:
-            raise StorageError(f"{operation} {path}: down")
-
-    process = Process.start(storage)
-    process.table._ref = replace(process.table._ref, file_io=Down(storage))
-    with pytest.raises(StorageError, match="down"):
-        process.table.append(rows(50))
-    assert state(storage) == before
-    storage.discard()
+    clean = Process.start(storage)
+    case.run(clean)
+    after = state(storage)
+    unknown = 0
+    for at in range(1, len(clean.file_io.calls) + 1):
+        storage = new_storage(files)
+        process = Process.start(storage)
+        outage = Outage(storage, at=at)
+        outage.has_effect = has_effect
+        process.table._ref = replace(process.table._ref, file_io=outage)
+        process.table._store = MetadataStore(process.table._ref)
+        try:
+            case.run(process)
+        except CommitUnknownError:
+            unknown += 1
+            assert state(storage) == (after if has_effect else before)
+        except StorageError:
+            assert state(storage) == before
+        else:
+            assert state(storage) == after
+        storage.discard()
+    assert unknown == 1
