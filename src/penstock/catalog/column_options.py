@@ -47,13 +47,6 @@ def rename_in_options(options: Mapping[str, str], old: str, new: str) -> dict[st
     return {_renamed_key(key, old, new): _renamed_value(key, value, old, new) for key, value in options.items()}
 
 
-def keys_naming(options: Mapping[str, str], column: str) -> tuple[str, ...]:
-    """Return the keys of the options that name this top-level column in key or value, in option order."""
-    return tuple(
-        key for key, value in options.items() if column in key_columns(key) or column in value_columns(key, value)
-    )
-
-
 def key_columns(key: str) -> tuple[str, ...]:
     """Columns named inside the key: ``fields.a,b.sequence-group`` names a and b."""
     if not key.startswith(FIELDS_PREFIX) or key == DEFAULT_AGGREGATE_KEY:

@@ -11,8 +11,6 @@ import struct
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.spec.binary_row import ARITY_BYTES, encode_row
 from penstock.spec.murmur import hash_bytes
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from decimal import Decimal
 
-    from numpy.typing import NDArray
 
 _MASK: Final = 0xFFFFFFFF
 
@@ -62,12 +59,6 @@ def bucket_of(
             return _mod_bucket(values, types, num_buckets)
         case BucketFunction.HIVE:
             return _hive_bucket(values, types, num_buckets)
-
-
-def buckets_of_hashes(hashes: NDArray[np.int32], num_buckets: int) -> NDArray[np.int32]:
-    """Return the buckets of many rows from their ``murmur`` hashes."""
-    # 64 bits, because the least 32-bit number has no absolute value in 32.
-    return (np.abs(hashes.astype(np.int64)) % num_buckets).astype(np.int32)
 
 
 def check_mod_key(types: Sequence[DataType]) -> None:

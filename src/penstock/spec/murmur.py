@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     Words: TypeAlias = NDArray[np.uint32]
@@ -60,34 +58,6 @@ def hash_words(words: Words, seed: int = DEFAULT_SEED) -> Hashes:
     for column in range(width):
         _mix(state, words[:, column])
     return _finish(state, np.uint32(4 * width))
-
-
-def hash_ragged_words(words: Words, counts: Iterable[int], seed: int = DEFAULT_SEED) -> Hashes:
-    """Hash rows of varying word counts.
-
-    Args:
-        words: the rows' words one after another, one-dimensional.
-        counts: words per row; they add up to the length of ``words``.
-        seed: the first state.
-
-    Raises:
-        ValueError: the counts do not add up.
-    """
-    sizes = np.asarray(counts, dtype=np.int64)
-    starts = np.cumsum(sizes) - sizes
-    if int(sizes.sum()) != words.size:
-        raise ValueError(f"counts add up to {int(sizes.sum())} words, but {words.size} were given")
-    # Longest first, so that the rows that still have a word at some place are always a prefix.
-    order = np.argsort(-sizes, kind="stable")
-    starts, descending = starts[order], sizes[order]
-    state = np.full(sizes.size, seed, dtype=np.uint32)
-    longest = int(descending[0]) if descending.size else 0
-    active = np.searchsorted(-descending, -np.arange(longest), side="left")
-    for place, row_count in enumerate(active.tolist()):
-        _mix(state[:row_count], words[starts[:row_count] + place])
-    result = np.empty(sizes.size, dtype=np.int32)
-    result[order] = _finish(state, (descending * 4).astype(np.uint32))
-    return result
 
 
 def _mix(state: Words, words: Words) -> None:

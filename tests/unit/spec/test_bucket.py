@@ -2,11 +2,10 @@
 
 from decimal import Decimal
 
-import numpy as np
 import pytest
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.spec.bucket import BucketFunction, bucket_of, buckets_of_hashes
+from penstock.spec.bucket import BucketFunction, bucket_of
 from penstock.spec.types import (
     BIGINT,
     BOOLEAN,
@@ -40,14 +39,6 @@ def test_the_type_of_a_negative_key_matters() -> None:
 def test_null_keys_have_a_bucket() -> None:
     assert bucket_of((None,), (BIGINT,), 8) == 1748325344 % 8
     assert bucket_of((None,), (decimal_type(38, 3),), 8) == 1380280760 % 8
-
-
-def test_buckets_of_hashes_stand_the_least_number() -> None:
-    hashes = np.array([-(2**31), 2**31 - 1, 0, -1, -300363099], dtype=np.int32)
-    buckets = buckets_of_hashes(hashes, 8)
-    assert buckets.dtype == np.int32
-    assert buckets.tolist() == [0, 7, 0, 1, 3]
-    assert buckets_of_hashes(hashes, 7).tolist() == [2**31 % 7, (2**31 - 1) % 7, 0, 1, 300363099 % 7]
 
 
 @pytest.mark.parametrize(("key", "bucket"), [(17, 2), (-3, 2), (5, 0), (None, 0), (-(2**31), 2)])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from penstock.spec.binary_row import encode_row
-from penstock.spec.murmur import hash_bytes, hash_ragged_words, hash_words
-from penstock.spec.types import BIGINT, INT, STRING
+from penstock.spec.murmur import hash_bytes, hash_words
+from penstock.spec.types import BIGINT, INT
 
 BIGINT_HASHES = [
     -300363099,
@@ -40,28 +40,10 @@ def test_rows_of_equal_width_hash_together() -> None:
     assert words[:, 2].tolist() == list(range(12))
 
 
-def test_rows_of_varying_width_hash_as_one_by_one() -> None:
-    rows = [encode_row(("x" * (size * 7 % 90),), (STRING,))[4:] for size in range(200)]
-    words = np.frombuffer(b"".join(rows), dtype="<u4")
-    counts = [len(row) // 4 for row in rows]
-    assert hash_ragged_words(words, counts).tolist() == [hash_bytes(row) for row in rows]
-
-
 def test_no_rows_give_no_hashes() -> None:
     assert hash_words(np.zeros((0, 4), dtype=np.uint32)).tolist() == []
-    assert hash_ragged_words(np.zeros(0, dtype=np.uint32), []).tolist() == []
-
-
-def test_rows_without_words_hash_like_no_bytes() -> None:
-    assert hash_ragged_words(np.zeros(2, dtype=np.uint32), [0, 2, 0]).tolist() == [
-        hash_bytes(b""),
-        hash_bytes(bytes(8)),
-        hash_bytes(b""),
-    ]
 
 
 def test_half_words_are_refused() -> None:
     with pytest.raises(ValueError, match="multiple of 4"):
         hash_bytes(b"abc")
-    with pytest.raises(ValueError, match="5 words"):
-        hash_ragged_words(np.zeros(4, dtype=np.uint32), [2, 3])
