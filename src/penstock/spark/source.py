@@ -2,7 +2,7 @@
 
 Source:
     PySpark's Python Data Source API; a table made by ``CREATE TABLE ... USING penstock OPTIONS (path ...)`` shows its
-    options to ``schema()`` only, so the location travels in the metadata of the first column.
+    options to ``schema()`` only, so the location travels in the metadata of a column (``table_names``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructField, StructType
 
 from penstock.catalog.features import check_writable
 from penstock.catalog.filesystem import load_location
@@ -26,7 +25,8 @@ from penstock.errors import InvalidOptionError, SchemaMismatchError
 from penstock.options import check_keys
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.sink import collect_messages
-from penstock.spark.types import to_spark_schema
+from penstock.spark.table_names import find_source, find_target, with_location
+from penstock.spark.types import to_spark_schema, to_spark_type
 from penstock.spark.write_task import TaskOutcome, WriteTask
 from penstock.table.changes import commit_append, commit_overwrite, open_committer
 from penstock.table.discard import delete_job_files, delete_new_files
@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
+    from penstock.spec.types import DataField
     from penstock.table.ref import TableRef
 
-_LOCATION_KEY: Final = "penstock.location"
 _FILTER: Final = "filter"
 _OVERWRITE_MODE: Final = "partitionoverwritemode"
 # What Spark puts among the options, or we read ourselves; the rest are options of the table.
@@ -62,15 +63,21 @@ class PenstockDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the table, or of the system table, that the options name."""
-        location, system_table = _split_location(_location_option(self.options))
+        location = _location(self.options)
+        if location is None:
+            raise InvalidOptionError(
+                "format 'penstock' needs the table's location: load('<path>'), save('<path>'), or OPTIONS (path "
+                "'<path>')"
+            )
+        location, system_table = _split_location(location)
         ref = _load(location, self.options)
         if system_table is not None:
             return from_arrow_schema(load_system_table(system_table, ref, MetadataStore(ref)).schema)
-        return _with_location(to_spark_schema(read_ref(ref, MetadataStore(ref)).schema.fields), location)
+        return with_location(to_spark_schema(read_ref(ref, MetadataStore(ref)).schema.fields), location)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
-        location, system_table = _split_location(_find_location(self.options, schema))
+        location, system_table = _split_location(_location(self.options) or find_source(schema))
         ref = _load(location, self.options)
         if system_table is not None:
             return SystemTableReader(ref, system_table)
@@ -78,7 +85,7 @@ class PenstockDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - PySpark's signature
         """Return the writer of ``df.write`` and ``INSERT``."""
-        location, system_table = _split_location(_find_location(self.options, schema))
+        location, system_table = _split_location(_location(self.options) or find_target(schema))
         ref = _load(location, self.options)
         if system_table is not None:
             raise InvalidOptionError(f"table {ref.name}${system_table} shows metadata; it cannot be written")
@@ -192,25 +199,8 @@ def _load(location: str, options: Mapping[str, str]) -> TableRef:
     return ref.with_options(own)
 
 
-def _location_option(options: Mapping[str, str]) -> str:
-    location = options.get("path") or options.get("location")
-    if not location:
-        raise InvalidOptionError(
-            "format 'penstock' needs the table's location: load('<path>'), save('<path>'), or OPTIONS (path '<path>')"
-        )
-    return location
-
-
-def _find_location(options: Mapping[str, str], schema: StructType) -> str:
-    if options.get("path") or options.get("location"):
-        return _location_option(options)
-    for field in schema.fields:
-        if _LOCATION_KEY in field.metadata:
-            return str(field.metadata[_LOCATION_KEY])
-    raise InvalidOptionError(
-        "Spark does not say where this penstock table lies: create it without a column list (CREATE TABLE t USING "
-        "penstock OPTIONS (path '...')) and use INSERT INTO, or use load('<path>') and save('<path>')"
-    )
+def _location(options: Mapping[str, str]) -> str | None:
+    return options.get("path") or options.get("location") or None
 
 
 def _split_location(location: str) -> tuple[str, str | None]:
@@ -219,16 +209,18 @@ def _split_location(location: str) -> tuple[str, str | None]:
     return (path, name) if mark and name in SYSTEM_TABLES else (location, None)
 
 
-def _with_location(schema: StructType, location: str) -> StructType:
-    first, *others = schema.fields
-    marked = StructField(first.name, first.dataType, first.nullable, {**first.metadata, _LOCATION_KEY: location})
-    return StructType([marked, *others])
-
-
-def _check_columns(ref: TableRef, schema: StructType, fields: Mapping[str, object]) -> None:
-    unknown = [name for name in schema.fieldNames() if name not in fields]
-    if unknown:
-        raise SchemaMismatchError(
-            f"table {ref.name} has no column '{unknown[0]}' (any more): its columns are {', '.join(fields)}; create "
-            "the Spark table again, or give load() the columns that exist"
-        )
+def _check_columns(ref: TableRef, schema: StructType, fields: Mapping[str, DataField]) -> None:
+    again = "create the Spark table again, or give load() the columns that exist"
+    for column in schema.fields:
+        field = fields.get(column.name)
+        if field is None:
+            raise SchemaMismatchError(
+                f"table {ref.name} has no column '{column.name}' (any more): its columns are {', '.join(fields)}; "
+                f"{again}"
+            )
+        wanted = to_spark_type(field.type).simpleString()
+        if column.dataType.simpleString() != wanted:
+            raise SchemaMismatchError(
+                f"table {ref.name}: Spark takes column '{column.name}' for {column.dataType.simpleString()}, but it is "
+                f"{wanted} (now): {again} with their types"
+            )
