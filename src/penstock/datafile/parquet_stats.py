@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _NANOS_PER_UNIT: Final = {"ms": 1_000_000, "us": 1_000}
 # Readers before Paimon 2.0 expect counts only for binary columns.
 _COUNTED_ONLY: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+_FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
 
 def footer_stats(
@@ -65,10 +67,23 @@ def _column_stats(metadata: pq.FileMetaData, index: int, data_type: AtomicType, 
             ranges.append((stats.min_raw, stats.max_raw))
     if not keep_range or not ranges:
         return ColumnStats(min=None, max=None, null_count=null_count)
-    decode = _decoder(data_type)
-    return ColumnStats(
-        min=min(decode(low) for low, _ in ranges), max=max(decode(high) for _, high in ranges), null_count=null_count
-    )
+    if data_type.root in _FLOATS:
+        low, high = _float_range(ranges)
+    else:
+        decode = _decoder(data_type)
+        low, high = min(decode(low) for low, _ in ranges), max(decode(high) for _, high in ranges)
+    return ColumnStats(min=low, max=high, null_count=null_count)
+
+
+def _float_range(ranges: Sequence[tuple[ArrowAny, ArrowAny]]) -> tuple[float | None, float | None]:
+    """Range that all engines agree on: none where NaN is met, zeros of both signs taken for equal.
+
+    Other writers order NaN above all numbers and -0.0 below 0.0, and say so in the footer.
+    """
+    if any(math.isnan(bound) for pair in ranges for bound in pair):
+        return None, None
+    low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return low or -0.0, high or 0.0
 
 
 def _decoder(data_type: AtomicType) -> Callable[[ArrowAny], ArrowAny]:

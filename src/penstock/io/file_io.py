@@ -74,6 +74,13 @@ class FileIO(Protocol):
         """Delete a file, or with ``recursive`` a directory and all below; False when nothing was there."""
         ...
 
+    def rename_file(self, source: str, target: str) -> None:
+        """Move a file to a fresh path (it holds a UUID), making directories on the way. Raises ``NotFoundError``.
+
+        A reader sees the target whole or not at all.
+        """
+        ...
+
     def rename_dir(self, source: str, target: str) -> bool:
         """Move a directory; False, and nothing moved, when the target exists. Raises ``NotFoundError``."""
         ...

@@ -142,6 +142,16 @@ class LocalFileIO:
             raise to_storage_error("delete", path, error) from error
         return True
 
+    def rename_file(self, source: str, target: str) -> None:
+        """Rename; both have to be on one file system."""
+        try:
+            if self.durable:
+                _sync(Path(source))
+            _rename_with_parents(Path(source), Path(target))
+        except OSError as error:
+            raise to_storage_error("rename", source, error) from error
+        self._sync_parent(target)
+
     def rename_dir(self, source: str, target: str) -> bool:
         """Claim the target by making it, then rename over the claim.
 
@@ -251,6 +261,15 @@ def _with_parents(path: Path, create: Callable[[], T]) -> T:
         except FileNotFoundError:
             path.parent.mkdir(parents=True, exist_ok=True)
     return create()
+
+
+def _rename_with_parents(source: Path, target: Path) -> None:
+    """Rename a file; a missing directory and a missing source look the same to the system."""
+    try:
+        source.rename(target)
+    except FileNotFoundError:
+        source.stat()
+        _with_parents(target, lambda: source.rename(target))
 
 
 def _status_of(base: str, entry: os.DirEntry[str]) -> FileStatus:

@@ -143,6 +143,15 @@ class MemoryFileIO:
                 store.pop(each)
             return bool(below)
 
+    def rename_file(self, source: str, target: str) -> None:
+        """Move one object, under the store's lock."""
+        store = self._store()
+        with store.lock:
+            if source not in store.objects:
+                raise _missing("rename", source)
+            data, modified_millis = store.pop(source)
+            store.put(target, data, modified_millis)
+
     def rename_dir(self, source: str, target: str) -> bool:
         """Move all below the source, under the store's lock."""
         store = self._store()

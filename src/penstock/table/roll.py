@@ -88,7 +88,7 @@ class GroupWriter:
     def __init__(self, target: FileTarget, group: Group) -> None:
         self._target = target
         self._group = group
-        self._names = _file_names(target)
+        self._names = file_names(target)
         self._file: DataFileWriter | None = None
         self._file_name = ""
         self._file_rows = 0
@@ -115,7 +115,7 @@ class GroupWriter:
             return
         written = self._file.close()
         self._file = None
-        self._finished.append(self._describe(written))
+        self._finished.append(describe_file(self._target, self._file_name, written, first_row=self._rows))
         self._rows += written.row_count
         self._file_rows = 0
 
@@ -159,25 +159,31 @@ class GroupWriter:
     def _directory(self) -> str:
         return self._target.locator.directory(self._group.partition, self._group.bucket)
 
-    def _describe(self, written: WrittenFile) -> DataFileMeta:
-        target = self._target
-        fields = target.ref.schema.fields
-        stats, covered = build_stats(fields, written.columns, target.stats_modes, dense=target.stats_are_dense)
-        return DataFileMeta(
-            file_name=self._file_name,
-            file_size=written.file_size,
-            row_count=written.row_count,
-            min_sequence_number=self._rows,
-            max_sequence_number=self._rows + written.row_count - 1,
-            schema_id=target.ref.schema.id,
-            value_stats=stats,
-            value_stats_cols=covered,
-            creation_millis=target.clock_millis(),
-            file_source=FileSource.APPEND,
-        )
+
+def describe_file(target: FileTarget, name: str, written: WrittenFile, *, first_row: int) -> DataFileMeta:
+    """Return what the commit has to know of a new file.
+
+    Args:
+        first_row: rows in the message's files before this one, which is its first sequence number until the commit.
+    """
+    schema = target.ref.schema
+    stats, covered = build_stats(schema.fields, written.columns, target.stats_modes, dense=target.stats_are_dense)
+    return DataFileMeta(
+        file_name=name,
+        file_size=written.file_size,
+        row_count=written.row_count,
+        min_sequence_number=first_row,
+        max_sequence_number=first_row + written.row_count - 1,
+        schema_id=schema.id,
+        value_stats=stats,
+        value_stats_cols=covered,
+        creation_millis=target.clock_millis(),
+        file_source=FileSource.APPEND,
+    )
 
 
-def _file_names(target: FileTarget) -> Iterator[str]:
+def file_names(target: FileTarget) -> Iterator[str]:
+    """Names for the files of one writer, without end."""
     # The names still look like those of the reference: a UUID and a number.
     writer_id = target.job_id + str(uuid.uuid4())[JOB_ID_CHARS:]
     suffix = (

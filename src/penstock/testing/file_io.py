@@ -31,6 +31,7 @@ class Operation(StrEnum):
     LIST = "list"
     EXISTS = "exists"
     DELETE = "delete"
+    RENAME_FILE = "rename_file"
     RENAME_DIR = "rename_dir"
 
 
@@ -42,6 +43,7 @@ MUTATIONS = frozenset(
         Operation.STREAM_WRITE,
         Operation.STREAM_CLOSE,
         Operation.DELETE,
+        Operation.RENAME_FILE,
         Operation.RENAME_DIR,
     }
 )
@@ -142,6 +144,10 @@ class RecordingFileIO:
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Pass on."""
         return self._call(Operation.DELETE, path, lambda: self.inner.delete(path, recursive=recursive))
+
+    def rename_file(self, source: str, target: str) -> None:
+        """Pass on; the log has the source."""
+        self._call(Operation.RENAME_FILE, source, lambda: self.inner.rename_file(source, target))
 
     def rename_dir(self, source: str, target: str) -> bool:
         """Pass on; the log has the source."""

@@ -185,6 +185,24 @@ class FileIOSuite:
         assert not file_io.exists(f"{root}/dir")
         assert file_io.exists(f"{root}/dir2/file")
 
+    def test_a_file_moves_alone_to_a_directory_that_need_not_be_there(self, file_io: FileIO, root: str) -> None:
+        for name in ("from/1", "from/2"):
+            file_io.write(f"{root}/{name}", name.encode())
+        file_io.rename_file(f"{root}/from/1", f"{root}/new/dir/one")
+        file_io.rename_file(f"{root}/from/2", f"{root}/new/dir/two")
+        assert [status.name for status in file_io.list(f"{root}/new/dir")] == ["one", "two"]
+        assert file_io.read(f"{root}/new/dir/one") == b"from/1"
+        assert file_io.read(f"{root}/new/dir/two") == b"from/2"
+        assert not file_io.list(f"{root}/from")
+
+    def test_moving_a_file_that_is_not_there_leaves_nothing(self, file_io: FileIO, root: str) -> None:
+        file_io.write(f"{root}/here/file", b"1")
+        for target in (f"{root}/here/new", f"{root}/new/dir/file"):
+            with pytest.raises(NotFoundError, match=f"{root}/nothing"):
+                file_io.rename_file(f"{root}/nothing", target)
+            assert not file_io.exists(target)
+        assert not file_io.exists(f"{root}/new")
+
     def test_a_directory_moves_with_all_below(self, file_io: FileIO, root: str) -> None:
         file_io.write(f"{root}/old/file", b"1")
         file_io.write(f"{root}/old/sub/file", b"2")

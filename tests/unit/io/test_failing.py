@@ -55,6 +55,7 @@ CALLS: list[tuple[Operation, Callable[[FileIO], object], Callable[[FileIO], bool
     (Operation.PUT_IF_ABSENT, lambda io: io.put_if_absent("/new", b"x"), lambda io: io.exists("/new")),
     (Operation.OPEN_OUTPUT, lambda io: io.open_output("/new"), lambda io: io.exists("/new")),
     (Operation.DELETE, lambda io: io.delete("/old"), lambda io: not io.exists("/old")),
+    (Operation.RENAME_FILE, lambda io: io.rename_file("/old", "/new"), lambda io: io.exists("/new")),
     (Operation.RENAME_DIR, lambda io: io.rename_dir("/dir", "/new"), lambda io: io.exists("/new")),
 ]
 QUESTIONS: list[tuple[Operation, Callable[[FileIO], object]]] = [
