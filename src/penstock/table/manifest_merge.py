@@ -157,7 +157,7 @@ def _full_runs(
             if not run:
                 continue
         run.append(meta)
-        count = meta.num_added_files + meta.num_deleted_files
+        count = _entry_count(meta)
         size += meta.file_size * (count - lost) // max(count, 1)
     return [*runs, run] if run else runs
 
@@ -174,8 +174,28 @@ def _minor_runs(manifests: Sequence[ManifestFileMeta], options: ManifestOptions)
                 runs.append(tuple(run))
             run, size = [], 0
     if len(run) >= max(2, options.manifest_merge_min_count):
-        runs.append(tuple(run))
+        runs.append(tuple(_worth_merging(run)))
     return runs
+
+
+def _worth_merging(run: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta]:
+    """Return the end of a run, from the last manifest that outweighs what follows it on.
+
+    The reference rewrites the whole run, so every 30th commit pays for everything below the target size: 0.3 s on
+    10,000 entries, several seconds just below 8 MB. Here what is merged with others grows by half at least, and an
+    entry is rewritten a few times in all; what stays behind falls in size by steps of three, so there is little of it.
+    Entries are counted, since half the bytes of small manifests are their header.
+    """
+    start = len(run) - 1
+    weight = _entry_count(run[start])
+    while start > 0 and _entry_count(run[start - 1]) <= 2 * weight:
+        start -= 1
+        weight += _entry_count(run[start])
+    return run[start:] if start < len(run) - 1 else run
+
+
+def _entry_count(meta: ManifestFileMeta) -> int:
+    return meta.num_added_files + meta.num_deleted_files
 
 
 def _is_dirty(meta: ManifestFileMeta, target_bytes: int) -> bool:
