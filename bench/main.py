@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from dataclasses import asdict, replace
@@ -14,7 +15,7 @@ from bench import commit, imports, plan, python_io, spark_sections
 from bench.environment import describe_code, describe_machine, describe_versions, load_average
 from bench.jars import peer_version
 from bench.result import to_json, to_markdown
-from bench.settings import QUICK, RESULTS, Settings
+from bench.settings import DATA, QUICK, RESULTS, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +37,9 @@ def main(arguments: Sequence[str]) -> int:
     """Measure, print, and keep the raw figures."""
     given = _parser().parse_args(arguments)
     settings = _settings(given)
+    # An installed package has its bytecode at hand; so do the processes that we start, whatever this shell says.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", str(DATA / "pycache"))
     if load_average() > BUSY:
         _say(f"This machine is busy (load {load_average():.1f}): the times will be noise.")
     loads = [load_average()]

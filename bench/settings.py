@@ -47,6 +47,6 @@ QUICK: Final = Settings(
 """A smoke test of the benchmarks themselves; its times mean nothing."""
 
 TOY: Final = Settings(
-    rounds=1, warm_ups=1, rows=2_000, scale=0.001, python_rows=2_000, live_files=(50,), snapshots=(2, 8)
+    rounds=1, warm_ups=0, rows=2_000, scale=0.001, python_rows=2_000, live_files=(50,), snapshots=(2, 8)
 )
 """What the tests run."""

@@ -1,0 +1,108 @@
+"""Every benchmark runs at toy size, untimed, so that none rots between two measurements."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from bench import commit, imports, plan, python_io, result, spark_sections
+from bench.measure import Contender, DisagreementError, Series, race
+from bench.result import Check, Section, faster_than, from_json, to_json, to_markdown
+from bench.settings import ROOT, TOY
+
+
+def test_planning_finds_all_files_of_a_table_and_one_by_the_filter() -> None:
+    section = plan.measure(TOY, with_spark=False)
+    assert [each.work for each in section.series] == ["plan 50 live files", "plan 50 live files, selective filter"]
+    assert all(check.value > 0 for check in section.checks)
+
+
+def test_commits_are_timed_on_short_and_long_histories_of_both_kinds() -> None:
+    section = commit.measure(TOY)
+    assert {each.session for each in section.series} == {"fresh process", "living committer"}
+    assert {each.work for each in section.series} == {
+        f"{kind}, {snapshots} snapshots" for kind in commit.KINDS for snapshots in TOY.snapshots
+    }
+    assert sum("time next to 2 snapshots" in check.name for check in section.checks) == 4
+
+
+def test_reads_and_appends_without_spark_are_compared_with_pyarrow() -> None:
+    section = python_io.measure(TOY, with_pypaimon=False)
+    assert [check.name for check in section.checks] == [
+        f"{work}: {result.OURS} vs {result.PYARROW}" for work in python_io.TARGETS
+    ]
+
+
+def test_start_up_is_measured_in_fresh_interpreters() -> None:
+    assert imports.import_seconds("json") > 0
+
+
+@pytest.mark.bench
+@pytest.mark.spark
+def test_append_and_scan_run_in_a_spark_session_of_their_own() -> None:
+    for section in (spark_sections.measure_append(TOY), spark_sections.measure_scan(TOY)):
+        assert section.series, section.notes
+        assert section.checks
+
+
+@pytest.mark.bench
+def test_the_command_prints_what_it_measured() -> None:
+    command = [sys.executable, "-m", "bench", "--quick", "--only", "import", "--rounds", "1", "--no-save"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "| import penstock" in done.stdout
+
+
+def test_all_contenders_run_once_a_round_and_take_turns_at_being_first() -> None:
+    order: list[str] = []
+    contenders = [Contender(name=name, run=lambda name=name: order.append(name)) for name in "abc"]
+    series = race("work", contenders, rounds=3, warm_ups=0)
+    assert [order[start : start + 3] for start in (0, 3, 6)] == [list("abc"), list("bca"), list("cab")]
+    assert [len(each.seconds) for each in series] == [3, 3, 3]
+
+
+def test_contenders_that_do_not_do_the_same_are_found_out() -> None:
+    contenders = [
+        Contender(name=name, run=int, verify=lambda count=count: count) for count, name in enumerate(("a", "b"))
+    ]
+    with pytest.raises(DisagreementError, match="not the same work"):
+        race("work", contenders, rounds=1)
+
+
+def test_a_ratio_is_paired_round_by_round() -> None:
+    ours = Series(work="w", contender="ours", session="", seconds=(1.0, 2.0, 4.0))
+    peer = Series(work="w", contender="peer", session="", seconds=(2.0, 3.0, 4.0))
+    check = faster_than(ours, peer, at_least=1.6)
+    assert check.values == (2.0, 1.5, 1.0)
+    assert check.verdict == "short by 6%"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "verdict"),
+    [
+        ({"at_least": 2.0}, "PASS"),
+        ({"at_least": 2.5}, "short by 20%"),
+        ({"at_most": 2.0}, "PASS"),
+        ({"at_most": 1.6}, "short by 25%"),
+        ({}, ""),
+    ],
+)
+def test_a_figure_passes_or_says_by_how_much_it_falls_short(bounds: dict[str, float], verdict: str) -> None:
+    assert Check(name="c", values=(2.0,), unit="x", **bounds).verdict == verdict
+
+
+def test_a_section_survives_json_and_prints_as_tables() -> None:
+    section = Section(
+        name="s",
+        title="Title",
+        series=(Series(work="w", contender="c", session="t", seconds=(0.5, 0.25), rows=1_000_000),),
+        checks=(Check(name="f", values=(1.25,), unit="x", at_least=1.0),),
+        notes=("a note",),
+    )
+    assert from_json(json.loads(json.dumps(to_json(section)))) == section
+    text = to_markdown(section)
+    assert "| w    | c" in text
+    assert "| 2.67 M" in text
+    assert "PASS" in text
+    assert "* a note" in text
