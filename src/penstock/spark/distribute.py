@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import IntegerType, LongType, StructType
 
+from penstock.errors import TableStoreError
 from penstock.options import SinkStrategy, WriteOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spec.murmur import hash_bytes
@@ -66,7 +67,7 @@ class RouteTask:
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Route a task's rows."""
+        """Route a task's rows, those that do not fit the table anywhere."""
         assigner = Assigner(self.ref.schema, plan_buckets(self.ref))
         context = TaskContext.get()
         order = (context.partitionId() if context is not None else 0) << _ORDER_BITS
@@ -74,9 +75,13 @@ class RouteTask:
         for batch in batches:
             if batch.num_rows == 0:
                 continue
-            named = from_spark_batch(batch.rename_columns(list(self.names)), self.ref.schema.fields)
-            plan = plan or plan_conform(self.ref.schema, named.schema, self.ref.name)
-            channels = _channels(assigner, assigner.assign(conform_batch(named, plan)), batch.num_rows)
+            try:
+                named = from_spark_batch(batch.rename_columns(list(self.names)), self.ref.schema.fields)
+                plan = plan or plan_conform(self.ref.schema, named.schema, self.ref.name)
+                channels = _channels(assigner, assigner.assign(conform_batch(named, plan)), batch.num_rows)
+            except TableStoreError:
+                # The task that writes will find the same, and knows how to tell the user.
+                channels = np.zeros(batch.num_rows, dtype=np.int32)
             places = np.arange(order, order + batch.num_rows, dtype=np.int64)
             order += batch.num_rows
             yield batch.append_column(_CHANNEL, pa.array(channels)).append_column(_ORDER, pa.array(places))
