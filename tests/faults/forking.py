@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # code, negative for a signal. Nothing here uses threads before it forks.
 SERVER = """
 import json, os, sys, traceback
+import pyarrow as pa
+pa.array([1])  # imports pandas, if that is installed: a second or two, which each fork would need again
 for line in sys.stdin:
     request = json.loads(line)
     if "start" in request:
