@@ -33,7 +33,8 @@ _LONGER: Final = frozenset(
         (TypeRoot.VARBINARY, TypeRoot.VARBINARY),
     }
 )
-_FINER: Final = frozenset({TypeRoot.TIME, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+# Not TIME: Java Paimon has no cast between its precisions.
+_FINER: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 
 def is_widening(source: DataType, target: DataType) -> bool:

@@ -297,7 +297,6 @@ WIDENING = [
     ("VARCHAR(5)", "VARCHAR(6)"),
     ("CHAR(3)", "STRING"),
     ("BINARY(3)", "BYTES"),
-    ("TIME(0)", "TIME(3)"),
     ("TIMESTAMP(3)", "TIMESTAMP(6)"),
     ("TIMESTAMP_LTZ(3)", "TIMESTAMP_LTZ(9)"),
 ]
