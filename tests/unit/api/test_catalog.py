@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.api.columns import columns_of
+from penstock.catalog.changes import AddColumn, RenameColumn
+from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSchemaError, NotFoundError, OptionWarning
+from penstock.io.memory import MemoryFileIO
+from penstock.spec.ddl import ColumnSpec
+from penstock.spec.types import STRING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def catalog() -> Iterator[penstock.Catalog]:
+    catalog = penstock.Catalog("memory://api-catalog")
+    catalog.create_database("db")
+    yield catalog
+    MemoryFileIO("api-catalog").discard()
+
+
+def test_databases_come_and_go(catalog: penstock.Catalog) -> None:
+    assert catalog.warehouse == "memory://api-catalog"
+    catalog.create_database("shop")
+    catalog.create_database("shop", if_not_exists=True)
+    with pytest.raises(AlreadyExistsError, match="shop"):
+        catalog.create_database("shop")
+    assert catalog.list_databases() == ("db", "shop")
+    catalog.create_table("shop.t", "a INT")
+    with pytest.raises(InvalidOptionError):
+        catalog.drop_database("shop")
+    catalog.drop_database("shop", cascade=True)
+    assert catalog.list_databases() == ("db",)
+    catalog.drop_database("shop", if_exists=True)
+    with pytest.raises(NotFoundError):
+        catalog.drop_database("shop")
+
+
+def test_tables_are_made_listed_renamed_and_dropped(catalog: penstock.Catalog) -> None:
+    made = catalog.create_table("db.t", "a BIGINT")
+    assert (made.name, made.schema.id) == ("db.t", 0)
+    assert catalog.list_tables("db") == ("t",)
+    made.append(pa.table({"a": [1]}))
+    catalog.rename_table("db.t", "db.u")
+    assert catalog.load_table("db.u").to_arrow().to_pylist() == [{"a": 1}]
+    with pytest.raises(NotFoundError):
+        catalog.load_table("db.t")
+    catalog.drop_table("db.u")
+    catalog.drop_table("db.u", if_exists=True)
+    with pytest.raises(NotFoundError):
+        catalog.drop_table("db.u")
+    assert catalog.list_tables("db") == ()
+
+
+def test_a_table_that_is_there_is_returned_only_when_asked_for(catalog: penstock.Catalog) -> None:
+    catalog.create_table("db.t", "a INT")
+    with pytest.raises(AlreadyExistsError, match=r"db\.t"):
+        catalog.create_table("db.t", "b INT")
+    assert catalog.create_table("db.t", "b INT", if_not_exists=True).schema.field_names == ("a",)
+
+
+def test_every_clause_of_a_table_reaches_its_schema(catalog: penstock.Catalog) -> None:
+    table = catalog.create_table(
+        "db.orders",
+        "k BIGINT, ts TIMESTAMP(3), dt STRING",
+        partition_by=["dt"],
+        options={"bucket": "4", "bucket-key": "k"},
+        comment="all orders",
+        watermark=("ts", "INTERVAL '5' SECOND"),
+    )
+    loaded = catalog.load_table("db.orders")
+    assert loaded.schema == table.schema
+    assert (loaded.schema.partition_keys, loaded.schema.comment) == (("dt",), "all orders")
+    assert loaded.options["bucket"] == "4"
+    assert "ts" in str(dict(loaded.schema.options))
+
+
+def test_defaults_of_the_catalog_go_to_new_tables() -> None:
+    catalog = penstock.Catalog("memory://api-defaults", {"table-default.file.format": "orc"})
+    catalog.create_database("db")
+    assert catalog.create_table("db.t", "a INT").options["file.format"] == "orc"
+    MemoryFileIO("api-defaults").discard()
+
+
+def test_columns_come_as_text_as_arrow_or_as_they_are(catalog: penstock.Catalog) -> None:
+    text = catalog.create_table("db.a", "id BIGINT NOT NULL, name STRING COMMENT 'who'")
+    arrow = catalog.create_table(
+        "db.b", pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
+    )
+    assert [field.type for field in text.schema.fields] == [field.type for field in arrow.schema.fields]
+    assert columns_of([ColumnSpec(name="name", type=STRING)]) == (ColumnSpec(name="name", type=STRING),)
+
+
+@pytest.mark.parametrize("schema", [[], 7, ["id BIGINT"], None])
+def test_what_is_no_schema_is_refused_with_what_to_give(schema: object) -> None:
+    with pytest.raises(InvalidSchemaError, match="give text such as 'id BIGINT, name STRING'"):
+        columns_of(schema)  # type: ignore[arg-type]
+
+
+def test_an_altered_table_has_all_the_changes_or_none(catalog: penstock.Catalog) -> None:
+    catalog.create_table("db.t", "a INT")
+    altered = catalog.alter_table("db.t", AddColumn(column="b", type="INT"), RenameColumn(column="a", new_name="c"))
+    assert altered.schema.field_names == ("c", "b")
+    with pytest.raises(NotFoundError):
+        catalog.alter_table("db.t", AddColumn(column="d", type="INT"), RenameColumn(column="x", new_name="y"))
+    assert catalog.load_table("db.t").schema.field_names == ("c", "b")
+
+
+def test_options_of_a_use_win_and_unknown_ones_warn(catalog: penstock.Catalog) -> None:
+    catalog.create_table("db.t", "a INT", options={"target-file-size": "1 mb"})
+    table = catalog.load_table("db.t", {"target-file-size": "2 mb"})
+    assert table.options["target-file-size"] == "2 mb"
+    assert dict(table.schema.options)["target-file-size"] == "1 mb"
+    with pytest.warns(OptionWarning, match="target-file-size"):
+        catalog.load_table("db.t", {"target-fil-size": "2 mb"})
+
+
+def test_a_table_is_found_by_its_location_too(catalog: penstock.Catalog) -> None:
+    catalog.create_table("db.t", "a BIGINT").append(pa.table({"a": [1]}))
+    location = "memory://api-catalog/db.db/t"
+    assert penstock.Table.at(location).to_arrow().num_rows == 1
+    assert catalog.load_table(location).location == location
+    with pytest.raises(NotFoundError):
+        penstock.Table.at("memory://api-catalog/db.db/none")
+
+
+def test_importing_the_package_imports_no_pyspark_and_no_sqlglot() -> None:
+    code = "import sys, penstock; print(sorted({'pyspark', 'sqlglot', 'py4j'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import itertools
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.catalog.databases import create_database
+from penstock.catalog.filesystem import create_table
+from penstock.catalog.new_schema import TableDefinition
+from penstock.catalog.warehouse import open_warehouse
+from penstock.errors import InvalidOptionError
+from penstock.spec.binary_row import encode_row
+from penstock.spec.ddl import parse_columns
+from penstock.table.changes import overwrite_scope
+from penstock.table.partition_scope import (
+    MatchingPartitions,
+    OverwriteScope,
+    TouchedPartitions,
+    WholeTable,
+    partition_test,
+    scope_of_specs,
+)
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
+
+NUMBERS = itertools.count()
+
+
+def table(columns: str, *keys: str, **options: str) -> TableRef:
+    warehouse = open_warehouse(f"memory://scopes-{next(NUMBERS)}")
+    create_database(warehouse, "db")
+    definition = TableDefinition(
+        columns=parse_columns(f"v INT, {columns}"), partition_by=keys, options=tuple(options.items())
+    )
+    return create_table(warehouse, "db.t", definition)
+
+
+def covered(ref: TableRef, scope: OverwriteScope, *partitions: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    types = [field.type for field in ref.schema.partition_fields]
+    test = partition_test(scope, touched=frozenset(), ref=ref)
+    return [values for values in partitions if test(encode_row(values, types))]
+
+
+DT_HOUR = "dt STRING, h INT"
+HOURS = [("mon", 1), ("mon", 2), ("tue", 1), (None, 1), ("", 1), ("mon", None)]
+
+
+@pytest.mark.parametrize(
+    ("specs", "expected"),
+    [
+        ([{"dt": "mon", "h": 1}], [("mon", 1)]),
+        ([{"dt": "mon"}], [("mon", 1), ("mon", 2), ("mon", None)]),
+        ([{"h": 1}], [("mon", 1), ("tue", 1), (None, 1), ("", 1)]),
+        ([{"h": "1", "dt": "tue"}], [("tue", 1)]),
+        ([{"dt": None}], [(None, 1)]),
+        ([{"dt": "__DEFAULT_PARTITION__"}], [(None, 1)]),
+        ([{"dt": ""}], [("", 1)]),
+        ([{"dt": "mon", "h": None}], [("mon", None)]),
+        ([{"dt": "tue"}, {"dt": "mon", "h": 2}], [("mon", 2), ("tue", 1)]),
+        ([{"dt": "wed"}], []),
+        ([{}], HOURS),
+        ([{"dt": "wed"}, {}], HOURS),
+    ],
+)
+def test_specs_cover_the_partitions_that_agree_with_one_of_them(
+    specs: list[dict[str, object]], expected: list[tuple[Any, ...]]
+) -> None:
+    ref = table(DT_HOUR, "dt", "h")
+    assert covered(ref, scope_of_specs(ref, specs), *HOURS) == expected
+
+
+def test_the_name_of_the_null_partition_is_the_tables_own() -> None:
+    ref = table(DT_HOUR, "dt", "h", **{"partition.default-name": "nil"})
+    assert covered(ref, scope_of_specs(ref, [{"dt": "nil"}]), (None, 1), ("nil", 1)) == [(None, 1)]
+    scope = scope_of_specs(ref, [{"dt": "__DEFAULT_PARTITION__"}])
+    assert covered(ref, scope, (None, 1), ("__DEFAULT_PARTITION__", 1)) == [("__DEFAULT_PARTITION__", 1)]
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "value"),
+    [
+        ("BIGINT", "-7", -7),
+        ("TINYINT", "7", 7),
+        ("BOOLEAN", " TRUE ", True),
+        ("DECIMAL(9, 2)", "1.5", Decimal("1.50")),
+        ("DOUBLE", "0.5", 0.5),
+        ("DATE", "1970-01-03", 2),
+        ("VARCHAR(5)", "7", "7"),
+    ],
+)
+def test_text_is_read_as_the_columns_type_says(column: str, text: str, value: object) -> None:
+    ref = table(f"p {column}", "p")
+    assert covered(ref, scope_of_specs(ref, [{"p": text}]), (value,), (None,)) == [(value,)]
+
+
+@pytest.mark.parametrize(
+    ("column", "text"), [("INT", "x"), ("INT", "1.5"), ("BOOLEAN", "yes"), ("DECIMAL(9, 2)", "x"), ("DATE", "soon")]
+)
+def test_text_that_is_no_such_value_is_refused(column: str, text: str) -> None:
+    ref = table(f"p {column}", "p")
+    with pytest.raises(InvalidOptionError, match=text):
+        scope_of_specs(ref, [{"p": text}])
+
+
+def test_a_value_of_another_type_is_refused() -> None:
+    ref = table("p DATE", "p")
+    with pytest.raises(InvalidOptionError, match=r"in a partition to replace: .*'p'"):
+        scope_of_specs(ref, [{"p": 1.5}])
+
+
+def test_a_column_that_is_no_partition_column_is_refused() -> None:
+    with pytest.raises(InvalidOptionError, match=r"db\.t: 'v' is no partition column; partition columns are dt, h"):
+        scope_of_specs(table(DT_HOUR, "dt", "h"), [{"v": 1}])
+    with pytest.raises(InvalidOptionError, match="none: it is not partitioned"):
+        scope_of_specs(table(DT_HOUR), [{"dt": "mon"}])
+
+
+def test_touched_partitions_are_just_those() -> None:
+    ref = table(DT_HOUR, "dt", "h")
+    types = [field.type for field in ref.schema.partition_fields]
+    touched = encode_row(("mon", 1), types)
+    test = partition_test(TouchedPartitions(), touched=frozenset({touched}), ref=ref)
+    assert test(touched)
+    assert not test(encode_row(("mon", 2), types))
+
+
+def test_without_a_spec_the_option_and_the_table_say_what_is_replaced() -> None:
+    partitioned, plain = table(DT_HOUR, "dt", "h"), table(DT_HOUR)
+    assert isinstance(overwrite_scope(partitioned, None), TouchedPartitions)
+    static = partitioned.with_options({"dynamic-partition-overwrite": "false"})
+    assert isinstance(overwrite_scope(static, None), WholeTable)
+    assert isinstance(overwrite_scope(plain, None), WholeTable)
+    assert isinstance(overwrite_scope(partitioned, {}), WholeTable)
+    assert isinstance(overwrite_scope(partitioned, {"dt": "mon"}), MatchingPartitions)
