@@ -6,6 +6,7 @@ import pickle
 from typing import TYPE_CHECKING
 
 from penstock.spark.distribute import distribute
+from penstock.spark.native_sink import write_natively
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.write_task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
 from penstock.table.discard import delete_job_files, delete_new_files
@@ -29,6 +30,9 @@ def write_dataframe(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
     Raises:
         SchemaMismatchError: rows that do not fit the table; no file is left.
     """
+    native = write_natively(df, ref)
+    if native is not None:
+        return native
     ensure_python_worker(df.sparkSession)
     job_id = new_job_id()
     names = tuple(df.columns)
