@@ -6,29 +6,42 @@ Source:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or
+from penstock.spec.binary_row import row_decoder
+from penstock.table.prune import NO_FILTER, PartitionPruner
 from penstock.table.scan import live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.spec.manifest import FileIdentity, ManifestEntry
+    from penstock.spec.schema import TableSchema
     from penstock.spec.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
+# Looking for more of them in the statistics of every manifest gains little.
+_MAX_PARTITIONS: Final = 64
+
 
 def load_live_entries(
-    store: MetadataStore, snapshot: Snapshot, keep: Callable[[bytes], bool]
+    store: MetadataStore,
+    snapshot: Snapshot,
+    keep: Callable[[bytes], bool],
+    pruner: PartitionPruner | None = None,
 ) -> dict[FileIdentity, ManifestEntry]:
     """Load the live entries of the partitions that ``keep`` accepts, in manifest order.
 
     Args:
         keep: asked once per distinct serialized partition.
+        pruner: leaves manifests unread that hold none of them.
     """
     answers: dict[bytes, bool] = {}
     kept = []
     for meta in store.load_manifests(snapshot):
+        if pruner is not None and not pruner.may_hold(meta):
+            continue
         for entry in store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id):
             answer = answers.get(entry.partition)
             if answer is None:
@@ -36,3 +49,31 @@ def load_live_entries(
             if answer:
                 kept.append(entry)
     return {entry.identity: entry for entry in live_entries(kept)}
+
+
+def load_live_of_partitions(
+    store: MetadataStore, schema: TableSchema, snapshot: Snapshot, partitions: frozenset[bytes]
+) -> dict[FileIdentity, ManifestEntry]:
+    """Load the live entries of some serialized partitions.
+
+    Manifests follow each other in the order of the commits, so of a table partitioned by time only the last few are
+    read, however long it has grown.
+    """
+    pruner = PartitionPruner(schema, _partition_filter(schema, partitions))
+    return load_live_entries(store, snapshot, partitions.__contains__, pruner)
+
+
+def _partition_filter(schema: TableSchema, partitions: frozenset[bytes]) -> BoundPredicate:
+    if not schema.partition_keys or len(partitions) > _MAX_PARTITIONS:
+        return NO_FILTER
+    decode = row_decoder(tuple(field.type for field in schema.partition_fields))
+    branches = tuple(
+        And(
+            operands=tuple(
+                IsNull(column=name) if value is None else Compare(column=name, operator=Operator.EQ, value=value)
+                for name, value in zip(schema.partition_keys, decode(partition), strict=True)
+            )
+        )
+        for partition in partitions
+    )
+    return BoundPredicate(root=Or(operands=branches), fields=schema.partition_fields)
