@@ -19,8 +19,9 @@ _END: Final = b"\0"
 
 # Numbers are looked up 14 bits at a time, several times faster than a loop over bytes; manifests are mostly numbers.
 _PAIR: Final = 1 << 14
-_LAST: Final = tuple(bytes((n,)) if n < 0x80 else bytes((n & 0x7F | 0x80, n >> 7)) for n in range(_PAIR))
-_MORE: Final = tuple(bytes((n & 0x7F | 0x80, n >> 7 | 0x80)) for n in range(_PAIR))
+_BYTES: Final = tuple(bytes((n,)) for n in range(256))
+_LAST: Final = (*_BYTES[:0x80], *(low + high for high in _BYTES[1:0x80] for low in _BYTES[0x80:]))
+_MORE: Final = tuple(low + high for high in _BYTES[0x80:] for low in _BYTES[0x80:])
 
 
 def encode_long(number: int) -> bytes:
