@@ -28,7 +28,6 @@ _COMPARE: Final[Mapping[Operator, Callable[[Column, Column], Column]]] = {
     Operator.GT: operator.gt,
     Operator.GE: operator.ge,
 }
-_EPOCH: Final = dt.date(1970, 1, 1)
 _EPOCH_TIME: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
 
 
@@ -75,7 +74,8 @@ class _Translator:
         if value is None:
             return F.lit(None)
         if root is TypeRoot.DATE and isinstance(value, int):
-            return F.lit(_EPOCH + dt.timedelta(days=value))
+            # A date goes to the JVM by way of the Julian calendar, and not at all before the year 1000.
+            return F.date_from_unix_date(F.lit(value))
         if root is TypeRoot.TIMESTAMP_LTZ and isinstance(value, int):
             return F.timestamp_micros(F.lit(value // 1000))
         if root is TypeRoot.TIMESTAMP and isinstance(value, int):
