@@ -1,0 +1,300 @@
+"""``to_spark``: exactly the rows of one snapshot, pruned before Spark sees a list of files."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+import time
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from tests.spark.conftest import SESSION_ZONE
+
+from penstock import Catalog, Table, col
+from penstock.errors import NotFoundError
+from penstock.predicate.bind import bind
+from penstock.predicate.parse import parse_filter
+from penstock.spark.filters import to_column
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+UTC: Final = dt.UTC
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    catalog = Catalog(str(tmp_path_factory.mktemp("warehouse")))
+    catalog.create_database("d")
+    return catalog
+
+
+# Filters
+
+COLUMNS: Final = """
+    id INT, boo BOOLEAN, tiny TINYINT, small SMALLINT, big BIGINT, flo FLOAT, dou DOUBLE, de5 DECIMAL(5, 2),
+    de38 DECIMAL(38, 10), str STRING, var VARCHAR(10), bin BYTES, day DATE,
+    ts0 TIMESTAMP(0), ts3 TIMESTAMP(3), ts6 TIMESTAMP(6), ltz3 TIMESTAMP_LTZ(3), ltz6 TIMESTAMP_LTZ(6)
+"""
+NAN: Final = float("nan")
+INF: Final = float("inf")
+BIG: Final = 2**63 - 1
+NINES: Final = Decimal("9" * 28)
+
+
+def at(*parts: int) -> dt.datetime:
+    return dt.datetime(*parts)  # noqa: DTZ001 - a wall clock
+
+
+def row(number: int, *values: object) -> dict[str, object]:
+    names = [column.split()[0] for column in COLUMNS.replace("(5, 2)", "").replace("(38, 10)", "").split(",")]
+    boo, whole, real, small_decimal, decimal, text, binary, day, wall = values
+    instant = None if wall is None else wall.replace(tzinfo=UTC)
+    numbers = [None if whole is None else max(-limit - 1, min(limit, whole)) for limit in (127, 32_767, BIG)]
+    second, milli = (
+        None if wall is None else wall.replace(microsecond=wall.microsecond // unit * unit) for unit in (10**6, 1000)
+    )
+    milli_instant = None if milli is None else milli.replace(tzinfo=UTC)
+    cells = [number, boo, *numbers, real, real, small_decimal, decimal, text, text, binary, day]
+    cells += [second, milli, wall, milli_instant, instant]
+    return dict(zip(names, cells, strict=True))
+
+
+TWICE: Final = at(2024, 11, 3, 1, 30, 0, 123_456)
+DAY_BEFORE: Final = at(1969, 12, 31, 23, 59, 59, 999_999)
+YES: Final = True
+NO: Final = False
+DATA: Final = [
+    row(0, *[None] * 9),
+    row(1, YES, 0, 0.0, Decimal("0.00"), Decimal(0), "", b"", dt.date(1970, 1, 1), at(1970, 1, 1)),
+    row(2, NO, 1, 0.5, Decimal("1.50"), Decimal("1e-10"), "it's", b"\x00\xff", dt.date(1969, 12, 31), DAY_BEFORE),
+    # A wall clock that the session's zone skips, and one that it has twice.
+    row(3, YES, -1, -0.5, Decimal("-999.99"), -NINES, 'say "hi"', b"a", dt.date(2024, 3, 10), at(2024, 3, 10, 2, 30)),
+    row(4, NO, BIG, NAN, Decimal("999.99"), NINES, "a%_b\\c", b"ab", dt.date(2024, 11, 3), TWICE),
+    row(5, YES, -BIG - 1, INF, Decimal("1.00"), Decimal(1), "Ünï☃", b"\xff", dt.date.max, at(9999, 12, 31, 23, 59, 59)),
+    row(6, NO, 127, -INF, Decimal("-1.50"), Decimal("1.5"), "abc", b"abc", dt.date.min, at(1, 1, 1)),
+    row(7, None, 42, 1e-30, Decimal("42.42"), None, "abd ", None, dt.date(1500, 1, 1), at(2024, 3, 10, 10, 30)),
+]
+LITERALS: Final = {
+    "boo": ["true", "false"],
+    "tiny": ["0", "-1", "127", "1000"],
+    "small": ["42", "-32768"],
+    "big": ["0", str(BIG), str(-BIG - 1)],
+    "flo": ["0.5", "-0.5", "0", "1e-30"],
+    "dou": ["0.5", "0", "1e300"],
+    "de5": ["1.5", "-999.99", "1.505", "1"],
+    "de38": ["0.0000000001", "1.5", str(NINES)],
+    "str": ["''", "'it''s'", "'say \"hi\"'", "'abc'", "'Ünï☃'", "'a%_b\\c'"],
+    "var": ["'abd '", "'abd'"],
+    "day": [f"DATE '{text}'" for text in ("1970-01-01", "1969-12-31", "9999-12-31", "0001-01-01", "1500-01-01")],
+    "ts0": [f"TIMESTAMP '2024-03-10 02:30:00{fraction}'" for fraction in ("", ".5")],
+    "ts3": [f"TIMESTAMP '2024-11-03 01:30:00{fraction}'" for fraction in (".123", ".122", ".123456", "")],
+    "ts6": [f"TIMESTAMP '{text}'" for text in ("2024-03-10 02:30:00", "0001-01-01 00:00:00", f"{TWICE}", f"{TWICE}7")],
+    "ltz3": [f"TIMESTAMP '{text}Z'" for text in ("2024-11-03 01:30:00.123", "2024-03-10 10:30:00")],
+    "ltz6": [f"TIMESTAMP '{text}Z'" for text in (f"{TWICE}", f"{DAY_BEFORE}", "9999-12-31 23:59:59")],
+}
+FILTERS: Final = [
+    *(f"{name} {sign} {text}" for name, texts in LITERALS.items() for text in texts for sign in ("=", "<>", "<", ">=")),
+    *(f"{name} IN ({', '.join(texts)})" for name, texts in LITERALS.items()),
+    *(f"{name} NOT IN ({', '.join(texts)})" for name, texts in LITERALS.items()),
+    *(f"{name} IS {word}" for name in LITERALS for word in ("NULL", "NOT NULL")),
+    "str LIKE 'ab%'",
+    "str NOT LIKE 'a%'",
+    "NOT (big = 0)",
+    "NOT (big = 0 OR str = 'abc')",
+    "big = 0 AND de38 IS NULL",
+    "big BETWEEN -1 AND 42 OR boo = true",
+    "str NOT IN ('abc', NULL)",
+    "str IN ('abc', NULL)",
+    "big = NULL",
+]
+PREDICATES: Final = {
+    "nan": col("dou") == NAN,
+    "not nan": col("dou") != NAN,
+    "below nan": col("flo") < NAN,
+    "infinite": col("flo").isin([float("inf"), NAN]),
+    "bytes": col("bin") == b"\x00\xff",
+    "bytes above": col("bin") > b"a",
+    "bytes among": col("bin").isin([b"", b"abc"]),
+    "date": col("day") < dt.date(2024, 3, 10),
+    "wall clock": col("ts6") >= at(2024, 3, 10, 2, 30),
+    "instant": col("ltz6") >= dt.datetime(2024, 3, 10, 2, 30, tzinfo=UTC),
+    "decimal": col("de5") > Decimal("1.505"),
+}
+
+
+@pytest.fixture(scope="module")
+def all_types(catalog: Catalog) -> Table:
+    table = catalog.create_table("d.all_types", COLUMNS)
+    table.append(pa.Table.from_pylist(DATA, table.arrow_schema))
+    return table
+
+
+def test_filters_let_the_same_rows_pass_in_spark_as_in_arrow(spark: SparkSession, all_types: Table) -> None:
+    cases = {**{text: parse_filter(text) for text in FILTERS}, **PREDICATES}
+    bound = {name: bind(case, all_types.schema.fields, "t") for name, case in cases.items()}
+    frame = all_types.to_spark(spark)
+    answers = frame.select("id", *(to_column(each).alias(f"c{place}") for place, each in enumerate(bound.values())))
+    found = answers.toArrow()
+    ids = found["id"].to_pylist()
+    different = {}
+    for place, (name, case) in enumerate(cases.items()):
+        spark_ids = {number for number, passes in zip(ids, found[f"c{place}"].to_pylist(), strict=True) if passes}
+        arrow_ids = set(all_types.to_arrow(["id"], filter=case)["id"].to_pylist())
+        if spark_ids != arrow_ids:
+            different[name] = (spark_ids, arrow_ids)
+    assert not different
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ts6 = TIMESTAMP '2024-03-10 02:30:00'",  # a wall clock that the session's zone skips
+        "ltz6 > TIMESTAMP '2024-03-10 02:30:00Z' AND str <> 'it''s'",
+        "de38 >= 1.5 OR str IS NULL",
+        "day = DATE '0001-01-01'",
+    ],
+)
+def test_filter_is_applied_by_the_scan_too(spark: SparkSession, all_types: Table, text: str) -> None:
+    frame = all_types.to_spark(spark, columns=["str", "id"], filter=text)
+    expected = {(one["str"], one["id"]) for one in all_types.to_arrow(["str", "id"], filter=text).to_pylist()}
+    assert expected
+    assert set(frame.collect()) == expected
+    assert frame.columns == ["str", "id"]
+    assert "PushedFilters: [" in plan_of(frame)
+
+
+def plan_of(frame: DataFrame) -> str:
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+# Pruning, projection, time travel
+
+
+@pytest.fixture(scope="module")
+def days(catalog: Catalog) -> Table:
+    table = catalog.create_table(
+        "d.days", "n BIGINT, k INT, day STRING", partition_by=["day"], options={"bucket": "3", "bucket-key": "k"}
+    )
+    for first in (0, 300):
+        numbers = range(first, first + 300)
+        days = [f"d{n % 4}" for n in numbers]
+        table.append(pa.table({"n": list(numbers), "k": pa.array([n % 7 for n in numbers], pa.int32()), "day": days}))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [(None, 24), ("day = 'd1'", 6), ("day = 'd1' AND k = 3", 2), ("n >= 300", 12), ("day = 'nowhere'", 0)],
+)
+def test_spark_is_given_only_the_files_that_may_have_rows(
+    spark: SparkSession, days: Table, text: str | None, files: int
+) -> None:
+    frame = days.to_spark(spark, filter=text)
+    assert len(frame.inputFiles()) == files
+    assert frame.count() == days.to_arrow(filter=text).num_rows
+
+
+def test_each_way_to_name_a_snapshot_reads_it(spark: SparkSession, days: Table) -> None:
+    first = days._store.load_snapshot(1)
+    if "one" not in days.tags()["tag_name"].to_pylist():
+        days.create_tag("one", snapshot_id=1)
+    frames = [
+        days.to_spark(spark, snapshot_id=1),
+        days.to_spark(spark, tag="one"),
+        days.to_spark(spark, timestamp_millis=first.time_millis),
+        days.to_spark(spark, options={"scan.snapshot-id": "1"}),
+    ]
+    assert [frame.agg(F.count("*"), F.max("n")).first() for frame in frames] == [(300, 299)] * 4
+    assert days.to_spark(spark).count() == 600
+    with pytest.raises(NotFoundError):
+        days.to_spark(spark, snapshot_id=99)
+    with pytest.raises(NotFoundError):
+        days.to_spark(spark, columns=["nothing"])
+
+
+def test_dataframe_keeps_its_snapshot_while_others_commit(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.kept", "n BIGINT")
+    table.append(pa.table({"n": [1]}))
+    frame = table.to_spark(spark)
+    table.append(pa.table({"n": [2]}))
+    assert (frame.collect(), table.to_spark(spark).count()) == ([(1,)], 2)
+    table.overwrite(pa.table({"n": [3]}))
+    assert frame.where("n > 0").collect() == [(1,)]
+
+
+def test_table_without_rows_has_its_columns(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.empty", "a INT NOT NULL COMMENT 'first', t TIME(3), m MAP<STRING, INT>")
+    for frame in (table.to_spark(spark), table.to_spark(spark, filter="a > 1")):
+        assert frame.collect() == []
+        assert [field.simpleString() for field in frame.schema.fields] == ["a:int", "t:int", "m:map<string,int>"]
+    assert table.to_spark(spark).schema["a"].metadata == {"comment": "first"}
+
+
+def test_comments_of_columns_come_with_a_native_scan(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.commented", "a INT COMMENT 'first'")
+    table.append(pa.table({"a": pa.array([1], pa.int32())}))
+    assert table.to_spark(spark).schema["a"].metadata == {"comment": "first"}
+
+
+def test_python_path_prunes_filters_and_picks_columns_as_well(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table(
+        "d.avro", "n BIGINT, t TIME(3), day STRING", partition_by=["day"], options={"file.format": "avro"}
+    )
+    for first in (0, 10):
+        numbers = list(range(first, first + 10))
+        times = pa.array([n * 1000 for n in numbers], pa.int32()).cast(pa.time32("ms"))
+        table.append(pa.table({"n": numbers, "t": times, "day": [f"d{n % 2}" for n in numbers]}))
+    frame = table.to_spark(spark, columns=["t", "n"], filter="day = 'd1' AND n > 4")
+    assert sorted(frame.collect()) == [(n * 1000, n) for n in range(5, 20, 2)]
+    assert "MapInArrow" in plan_of(frame)
+    assert "MetadataLogFileIndex" not in plan_of(frame)
+
+
+ODD_VALUES: Final = ["a b", "50%", "%2F", "a/b", "Ünï☃", "a=b", "a+b", "a#b?c", "a'b\"c", "a:b", "*[x]{y}", "", None]
+
+
+def test_odd_partition_values_are_read_natively(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.odd_values", "n INT, p STRING", partition_by=["p"])
+    table.append(pa.table({"n": pa.array(range(len(ODD_VALUES)), pa.int32()), "p": ODD_VALUES}))
+    frame = table.to_spark(spark)
+    assert sorted(frame.collect()) == list(enumerate(ODD_VALUES))
+    assert "Location: MetadataLogFileIndex" in plan_of(frame)
+    assert "MapInArrow" not in plan_of(frame)
+    assert table.to_spark(spark, filter="p = 'a#b?c'").collect() == [(7, "a#b?c")]
+
+
+def test_table_in_a_directory_with_an_odd_name_is_read_natively(spark: SparkSession, tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path / "100% Ünï #1"))
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "n INT")
+    table.append(pa.table({"n": pa.array([1], pa.int32())}))
+    assert table.to_spark(spark).collect() == [(1,)]
+    assert spark.read.format("penstock").load(table.location).collect() == [(1,)]
+
+
+def test_two_thousand_files_are_planned_without_listing_them(
+    spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    table = catalog.create_table("d.many", "n INT, p INT", partition_by=["p"])
+    numbers = pa.array(range(2000), pa.int32())
+    table.append(pa.table({"n": numbers, "p": numbers}))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    table.to_spark(spark).schema  # warm: the first use of a reader loads its classes  # noqa: B018
+    started = time.monotonic()
+    frame = table.to_spark(spark)
+    # Listing 2,000 directories takes Spark 4 s and a job; the log takes 0.1 s, given room for a busy machine.
+    assert time.monotonic() - started < 3
+    assert len(frame.inputFiles()) == 2000
+    assert list(tmp_path.iterdir()) == []
+    # The directory of the log is gone, and nothing asks for it again.
+    assert frame.where("p BETWEEN 7 AND 8").agg(F.sum("n")).first() == (15,)
+
+
+def test_session_zone_of_the_tests_has_daylight_saving(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == SESSION_ZONE
