@@ -1,7 +1,7 @@
 """Appends whose files Spark's own Parquet writer makes, and the table takes over.
 
 Bringing rows from the JVM to Python costs as much as writing them does, so where Spark writes exactly what we would,
-Spark writes (design/0006).
+Spark writes (design/0007).
 """
 
 from __future__ import annotations
