@@ -8,7 +8,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.datafile.conform import conform_timestamp, map_with_children, with_children
-from penstock.spec.types import AtomicType, TypeRoot
+from penstock.datafile.types import has_leaf, map_parts
+from penstock.spec.types import ArrayType, AtomicType, MapType, MultisetType, RowType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.datafile.types import ArrowAny
-    from penstock.spec.types import DataField
+    from penstock.spec.types import DataField, DataType
 
 # Spark gives a whole batch to one Java array: larger ones only cost memory there.
 MAX_BATCH_ROWS = 65_536
@@ -60,9 +61,38 @@ def from_spark_batch(batch: pa.RecordBatch, fields: Iterable[DataField]) -> pa.R
         fields: of the table; a TIME column may come as INT, in milliseconds of the day.
     """
     for field in fields:
-        if not isinstance(field.type, AtomicType) or field.type.root is not TypeRoot.TIME:
-            continue
         index = batch.schema.get_field_index(field.name)
-        if index >= 0 and pa.types.is_int32(batch.column(index).type):
-            batch = batch.set_column(index, field.name, batch.column(index).cast(pa.time32("ms")))
+        if index >= 0 and has_leaf(field.type, _is_time):
+            batch = batch.set_column(index, field.name, _with_times(batch.column(index), field.type))
     return batch
+
+
+def _is_time(data_type: AtomicType) -> bool:
+    return data_type.root is TypeRoot.TIME
+
+
+def _with_times(array: ArrowAny, data_type: DataType) -> ArrowAny:
+    """Return numbers where the type has TIME as times; what has another shape as it is, for others to complain of."""
+    arrow_type = array.type
+    match data_type:
+        case AtomicType():
+            return array.cast(pa.time32("ms")) if _is_time(data_type) and pa.types.is_int32(arrow_type) else array
+        case ArrayType(element=element) if pa.types.is_list(arrow_type):
+            values = _with_times(array.values, element)
+            return with_children(array, pa.list_(arrow_type.value_field.with_type(values.type)), [values])
+        case MapType() | MultisetType() if pa.types.is_map(arrow_type):
+            key, item = map_parts(data_type)
+            keys, items = _with_times(array.keys, key), _with_times(array.items, item)
+            return map_with_children(
+                array, pa.map_(keys.type, arrow_type.item_field.with_type(items.type)), keys, items
+            )
+        case RowType(fields=fields) if pa.types.is_struct(arrow_type):
+            types = {field.name: field.type for field in fields}
+            children = [
+                _with_times(array.field(place), types[inner.name]) if inner.name in types else array.field(place)
+                for place, inner in enumerate(arrow_type)
+            ]
+            inners = [inner.with_type(child.type) for inner, child in zip(arrow_type, children, strict=True)]
+            return pa.StructArray.from_arrays(children, fields=inners, mask=array.is_null())
+        case _:
+            return array
