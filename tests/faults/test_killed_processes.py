@@ -80,6 +80,9 @@ class Scene:
             "bucket-key": "k",
             "manifest.merge-min-count": "3",
             "manifest.full-compaction-threshold-size": "20 kb",
+            # Writers that do nothing but commit make the others lose many races in a row.
+            "commit.max-retries": "1000",
+            "commit.max-retry-wait": "40 ms",
         }
         catalog.create_table("db.t", "number BIGINT, k BIGINT, p STRING", partition_by=["p"], options=options)
 
