@@ -420,3 +420,23 @@ def test_an_observed_frame_is_observed(spark: SparkSession, catalog: penstock.Ca
     table.append(spark.range(7).observe(observation, F.count(F.lit(1)).alias("n")))
     assert native == [False]
     assert observation.get == {"n": 7}
+
+
+@pytest.mark.parametrize("is_stateful", [False, True])
+def test_batches_of_a_stream_are_written_natively_too(
+    spark: SparkSession, catalog: penstock.Catalog, native: list[bool], tmp_path: Path, *, is_stateful: bool
+) -> None:
+    table = catalog.create_table("d.t", "id BIGINT")
+    for part in range(2):
+        spark.range(10 * part, 10 * part + 15).coalesce(1).write.mode("append").parquet(f"{tmp_path}/in")
+    rows = spark.readStream.schema("id BIGINT").option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/in")
+    rows = rows.dropDuplicates(["id"]) if is_stateful else rows
+    query = (
+        rows.writeStream.foreachBatch(lambda batch, _: table.append(batch) and None)
+        .option("checkpointLocation", f"{tmp_path}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert native == [True, True]
+    assert table.to_arrow().num_rows == (25 if is_stateful else 30)
