@@ -22,7 +22,7 @@ from penstock.spec.manifest import FileKind, ManifestEntry
 from penstock.table.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from penstock.spec.manifest import ManifestFileMeta
     from penstock.spec.snapshot import Snapshot
@@ -98,12 +98,14 @@ class ScanPlan:
         snapshot: None where nothing was ever committed.
         predicate: the whole filter, bound to the read schema.
         partitions: in the order in which the manifests name them first.
+        after_snapshot_id: of a read of changes, the snapshot whose rows are not among them any more; else None.
     """
 
     snapshot: Snapshot | None
     predicate: BoundPredicate
     partitions: tuple[ScanPartition, ...]
     funnel: Funnel
+    after_snapshot_id: int | None = None
 
     @property
     def entries(self) -> tuple[ManifestEntry, ...]:
@@ -146,23 +148,37 @@ def plan_scan(
         return ScanPlan(snapshot=None, predicate=bound, partitions=(), funnel=Funnel())
     check_deletion_vectors(store, snapshot)
     scan = _Scan(store, ref, bound)
-    metas = store.load_manifests(snapshot)
-    read = [meta for meta in metas if scan.may_hold(meta)]
-    live = live_entries(
-        entry for meta in read for entry in store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
-    )
+    live = live_entries(scan.load(snapshot, store.load_manifests(snapshot)))
     if created_from_millis is not None:
         wall_clock = _to_wall_clock(created_from_millis)
         live = [entry for entry in live if (entry.file.creation_millis or 0) >= wall_clock]
-    planned = scan.prune(live)
-    funnel = Funnel(
-        manifests_total=len(metas),
-        manifests_read=len(read),
-        files_total=sum(meta.num_added_files - meta.num_deleted_files for meta in metas),
-        rows_total=snapshot.total_record_count,
-        stages=tuple(scan.stages),
-    )
-    return ScanPlan(snapshot=snapshot, predicate=bound, partitions=planned, funnel=funnel)
+    return scan.plan(snapshot, live, snapshot.total_record_count)
+
+
+def plan_added(
+    store: MetadataStore, ref: TableRef, snapshots: Sequence[Snapshot], predicate: Predicate | None = None
+) -> ScanPlan:
+    """Find the files that some snapshots added and that may hold a row that passes; what they deleted is ignored.
+
+    Args:
+        ref: its schema is the read schema, to whose columns the filter is bound.
+        snapshots: ascending; the last one is the plan's.
+
+    Raises:
+        InvalidFilterError: the filter does not fit the schema.
+        NotFoundError: metadata is missing.
+        FormatError: metadata is damaged.
+    """
+    scan = _Scan(store, ref, bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name))
+    added = [
+        entry
+        for snapshot in snapshots
+        for entry in scan.load(snapshot, store.load_delta_manifests(snapshot))
+        if entry.kind is FileKind.ADD
+    ]
+    counts = [snapshot.delta_record_count for snapshot in snapshots]
+    rows_total = None if None in counts else sum(count or 0 for count in counts)
+    return scan.plan(snapshots[-1] if snapshots else None, added, rows_total)
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
@@ -207,7 +223,9 @@ class _Scan:
     """The pruners of one plan, and what each left."""
 
     def __init__(self, store: MetadataStore, ref: TableRef, predicate: BoundPredicate) -> None:
-        self.stages: list[FunnelStage] = []
+        self._stages: list[FunnelStage] = []
+        self._metas: list[ManifestFileMeta] = []
+        self._manifests_read = 0
         self._ref = ref
         self._store = store
         self._predicate = predicate
@@ -216,15 +234,34 @@ class _Scan:
         self._stats = StatsPruner(store.load_schema)
         self._totals = self._bucket_counts() if self._buckets.is_active else frozenset[int]()
 
-    def may_hold(self, meta: ManifestFileMeta) -> bool:
-        """Whether a manifest must be read."""
+    def _may_hold(self, meta: ManifestFileMeta) -> bool:
         return (
             self._predicate.root != FALSE
             and self._partitions.may_hold(meta)
             and self._buckets.may_hold(meta, self._totals)
         )
 
-    def prune(self, live: Sequence[ManifestEntry]) -> tuple[ScanPartition, ...]:
+    def load(self, snapshot: Snapshot, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestEntry]:
+        """Yield the entries of those of a snapshot's manifests that must be read."""
+        self._metas += metas
+        for meta in metas:
+            if self._may_hold(meta):
+                self._manifests_read += 1
+                yield from self._store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
+
+    def plan(self, snapshot: Snapshot | None, entries: Sequence[ManifestEntry], rows_total: int | None) -> ScanPlan:
+        """Prune the files that were loaded."""
+        planned = self._prune(entries)
+        funnel = Funnel(
+            manifests_total=len(self._metas),
+            manifests_read=self._manifests_read,
+            files_total=sum(meta.num_added_files - meta.num_deleted_files for meta in self._metas),
+            rows_total=rows_total,
+            stages=tuple(self._stages),
+        )
+        return ScanPlan(snapshot=snapshot, predicate=self._predicate, partitions=planned, funnel=funnel)
+
+    def _prune(self, live: Sequence[ManifestEntry]) -> tuple[ScanPartition, ...]:
         groups: dict[bytes, list[ManifestEntry]] = {}
         for entry in live:
             groups.setdefault(entry.partition, []).append(entry)
@@ -261,7 +298,7 @@ class _Scan:
         return groups
 
     def _count(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:
-        self.stages.append(
+        self._stages.append(
             FunnelStage(
                 name=name,
                 partitions=len(groups),
