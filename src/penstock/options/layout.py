@@ -100,7 +100,7 @@ class BucketOptions(OptionGroup):
         BucketFunction, Key("bucket-function.type", BucketFunction, "how the key becomes a bucket", honoured=True)
     ] = BucketFunction.DEFAULT
     is_append_ordered: Annotated[
-        bool, Key("bucket-append-ordered", parse_bool, "keep the order of writes in each bucket")
+        bool, Key("bucket-append-ordered", parse_bool, "keep the order of writes in each bucket", honoured=True)
     ] = True
 
 

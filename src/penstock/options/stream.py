@@ -39,42 +39,85 @@ class StreamOptions(OptionGroup):
         int, Key("continuous.discovery-interval", parse_duration_ms, "wait between looks for new snapshots")
     ] = 10_000
     snapshot_delay_ms: Annotated[
-        int | None, Key("streaming.read.snapshot.delay", parse_duration_ms, "age of a snapshot before it is read")
+        int | None,
+        Key("streaming.read.snapshot.delay", parse_duration_ms, "age of a snapshot before it is read", honoured=True),
     ] = None
     read_append_overwrite: Annotated[
-        bool, Key("streaming-read-append-overwrite", parse_bool, "deliver what an overwrite writes")
+        bool, Key("streaming-read-append-overwrite", parse_bool, "deliver what an overwrite writes", honoured=True)
     ] = False
     read_overwrite: Annotated[
         bool,
         Key("streaming-read-overwrite", parse_bool, "primary key tables only; use streaming-read-append-overwrite"),
     ] = False
-    bounded: Annotated[bool | None, Key("scan.bounded", parse_bool, "read what is there and end")] = None
+    bounded: Annotated[bool | None, Key("scan.bounded", parse_bool, "read what is there and end", honoured=True)] = None
     bounded_watermark: Annotated[
-        int | None, Key("scan.bounded.watermark", parse_long, "end before a snapshot with a greater watermark")
+        int | None,
+        Key("scan.bounded.watermark", parse_long, "end before a snapshot with a greater watermark", honoured=True),
     ] = None
     bounded_snapshot_id: Annotated[
-        int | None, Key("penstock.scan.bounded.snapshot-id", parse_long, "end after this snapshot")
+        int | None, Key("penstock.scan.bounded.snapshot-id", parse_long, "end after this snapshot", honoured=True)
     ] = None
     bounded_timestamp_millis: Annotated[
-        int | None, Key("penstock.scan.bounded.timestamp-millis", parse_long, "end before a snapshot younger than this")
+        int | None,
+        Key(
+            "penstock.scan.bounded.timestamp-millis",
+            parse_long,
+            "end before a snapshot younger than this",
+            honoured=True,
+        ),
     ] = None
     max_files_per_trigger: Annotated[
-        int | None, Key("read.stream.maxFilesPerTrigger", at_least(1, parse_int), "files of one micro-batch")
+        int | None,
+        Key(
+            "read.stream.maxFilesPerTrigger",
+            at_least(1, parse_int),
+            "files of one micro-batch",
+            ("maxFilesPerTrigger",),
+            honoured=True,
+        ),
     ] = None
     max_bytes_per_trigger: Annotated[
-        int | None, Key("read.stream.maxBytesPerTrigger", at_least(1, parse_bytes), "bytes of one micro-batch")
+        int | None,
+        Key(
+            "read.stream.maxBytesPerTrigger",
+            at_least(1, parse_bytes),
+            "bytes of one micro-batch",
+            ("maxBytesPerTrigger",),
+            honoured=True,
+        ),
     ] = None
     max_rows_per_trigger: Annotated[
-        int | None, Key("read.stream.maxRowsPerTrigger", at_least(1, parse_long), "rows of one micro-batch")
+        int | None,
+        Key(
+            "read.stream.maxRowsPerTrigger",
+            at_least(1, parse_long),
+            "rows of one micro-batch",
+            ("maxRowsPerTrigger",),
+            honoured=True,
+        ),
     ] = None
     min_rows_per_trigger: Annotated[
-        int | None, Key("read.stream.minRowsPerTrigger", at_least(1, parse_long), "rows that a micro-batch waits for")
+        int | None,
+        Key(
+            "read.stream.minRowsPerTrigger",
+            at_least(1, parse_long),
+            "rows that a micro-batch waits for",
+            ("minRowsPerTrigger",),
+            honoured=True,
+        ),
     ] = None
     max_trigger_delay_ms: Annotated[
-        int | None, Key("read.stream.maxTriggerDelayMs", at_least(1, parse_long), "longest wait for those rows, in ms")
+        int | None,
+        Key(
+            "read.stream.maxTriggerDelayMs",
+            at_least(1, parse_long),
+            "longest wait for those rows, in ms",
+            ("maxTriggerDelayMs",),
+            honoured=True,
+        ),
     ] = None
     max_snapshot_count: Annotated[
-        int, Key("scan.max-snapshot.count", parse_int, "snapshots of one checkpoint; -1 for any number")
+        int, Key("scan.max-snapshot.count", parse_int, "snapshots of one checkpoint; -1 for any number", honoured=True)
     ] = -1
     max_splits_per_task: Annotated[
         int, Key("scan.max-splits-per-task", at_least(1, parse_int), "splits waiting for each reader")
@@ -89,10 +132,10 @@ class StreamOptions(OptionGroup):
         ),
     ] = True
     fail_on_data_loss: Annotated[
-        bool, Key("penstock.fail-on-data-loss", parse_bool, "fail when unread snapshots have expired")
+        bool, Key("penstock.fail-on-data-loss", parse_bool, "fail when unread snapshots have expired", honoured=True)
     ] = True
     align_checkpoints: Annotated[
-        bool, Key("source.checkpoint-align.enabled", parse_bool, "micro-batches end at snapshots")
+        bool, Key("source.checkpoint-align.enabled", parse_bool, "micro-batches end at snapshots", honoured=True)
     ] = False
     align_timeout_ms: Annotated[
         int, Key("source.checkpoint-align.timeout", parse_duration_ms, "wait for a snapshot to align with")

@@ -127,11 +127,19 @@ def value_order(values: Iterable[object]) -> tuple[Any, ...]:
     )
 
 
+def partition_order(values: Iterable[object], created_millis: int, *, by_value: bool) -> tuple[Any, ...]:
+    """Return a key that sorts partitions by typed value, or else by creation and then value.
+
+    Manifest order would do for most; overwrites and compactions move a partition behind younger ones in it.
+    """
+    return (0 if by_value else created_millis, value_order(values))
+
+
 def _ordered(partitions: Sequence[ScanPartition], *, by_value: bool) -> list[ScanPartition]:
-    if by_value:
-        return sorted(partitions, key=lambda partition: value_order(partition.values))
-    # Manifest order would do for most; overwrites and compactions move a partition behind younger ones in it.
-    return sorted(partitions, key=lambda partition: (partition.created_millis, value_order(partition.values)))
+    return sorted(
+        partitions,
+        key=lambda partition: partition_order(partition.values, partition.created_millis, by_value=by_value),
+    )
 
 
 def _by_bucket(entries: Iterable[ManifestEntry]) -> list[list[ManifestEntry]]:

@@ -177,10 +177,22 @@ class MetadataStore:
             NotFoundError: it has expired or does not exist yet; the message says which are there.
             FormatError: it is damaged.
         """
-        snapshot = self._find_snapshot(snapshot_id)
+        snapshot = self.find_snapshot(snapshot_id)
         if snapshot is None:
             raise NotFoundError(f"table {self.name}: {self._why_missing(snapshot_id)}")
         return snapshot
+
+    def find_snapshot(self, snapshot_id: int) -> Snapshot | None:
+        """Load one snapshot; None when it has expired or does not exist yet.
+
+        Raises:
+            FormatError: it is damaged.
+        """
+        path = snapshot_path(self.location, snapshot_id)
+        try:
+            return decode_snapshot(self.file_io.read(path), path)
+        except NotFoundError:
+            return None
 
     def load_latest_snapshot(self) -> Snapshot | None:
         """Load the latest snapshot; None when nothing was ever committed.
@@ -190,11 +202,11 @@ class MetadataStore:
         """
         hint = self._read_hint(latest_hint_path(self.location))
         if hint is not None and not self._has_snapshot(hint + 1):
-            snapshot = self._find_snapshot(hint)
+            snapshot = self.find_snapshot(hint)
             if snapshot is not None:
                 return snapshot
         for snapshot_id in reversed(self.list_snapshot_ids()):
-            snapshot = self._find_snapshot(snapshot_id)
+            snapshot = self.find_snapshot(snapshot_id)
             if snapshot is not None:  # else a rollback runs beside us
                 return snapshot
         return None
@@ -205,7 +217,7 @@ class MetadataStore:
         if earliest is None:
             return None
         for snapshot_id in range(earliest, earliest + _EARLIEST_STEPS):
-            snapshot = self._find_snapshot(snapshot_id)
+            snapshot = self.find_snapshot(snapshot_id)
             if snapshot is not None:
                 return snapshot
         return None
@@ -219,7 +231,7 @@ class MetadataStore:
         """
         for snapshot_id in self.list_snapshot_ids():
             if (first is None or snapshot_id >= first) and (last is None or snapshot_id <= last):
-                snapshot = self._find_snapshot(snapshot_id)
+                snapshot = self.find_snapshot(snapshot_id)
                 if snapshot is not None:
                     yield snapshot
 
@@ -347,13 +359,6 @@ class MetadataStore:
                     raise
                 self._sleep(_CONSUMER_WAIT_SECONDS)  # it is overwritten in place: we saw half of it
         return None
-
-    def _find_snapshot(self, snapshot_id: int) -> Snapshot | None:
-        path = snapshot_path(self.location, snapshot_id)
-        try:
-            return decode_snapshot(self.file_io.read(path), path)
-        except NotFoundError:
-            return None
 
     def _has_snapshot(self, snapshot_id: int) -> bool:
         return self.file_io.exists(snapshot_path(self.location, snapshot_id))

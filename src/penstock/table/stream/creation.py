@@ -1,0 +1,79 @@
+"""When the partitions of a table were created, followed from snapshot to snapshot.
+
+A partition's creation is the least creation time of its live files, so it says the same whoever computes it, and a
+compaction that hands its inputs' times on moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from penstock.spec.manifest import FileKind
+from penstock.table.live import load_live_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.spec.manifest import ManifestEntry
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+
+# Beyond this many snapshots a fresh look at the live files costs less than walking the deltas.
+_MAX_STEPS: Final = 256
+
+
+class CreationTracker:
+    """Knows the creation of every partition at one snapshot; going on to a later one reads the deltas in between.
+
+    Holds one number a live file. Not for several threads.
+    """
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._at: Snapshot | None = None
+        self._times: dict[bytes, Counter[int]] = {}
+        self._least: dict[bytes, int] = {}
+
+    def advance(self, snapshot: Snapshot) -> None:
+        """Make the tracker describe a snapshot. Raises as ``MetadataStore.load_manifest`` does."""
+        if self._at == snapshot:
+            return
+        at, self._at = self._at, None  # were it known before a load that fails, half a walk would count as a whole one
+        if at is None or not self._walk(at, snapshot):
+            self._times.clear()
+            self._least.clear()
+            self._note(load_live_entries(self._store, snapshot, lambda _: True).values())
+        self._at = snapshot
+
+    def created_millis(self, partition: bytes) -> int:
+        """Least creation of the partition's live files, a wall clock in ms; 0 for one without files."""
+        least = self._least.get(partition)
+        if least is None:
+            least = self._least[partition] = min(self._times.get(partition, ()), default=0)
+        return least
+
+    def _walk(self, at: Snapshot, snapshot: Snapshot) -> bool:
+        """Take in the deltas between; False, and nothing is changed, where that cannot be done or costs too much."""
+        if not 0 < snapshot.id - at.id <= _MAX_STEPS or self._store.find_snapshot(at.id) != at:
+            return False
+        steps = [self._store.find_snapshot(number) for number in range(at.id + 1, snapshot.id)]
+        known = [step for step in steps if step is not None]
+        if len(known) < len(steps):
+            return False
+        deltas = [self._store.load_delta(step) for step in (*known, snapshot)]
+        for delta in deltas:
+            self._note(delta)
+        return True
+
+    def _note(self, entries: Iterable[ManifestEntry]) -> None:
+        for entry in entries:
+            times = self._times.setdefault(entry.partition, Counter())
+            created = entry.file.creation_millis or 0
+            self._least.pop(entry.partition, None)
+            if entry.kind is FileKind.ADD:
+                times[created] += 1
+            elif times[created] > 1:
+                times[created] -= 1
+            else:
+                del times[created]

@@ -1,0 +1,102 @@
+"""How much one micro-batch takes.
+
+Source:
+    Paimon ``spark:SparkConnectorOptions.java``; the short names are Delta's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.options import StreamOptions
+    from penstock.spec.manifest import DataFileMeta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLimits:
+    """What ends a micro-batch; None for no limit. The first that is reached counts.
+
+    Attributes:
+        max_bytes: of data files on storage.
+        max_rows: of the files, of which a filter may drop some.
+        min_rows: rows worth a micro-batch; fewer wait until ``max_delay_ms`` are over.
+    """
+
+    max_files: int | None = None
+    max_bytes: int | None = None
+    max_rows: int | None = None
+    min_rows: int | None = None
+    max_delay_ms: int | None = None
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether a micro-batch takes all there is."""
+        return self.max_files is None and self.max_bytes is None and self.max_rows is None
+
+
+NO_LIMITS = ReadLimits()
+
+
+def limits_of(options: StreamOptions) -> ReadLimits:
+    """Return the limits that the options set.
+
+    Raises:
+        InvalidOptionError: a least number of rows without a longest wait, or the reverse.
+    """
+    if (options.min_rows_per_trigger is None) != (options.max_trigger_delay_ms is None):
+        raise InvalidOptionError(
+            "options 'read.stream.minRowsPerTrigger' and 'read.stream.maxTriggerDelayMs' belong together: the one says "
+            "how many rows a micro-batch waits for, the other how long; set both or neither"
+        )
+    return ReadLimits(
+        max_files=options.max_files_per_trigger,
+        max_bytes=options.max_bytes_per_trigger,
+        max_rows=options.max_rows_per_trigger,
+        min_rows=options.min_rows_per_trigger,
+        max_delay_ms=options.max_trigger_delay_ms,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Budget:
+    """What a micro-batch has taken so far.
+
+    Attributes:
+        limits: of the micro-batch.
+    """
+
+    limits: ReadLimits
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+
+    def fits(self, files: Iterable[DataFileMeta]) -> bool:
+        """Whether these files may come too; the first always may."""
+        taken = tuple(files)
+        return not self.files or not (
+            _exceeds(self.files + len(taken), self.limits.max_files)
+            or _exceeds(self.bytes + sum(file.file_size for file in taken), self.limits.max_bytes)
+            or _exceeds(self.rows + sum(file.row_count for file in taken), self.limits.max_rows)
+        )
+
+    def take(self, files: Iterable[DataFileMeta]) -> None:
+        """Count files in."""
+        for file in files:
+            self.files += 1
+            self.bytes += file.file_size
+            self.rows += file.row_count
+
+    @property
+    def is_too_little(self) -> bool:
+        """Whether there are rows, but fewer than the micro-batch waits for."""
+        return self.limits.min_rows is not None and self.rows < self.limits.min_rows
+
+
+def _exceeds(amount: int, limit: int | None) -> bool:
+    return limit is not None and amount > limit
