@@ -19,7 +19,16 @@ from penstock.options.choices import (
 )
 from penstock.options.compact import CompactOptions, SortOptions
 from penstock.options.group import OptionGroup
-from penstock.options.known import KNOWN_KEYS, OptionRow, check_keys, describe_options, is_known, nearest_key
+from penstock.options.known import (
+    KNOWN_KEYS,
+    OptionRow,
+    Side,
+    check_keys,
+    check_side,
+    describe_options,
+    is_known,
+    nearest_key,
+)
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
@@ -48,6 +57,7 @@ __all__ = [
     "ReadOptions",
     "RetentionOptions",
     "ScanMode",
+    "Side",
     "SinkStrategy",
     "SortOptions",
     "StatsOptions",
@@ -60,6 +70,7 @@ __all__ = [
     "WatermarkOptions",
     "WriteOptions",
     "check_keys",
+    "check_side",
     "describe_options",
     "format_bytes",
     "format_duration_ms",

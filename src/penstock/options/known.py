@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import OptionWarning
@@ -39,6 +40,34 @@ GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "tags": TagOptions,
 }
 """Every group, in the order of the documentation."""
+
+
+class Side(StrEnum):
+    """A side of a stream, by its word in messages."""
+
+    SOURCE = "source"
+    SINK = "sink"
+
+
+_GROUPS_OF_SIDES: Final = {
+    Side.SOURCE: (ReadOptions, StreamOptions, ConsumerOptions),
+    Side.SINK: (StatsOptions, WriteOptions, CommitOptions, ManifestOptions),
+}
+# Of groups that speak to both.
+_KEYS_OF_SIDES: Final = {
+    "read.batch-size": Side.SOURCE,
+    "write.batch-size": Side.SINK,
+    "write.batch-memory": Side.SINK,
+    "scan.watermark.emit.strategy": Side.SOURCE,
+    "scan.watermark.idle-timeout": Side.SOURCE,
+    "scan.watermark.alignment.group": Side.SOURCE,
+    "scan.watermark.alignment.max-drift": Side.SOURCE,
+    "scan.watermark.alignment.update-interval": Side.SOURCE,
+    "penstock.read.watermark": Side.SOURCE,
+    "snapshot.watermark-idle-timeout": Side.SINK,
+    "end-input.watermark": Side.SINK,
+    "penstock.sink.watermark-idle-timeout": Side.SINK,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +125,25 @@ def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2) -> No
             warnings.warn(f"table {table}: option '{key}' is not known: {hint}", OptionWarning, stacklevel=stacklevel)
 
 
+def check_side(options: Iterable[str], table: str, side: Side, *, stacklevel: int = 2) -> None:
+    """Warn with ``OptionWarning`` of each key that only the other side of a stream acts on.
+
+    Args:
+        options: of this use, keys or a mapping by key. Those stored with the table speak to both sides.
+        side: of the stream that they were given to.
+        stacklevel: as for ``check_keys``.
+    """
+    for key in options:
+        theirs = _SIDES.get(key)
+        if theirs is not None and theirs is not side:
+            warnings.warn(
+                f"table {table}: option '{key}' is one of the {theirs} and has no effect on a {side}: give it to the "
+                "query that " + ("reads" if theirs is Side.SOURCE else "writes") + " the table",
+                OptionWarning,
+                stacklevel=stacklevel,
+            )
+
+
 def is_known(key: str) -> bool:
     """Whether the key, or a family that it belongs to, is known here or to another engine."""
     return key in KNOWN_KEYS or key.startswith(PREFIXES)
@@ -129,5 +177,16 @@ def _known_keys() -> frozenset[str]:
     return frozenset(keys)
 
 
+def _sides() -> dict[str, Side]:
+    sides = dict(_KEYS_OF_SIDES)
+    for side, groups in _GROUPS_OF_SIDES.items():
+        for group in groups:
+            for field in option_fields(group):
+                if isinstance(field.option, Key):
+                    sides |= dict.fromkeys((field.option.name, *field.option.fallbacks), side)
+    return sides
+
+
+_SIDES: Final = _sides()
 KNOWN_KEYS: Final = _known_keys()
 """Every key without a free part, older names included."""

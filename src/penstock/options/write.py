@@ -99,6 +99,7 @@ class CommitOptions(OptionGroup):
     Attributes:
         timeout_ms: None for as long as it takes.
         ignore_empty_commit: None for the caller's own rule: batches ignore, streams commit.
+        accept_unknown_batch: write a micro-batch of which nobody can tell any more whether it is in the table.
         last_safe_snapshot: id above which a rival's COMPACT or OVERWRITE aborts the commit; None for no such check.
     """
 
@@ -131,6 +132,15 @@ class CommitOptions(OptionGroup):
         int | None,
         Key("commit.strict-mode.last-safe-snapshot", parse_long, "fail when a rival changed our partitions after this"),
     ] = None
+    accept_unknown_batch: Annotated[
+        bool,
+        Key(
+            "penstock.accept-unknown-batch",
+            parse_bool,
+            "a stream writes a batch that may be in the table already, where it cannot tell any more",
+            honoured=True,
+        ),
+    ] = False
     discard_duplicate_files: Annotated[
         bool, Key("commit.discard-duplicate-files", parse_bool, "drop entries of an append that are live already")
     ] = False

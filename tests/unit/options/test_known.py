@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from penstock.errors import OptionWarning
-from penstock.options import KNOWN_KEYS, check_keys, describe_options, is_known, nearest_key
+from penstock.options import KNOWN_KEYS, Side, check_keys, check_side, describe_options, is_known, nearest_key
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,29 @@ def test_the_table_writes_defaults_as_users_do() -> None:
     assert rows["bucket-key"].default == ""
     assert rows["target-file-size"].honoured
     assert not rows["sink.parallelism"].honoured
+
+
+@pytest.mark.parametrize(
+    ("key", "side", "text"),
+    [
+        ("scan.mode", Side.SINK, "is one of the source and has no effect on a sink: give it to the query that reads"),
+        ("consumer-id", Side.SINK, "is one of the source"),
+        ("read.stream.maxFilesPerTrigger", Side.SINK, "is one of the source"),
+        ("scan.watermark.alignment.group", Side.SINK, "is one of the source"),
+        ("write-buffer-size", Side.SOURCE, "is one of the sink and has no effect on a source: give it to the query"),
+        ("write.compaction-skip", Side.SOURCE, "is one of the sink"),
+        ("penstock.accept-unknown-batch", Side.SOURCE, "is one of the sink"),
+        ("end-input.watermark", Side.SOURCE, "that writes the table"),
+    ],
+)
+def test_an_option_of_the_other_side_of_a_stream_warns(key: str, side: Side, text: str) -> None:
+    with pytest.warns(OptionWarning, match=f"table d.t: option '{key}' .*{text}") as caught:
+        check_side({key: "1"}, "d.t", side)
+    assert caught[0].filename == __file__
+
+
+def test_options_of_this_side_of_both_and_of_nobody_pass() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_side(["write-only", "bucket", "file.format", "zzqq"], "d.t", Side.SINK)
+        check_side(["scan.mode", "bucket", "file.format", "zzqq"], "d.t", Side.SOURCE)
