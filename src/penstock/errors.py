@@ -15,6 +15,10 @@ class NotFoundError(TableStoreError, LookupError):
     """A database, table, snapshot, tag, column or file that was named does not exist."""
 
 
+class DataLossError(NotFoundError):
+    """What a stream was to read next has expired, was rolled back, or belongs to a table made anew in its place."""
+
+
 class AlreadyExistsError(TableStoreError):
     """Something with that name is there already."""
 
@@ -65,6 +69,14 @@ class CommitConflictError(TableStoreError):
 
 class CommitUnknownError(TableStoreError):
     """The storage did not say whether the snapshot landed. Nothing was deleted; look before trying again."""
+
+
+class LeaseHeldError(TableStoreError):
+    """What only one may use at a time (a consumer, a query's checkpoint) is in use by another, or was taken over."""
+
+
+class DataLossWarning(UserWarning):
+    """A stream went on behind rows that it could not read any more, as it was told to."""
 
 
 class OptionWarning(UserWarning):
