@@ -13,6 +13,7 @@ from penstock.errors import (
     InvalidFilterError,
     InvalidOptionError,
     InvalidSchemaError,
+    LeaseHeldError,
     NotFoundError,
     SchemaMismatchError,
     StorageError,
@@ -35,6 +36,8 @@ class ExitCode(IntEnum):
     DAMAGED = 8
     ROWS_DO_NOT_FIT = 9
     UNSUPPORTED = 10
+    IN_USE = 11
+    BEHIND = 12
     INTERRUPTED = 130
 
 
@@ -50,6 +53,7 @@ _BY_CLASS: Final[tuple[tuple[type[TableStoreError], ExitCode], ...]] = (
     (FormatError, ExitCode.DAMAGED),
     (SchemaMismatchError, ExitCode.ROWS_DO_NOT_FIT),
     (UnsupportedFeatureError, ExitCode.UNSUPPORTED),
+    (LeaseHeldError, ExitCode.IN_USE),
 )
 
 

@@ -49,7 +49,8 @@ def penstock(
     """Make, fill, read and mend Paimon append tables.
 
     The options below may stand anywhere on the line. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 already
-    exists, 5 conflict, 6 unknown outcome, 7 storage, 8 damaged, 9 rows do not fit, 10 unsupported, 130 interrupted.
+    exists, 5 conflict, 6 unknown outcome, 7 storage, 8 damaged, 9 rows do not fit, 10 unsupported, 11 in use, 12 too
+    far behind, 130 interrupted.
     """
     context.obj = Session(warehouse=warehouse, format=format, quiet=quiet, debug=debug)
 

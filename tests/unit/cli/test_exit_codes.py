@@ -24,6 +24,7 @@ CODES = {
     errors.FormatError: 8,
     errors.SchemaMismatchError: 9,
     errors.UnsupportedFeatureError: 10,
+    errors.LeaseHeldError: 11,
     errors.TableStoreError: 1,
 }
 

@@ -1,0 +1,345 @@
+"""Leases: who may act under a name of a table, until it stops saying that it is there.
+
+A lease is a file ``.penstock/leases/<name>-<epoch>`` of the table; the one with the highest epoch counts. Whoever takes
+the lease creates the file of the next epoch by ``put_if_absent``, so that one of several wins; the holder rewrites its
+own file to renew it, and who was overtaken finds a higher epoch. Nothing here stops a holder that has lost its lease
+between two looks: what it does then must be harmless by itself, as a commit is.
+
+The clocks of machines that compete have to agree within a fraction of the lease's time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import uuid
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
+
+from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError, StorageError
+from penstock.io.memory import wall_clock_millis
+from penstock.spec.json_text import decode_json, encode_json
+from penstock.table.process import Process, is_surely_dead, this_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from penstock.io.file_io import FileIO
+
+LEASE_MS: Final = 30_000
+"""How long a lease lasts that nobody renews: what the next one waits at most for a holder on a lost machine."""
+
+# A renewal may fail, or come late, twice before the lease is over.
+_RENEWALS_A_LEASE: Final = 3
+_LOOKS_A_LEASE: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRecord:
+    """What the file of a lease says.
+
+    Attributes:
+        epoch: counts the holders, from 1.
+        token: drawn for each holder.
+        process: of the holder; None where the file is damaged.
+        acquired_millis: ms since 1970-01-01 UTC.
+        expires_millis: ms since 1970-01-01 UTC; 0 when it was given back.
+        ttl_ms: how long each renewal lasts.
+    """
+
+    epoch: int
+    token: str
+    process: Process | None
+    acquired_millis: int
+    expires_millis: int
+    ttl_ms: int
+
+    def is_free(self, now_millis: int) -> bool:
+        """Whether it was given back, is over, or its holder surely is dead."""
+        return self.expires_millis <= now_millis or (self.process is not None and is_surely_dead(self.process))
+
+
+class Lease:
+    """A lease that this process holds. Several threads may share it; it is never pickled. Made by ``acquire``."""
+
+    def __init__(self, files: _LeaseFiles, record: LeaseRecord, clock: Callable[[], int]) -> None:
+        self._files = files
+        self._record = record
+        self._clock = clock
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Lease({self._files.name!r}, epoch={self.epoch})"
+
+    @property
+    def epoch(self) -> int:
+        """Grows with each holder."""
+        return self._record.epoch
+
+    @property
+    def ttl_ms(self) -> int:
+        """How long it lasts from each renewal."""
+        return self._record.ttl_ms
+
+    def check(self) -> None:
+        """Return while nobody else has taken the lease, even if it is over. Two calls to the storage.
+
+        Raises:
+            LeaseHeldError: somebody else took it, or it was deleted.
+        """
+        newest = self._files.load_newest()
+        if newest is None or newest.token != self._record.token:
+            raise self._files.lost(newest, self._clock())
+
+    def renew(self) -> None:
+        """Make it last for its whole time from now. Raises as ``check``."""
+        with self._lock:
+            self.check()
+            self._record = replace(self._record, expires_millis=self._clock() + self._record.ttl_ms)
+            self._files.write(self._record)
+
+    def release(self) -> None:
+        """Give it back, so that the next one need not wait; nothing if it is lost already."""
+        with self._lock, contextlib.suppress(LeaseHeldError):
+            self.check()
+            # The file stays, so that epochs only grow.
+            self._record = replace(self._record, expires_millis=0)
+            self._files.write(self._record)
+
+
+class LeaseKeeper:
+    """Renews a lease in the background until it is closed, which gives the lease back.
+
+    Args:
+        interval_ms: between renewals; None for a third of the lease's time.
+    """
+
+    def __init__(self, lease: Lease, *, interval_ms: int | None = None) -> None:
+        self._lease = lease
+        self._interval_ms = interval_ms or max(1, lease.ttl_ms // _RENEWALS_A_LEASE)
+        self._stop = threading.Event()
+        self._lost: LeaseHeldError | None = None
+        self._thread = threading.Thread(target=self._run, name=f"renew {lease!r}", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def check(self) -> None:
+        """Return while no renewal found the lease taken; no call to the storage. Raises ``LeaseHeldError``."""
+        if self._lost is not None:
+            raise self._lost
+
+    def close(self) -> None:
+        """Stop renewing and give the lease back; again does nothing.
+
+        Raises:
+            StorageError: it could not be given back; it ends by itself.
+        """
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        self._thread.join()
+        self._lease.release()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval_ms / 1000):
+            try:
+                self._lease.renew()
+            except LeaseHeldError as error:
+                self._lost = error
+                return
+            except StorageError:
+                continue  # the next renewal may come through before the lease is over
+
+
+def acquire(
+    file_io: FileIO,
+    location: str,
+    name: str,
+    *,
+    ttl_ms: int = LEASE_MS,
+    clock: Callable[[], int] = wall_clock_millis,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Lease:
+    """Take a lease that is free, is over, or whose holder surely is dead; else wait for its end while nobody renews it.
+
+    Args:
+        location: the table's directory.
+        name: what is leased, such as ``consumer-<id>``.
+        ttl_ms: how long the lease lasts from each renewal.
+        clock: ms since 1970-01-01 UTC.
+        sleep: seconds.
+
+    Raises:
+        LeaseHeldError: the holder renewed it meanwhile, or another one was faster.
+        InvalidOptionError: a name that is blank or a path.
+        StorageError: the storage failed.
+    """
+    files = _LeaseFiles(file_io, location, name)
+    seen = files.load_newest()
+    give_up = clock() + _rest_ms(seen, clock())
+    while True:
+        now = clock()
+        if seen is None or now >= give_up or seen.is_free(now):
+            record = _new_record(seen, now, ttl_ms)
+            if files.put(record):
+                return Lease(files, record, clock)
+        else:
+            sleep(max(seen.ttl_ms, 1) / _LOOKS_A_LEASE / 1000)
+        newest = files.load_newest()
+        if newest is not None and newest != seen and not newest.is_free(clock()):
+            raise files.held(newest, clock())
+        seen = newest
+
+
+def discard_lease(file_io: FileIO, location: str, name: str) -> None:
+    """Delete the files of a lease that the caller holds or that nobody needs any more."""
+    _LeaseFiles(file_io, location, name).delete_below(None)
+
+
+def _rest_ms(record: LeaseRecord | None, now: int) -> int:
+    # A holder whose clock is ahead of ours says an end that is too late: its renewals show within its own time.
+    return 0 if record is None else max(0, min(record.expires_millis - now, record.ttl_ms))
+
+
+def _new_record(last: LeaseRecord | None, now: int, ttl_ms: int) -> LeaseRecord:
+    return LeaseRecord(
+        epoch=1 if last is None else last.epoch + 1,
+        token=uuid.uuid4().hex,
+        process=this_process(),
+        acquired_millis=now,
+        expires_millis=now + ttl_ms,
+        ttl_ms=ttl_ms,
+    )
+
+
+class _LeaseFiles:
+    """The files of one lease."""
+
+    def __init__(self, file_io: FileIO, location: str, name: str) -> None:
+        if not name.strip() or "/" in name or name.startswith("."):
+            raise InvalidOptionError(f"table at {location}: '{name}' is no name for a lease: it is blank or a path")
+        self.name = name
+        self._file_io = file_io
+        self._location = location
+        self._directory = f"{location}/.penstock/leases"
+
+    def load_newest(self) -> LeaseRecord | None:
+        """Load the file of the highest epoch; None when there is none."""
+        epochs = self._epochs()
+        if not epochs:
+            return None
+        epoch, modified_millis = max(epochs.items())
+        path = self._path(epoch)
+        try:
+            return _decode(self._file_io.read(path), path, epoch)
+        except FormatError:
+            # Its holder was killed where files appear before they are whole; it lasts as long as most do.
+            return _damaged(epoch, modified_millis)
+        except NotFoundError:
+            return self.load_newest()  # a younger one has come
+
+    def put(self, record: LeaseRecord) -> bool:
+        """Create the file of a new epoch; False when another one came first."""
+        path = self._path(record.epoch)
+        try:
+            created = self._file_io.put_if_absent(path, _encode(record))
+        except StorageError:
+            if self.load_newest() == record:  # only the answer was lost
+                return True
+            raise
+        if not created and self.load_newest() != record:  # storages may try again by themselves
+            return False
+        if max(self._epochs(), default=0) > record.epoch:
+            # Who looked long ago may get an epoch whose file was deleted when the next one was taken.
+            self._file_io.delete(path)
+            return False
+        with contextlib.suppress(StorageError):
+            self.delete_below(record.epoch)
+        return True
+
+    def write(self, record: LeaseRecord) -> None:
+        self._file_io.write(self._path(record.epoch), _encode(record))
+
+    def delete_below(self, epoch: int | None) -> None:
+        """Delete the files of lower epochs; None for all."""
+        for each in self._epochs():
+            if epoch is None or each < epoch:
+                self._file_io.delete(self._path(each))
+
+    def held(self, record: LeaseRecord, now: int) -> LeaseHeldError:
+        """Return the error for who wants what another one has."""
+        age = max(0, now - record.acquired_millis) // 1000
+        return LeaseHeldError(
+            f"table at {self._location}: '{self.name}' is in use by {record.process or 'somebody else'} "
+            f"(for {age} s, epoch {record.epoch}): stop that one, or use another name; if it is gone, try again in "
+            f"{record.ttl_ms // 1000} s"
+        )
+
+    def lost(self, newest: LeaseRecord | None, now: int) -> LeaseHeldError:
+        """Return the error for who has lost it."""
+        if newest is None:
+            return LeaseHeldError(
+                f"table at {self._location}: '{self.name}' was deleted while it was in use; stop here, and start again "
+                "if that was a mistake"
+            )
+        age = max(0, now - newest.acquired_millis) // 1000
+        return LeaseHeldError(
+            f"table at {self._location}: '{self.name}' was taken over by {newest.process or 'somebody else'} {age} s "
+            f"ago (epoch {newest.epoch}), because it had not been renewed in time; stop here and leave it to that one, "
+            "or stop that one and start again"
+        )
+
+    def _path(self, epoch: int) -> str:
+        return f"{self._directory}/{self.name}-{epoch}"
+
+    def _epochs(self) -> dict[int, int]:
+        """Return modification times by epoch."""
+        found: dict[int, int] = {}
+        for status in self._file_io.list(self._directory):
+            name, _, digits = status.name.rpartition("-")
+            if name == self.name and digits.isascii() and digits.isdigit():
+                found[int(digits)] = status.modified_millis
+        return found
+
+
+def _encode(record: LeaseRecord) -> bytes:
+    values = asdict(record)
+    del values["epoch"]
+    return encode_json({**(values.pop("process") or {}), **values})
+
+
+def _decode(data: bytes, path: str, epoch: int) -> LeaseRecord:
+    values = decode_json(data, "lease file", path)
+    return LeaseRecord(
+        epoch=epoch,
+        token=values.text("token"),
+        process=Process(
+            host=values.text("host"),
+            machine=values.text("machine"),
+            pid=values.integer("pid"),
+            started=values.optional_integer("started"),
+        ),
+        acquired_millis=values.integer("acquired_millis"),
+        expires_millis=values.integer("expires_millis"),
+        ttl_ms=values.integer("ttl_ms"),
+    )
+
+
+def _damaged(epoch: int, modified_millis: int) -> LeaseRecord:
+    return LeaseRecord(
+        epoch=epoch,
+        token="",
+        process=None,
+        acquired_millis=modified_millis,
+        expires_millis=modified_millis + LEASE_MS,
+        ttl_ms=LEASE_MS,
+    )
