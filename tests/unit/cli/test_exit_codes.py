@@ -17,6 +17,7 @@ CODES = {
     errors.InvalidSchemaError: 2,
     errors.InvalidFilterError: 2,
     errors.NotFoundError: 3,
+    errors.DataLossError: 3,
     errors.AlreadyExistsError: 4,
     errors.CommitConflictError: 5,
     errors.CommitUnknownError: 6,
