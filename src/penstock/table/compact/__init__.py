@@ -1,0 +1,1 @@
+"""Small files to large ones: what to merge, and the merge itself."""

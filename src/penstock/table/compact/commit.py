@@ -1,0 +1,99 @@
+"""Merged files into the table: what can still take its place does, the rest is dropped.
+
+Losing to another compaction, an overwrite or a dropped partition is an ordinary event: what was merged is deleted, and
+planned again from the latest snapshot if there is still anything to merge.
+
+Source:
+    spec/compaction.md sections 2 and 4.4, spec/commit.md section 5.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import CommitConflictError
+from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from penstock.table.discard import delete_new_files
+from penstock.table.live import load_live_of_partitions
+from penstock.table.request import CommitRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.commit import TableCommitter
+    from penstock.table.message import CommitMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """What became of merges.
+
+    Attributes:
+        snapshot: None where nothing was left to commit.
+        committed: took the place of their inputs.
+        lost: an input was gone; their new files are deleted.
+    """
+
+    snapshot: Snapshot | None
+    committed: tuple[CommitMessage, ...] = ()
+    lost: tuple[CommitMessage, ...] = ()
+
+
+def commit_compacted(
+    committer: TableCommitter,
+    messages: Sequence[CommitMessage],
+    *,
+    commit_user: str,
+    commit_identifier: int = BATCH_COMMIT_IDENTIFIER,
+) -> Compacted:
+    """Commit merges as one COMPACT snapshot, without those that others have outrun.
+
+    Raises:
+        TableStoreError: as ``TableCommitter.commit``; unless the outcome is unknown, all new files are deleted.
+    """
+    pending = tuple(messages)
+    lost: tuple[CommitMessage, ...] = ()
+    while pending:
+        request = CommitRequest(
+            commit_user=commit_user,
+            kind=CommitKind.COMPACT,
+            commit_identifier=commit_identifier,
+            messages=pending,
+        )
+        try:
+            snapshot = committer.commit(request)
+        except CommitConflictError:
+            alive, gone = _split_by_life(committer, pending)
+            delete_new_files(committer.ref, gone)
+            if not gone:  # the races for a snapshot id were lost, not the files
+                delete_new_files(committer.ref, alive)
+                raise
+            pending, lost = alive, (*lost, *gone)
+        except BaseException:
+            if not committer.may_have_landed:
+                delete_new_files(committer.ref, pending)
+            raise
+        else:
+            return Compacted(snapshot=snapshot, committed=pending, lost=lost)
+    return Compacted(snapshot=None, lost=lost)
+
+
+def _split_by_life(
+    committer: TableCommitter, messages: tuple[CommitMessage, ...]
+) -> tuple[tuple[CommitMessage, ...], tuple[CommitMessage, ...]]:
+    """Return the messages whose inputs are all live, and the others."""
+    latest = committer.store.load_latest_snapshot()
+    if latest is None:
+        return (), messages
+    partitions = frozenset(message.partition for message in messages)
+    live = load_live_of_partitions(committer.store, committer.ref.schema, latest, partitions)
+    names = {(identity.partition, identity.bucket, identity.file_name) for identity in live}
+    alive = tuple(
+        message
+        for message in messages
+        if all((message.partition, message.bucket, file.file_name) in names for file in message.compact_before)
+    )
+    kept = set(map(id, alive))
+    return alive, tuple(message for message in messages if id(message) not in kept)

@@ -1,0 +1,129 @@
+"""Which small files of a scalable table are merged, round after round.
+
+Order does not matter here, so files are packed by size alone. A partition that nobody writes to any more does not hold
+its few files back for ever, nor stay in memory.
+
+Source:
+    Paimon ``core:append/AppendCompactCoordinator.java``; spec/compaction.md sections 4.1 and 4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from penstock.spec.manifest import FileKind
+from penstock.table.compact.task import CompactTask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.spec.manifest import DataFileMeta, ManifestEntry
+    from penstock.table.compact.task import CompactSizes
+
+# Rounds without an own merge after which a partition's files are merged few as they are, and after which they are
+# forgotten.
+_MERGE_AGE: Final = 5
+_FORGET_AGE: Final = 10
+# Without a bucket everything is bucket 0 of "no" buckets.
+_UNAWARE: Final = -1
+
+
+@dataclass(slots=True)
+class _Candidates:
+    files: dict[str, DataFileMeta] = field(default_factory=dict)
+    age: int = 0
+
+
+@dataclass(slots=True)
+class SmallFiles:
+    """The small files of every partition, from scan to merge; a worker that lives as long as a stream.
+
+    Attributes:
+        sizes: may be exchanged between rounds.
+    """
+
+    sizes: CompactSizes
+    _partitions: dict[bytes, _Candidates] = field(default_factory=dict)
+    _has_new: bool = False
+
+    @property
+    def file_count(self) -> int:
+        """Files in memory."""
+        return sum(len(candidates.files) for candidates in self._partitions.values())
+
+    def take(self, entries: Iterable[ManifestEntry]) -> None:
+        """Take in what a snapshot changed, or all that is live at the start.
+
+        Files that somebody else has removed leave memory, where the reference would fail to commit later.
+        """
+        for entry in entries:
+            if entry.kind is not FileKind.ADD:
+                candidates = self._partitions.get(entry.partition)
+                if candidates is not None:
+                    candidates.files.pop(entry.file.file_name, None)
+            elif entry.file.file_size < self.sizes.small_bytes:
+                candidates = self._partitions.setdefault(entry.partition, _Candidates())
+                candidates.files[entry.file.file_name] = entry.file
+                candidates.age = 0
+                self._has_new = True
+
+    def plan(self) -> tuple[CompactTask, ...]:
+        """Plan one round; the files of its tasks leave memory.
+
+        Nothing is planned, and nothing grows older, while no small file has come since the round before.
+        """
+        if not self._has_new:
+            return ()
+        self._has_new = False
+        tasks = [
+            CompactTask(partition=partition, bucket=0, total_buckets=_UNAWARE, files=files)
+            for partition, candidates in self._partitions.items()
+            for files in self._plan_partition(candidates)
+        ]
+        for partition, candidates in tuple(self._partitions.items()):
+            if not candidates.files or candidates.age > _FORGET_AGE:
+                del self._partitions[partition]
+        return tuple(tasks)
+
+    def _plan_partition(self, candidates: _Candidates) -> tuple[tuple[DataFileMeta, ...], ...]:
+        bins = pack_small(tuple(candidates.files.values()), self.sizes)
+        if not bins:
+            candidates.age += 1
+            if candidates.age > _MERGE_AGE and len(candidates.files) > 1:
+                bins = (tuple(_by_size(candidates.files.values())),)
+        for files in bins:
+            for file in files:
+                del candidates.files[file.file_name]
+        return bins
+
+
+def pack_small(files: Sequence[DataFileMeta], sizes: CompactSizes) -> tuple[tuple[DataFileMeta, ...], ...]:
+    """Pack the small files of one partition into merges; files that are in none stay as they are.
+
+    A bin is full at twice the target size, where every file weighs ``open_file_cost_bytes`` beside its bytes; the last
+    one is merged from ``min_files`` on. With ``max_files`` set the older rule holds: ``min_files`` files that together
+    reach the target size, or ``max_files`` whatever their size.
+    """
+    bins = []
+    current: list[DataFileMeta] = []
+    weight = 0
+    for file in _by_size(files):
+        current.append(file)
+        if sizes.max_files is None:
+            weight += file.file_size + sizes.open_file_cost_bytes
+            is_full = len(current) > 1 and weight >= 2 * sizes.target_bytes
+        else:
+            weight += file.file_size
+            reaches_target = len(current) >= sizes.min_files and weight >= sizes.target_bytes
+            is_full = reaches_target or len(current) >= sizes.max_files
+        if is_full:
+            bins.append(tuple(current))
+            current, weight = [], 0
+    if sizes.max_files is None and len(current) >= sizes.min_files:
+        bins.append(tuple(current))
+    return tuple(bins)
+
+
+def _by_size(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+    return sorted(files, key=lambda file: file.file_size)

@@ -1,0 +1,137 @@
+"""The merge itself: files of one bucket read in order and written anew.
+
+Source:
+    Paimon ``core:operation/BaseAppendFileStoreWrite.java`` (``compactRewrite``); spec/compaction.md section 2.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from penstock.errors import FormatError
+from penstock.options import WriteOptions
+from penstock.spec.binary_row import decode_row
+from penstock.spec.manifest import FileSource
+from penstock.table.assign import Group
+from penstock.table.locate import FileLocator
+from penstock.table.message import CommitMessage
+from penstock.table.prune import NO_FILTER
+from penstock.table.read import TableReader
+from penstock.table.roll import GroupWriter
+from penstock.table.split import DataSplit
+from penstock.table.store import MetadataStore
+from penstock.table.write_plan import plan_files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.spec.manifest import DataFileMeta
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.ref import TableRef
+
+
+def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> CommitMessage:
+    """Write the rows of a task's files to new files; nothing is committed and nothing deleted.
+
+    Memory is bounded by a batch of rows and one row group, whatever the files' sizes.
+
+    Args:
+        ref: its schema is that of the new files; older files are evolved to it.
+        job_id: from ``new_job_id``; the new files are found by it.
+
+    Returns:
+        The message of a COMPACT commit: the task's files before, the new ones after.
+
+    Raises:
+        NotFoundError: a file is gone, as after another compaction and expiration; no new file is left.
+        FormatError: a file does not hold the rows that the table says; no new file is left.
+    """
+    reader = TableReader(ref, MetadataStore(ref))
+    target = plan_files(ref, WriteOptions.parse(ref.options, table=ref.name), job_id=job_id)
+    writer = GroupWriter(target, Group(partition=task.partition, bucket=task.bucket))
+    with ExitStack() as on_error:
+        on_error.callback(writer.abort)
+        for batch in reader.read_split(_as_split(task, ref)):
+            writer.write(batch)
+        writer.finish_file()
+        message = writer.take_message()
+        on_error.callback(_delete_new, ref, message)
+        _check_rows(task, message, ref)
+        on_error.pop_all()
+    return CommitMessage(
+        partition=task.partition,
+        bucket=task.bucket,
+        total_buckets=task.total_buckets,
+        compact_before=task.files,
+        compact_after=_as_outputs(task, message.new_files),
+    )
+
+
+def _as_split(task: CompactTask, ref: TableRef) -> DataSplit:
+    return DataSplit(
+        snapshot_id=0,
+        partition=task.partition,
+        values=decode_row(task.partition, [field.type for field in ref.schema.partition_fields]),
+        bucket=task.bucket,
+        total_buckets=task.total_buckets,
+        bucket_path=FileLocator.of(ref).directory(task.partition, task.bucket),
+        files=task.files,
+        rest=NO_FILTER,
+    )
+
+
+def _check_rows(task: CompactTask, message: CommitMessage, ref: TableRef) -> None:
+    before = sum(file.row_count for file in task.files)
+    after = sum(file.row_count for file in message.new_files)
+    if before != after:
+        names = ", ".join(file.file_name for file in task.files)
+        raise FormatError(
+            f"table {ref.name}: the files {names} should hold {before} rows, but {after} were read; nothing was "
+            "changed: look at them with 'penstock fsck', and roll back to a snapshot without the damaged one"
+        )
+
+
+def _delete_new(ref: TableRef, message: CommitMessage) -> None:
+    locator = FileLocator.of(ref)
+    for file in message.new_files:
+        ref.file_io.delete(locator.path(message.partition, message.bucket, file))
+
+
+def _as_outputs(task: CompactTask, outputs: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...]:
+    """Give the new files the place of the old ones.
+
+    Their creation is that of the oldest input, so that a merge moves no partition in the order of reading, and brings
+    no old row back to a read from a creation time on. (Java writes the present.)
+    """
+    first, last = _number_range(task.files)
+    created = [file.creation_millis for file in task.files if file.creation_millis is not None]
+    result = []
+    number = first
+    is_dense = _is_dense(task.files)
+    for output in outputs:
+        result.append(
+            replace(
+                output,
+                # Where ranges have gaps or overlap, as those of several writers of other engines do, a number inside
+                # could pass that of the file behind; equal numbers keep the order of the manifest.
+                min_sequence_number=number if is_dense else first,
+                max_sequence_number=number + output.row_count - 1 if is_dense else last,
+                file_source=FileSource.COMPACT,
+                creation_millis=min(created, default=output.creation_millis),
+            )
+        )
+        number += output.row_count
+    return tuple(result)
+
+
+def _number_range(files: Sequence[DataFileMeta]) -> tuple[int, int]:
+    return files[0].min_sequence_number, max(file.max_sequence_number for file in files)
+
+
+def _is_dense(files: Sequence[DataFileMeta]) -> bool:
+    return all(file.max_sequence_number - file.min_sequence_number == file.row_count - 1 for file in files) and all(
+        after.min_sequence_number == before.max_sequence_number + 1 for before, after in pairwise(files)
+    )

@@ -1,0 +1,181 @@
+"""What a queue merges: adjacent files only, seldom, and never more than it needs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.spec.manifest import DataFileMeta
+from penstock.table.compact.queue import in_write_order, plan_bucket, plan_bucket_fully
+from penstock.table.compact.task import CompactSizes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+KIB = 1024
+_NAMES = itertools.count()
+
+
+def sizes(target: int = 100 * KIB, *, min_files: int = 5, max_files: int | None = None) -> CompactSizes:
+    return CompactSizes(
+        target_bytes=target,
+        small_bytes=target * 7 // 10,
+        min_files=min_files,
+        max_files=max_files,
+        open_file_cost_bytes=4 * KIB,
+        round_files=100_000,
+    )
+
+
+def file(size: int, first: int = 0, rows: int | None = None) -> DataFileMeta:
+    rows = rows or size
+    return DataFileMeta(
+        file_name=f"data-{next(_NAMES)}-0.parquet",
+        file_size=size,
+        row_count=rows,
+        min_sequence_number=first,
+        max_sequence_number=first + rows - 1,
+        schema_id=0,
+    )
+
+
+def bucket(*file_sizes: int) -> list[DataFileMeta]:
+    files, first = [], 0
+    for size in file_sizes:
+        files.append(file(size, first))
+        first += size
+    return files
+
+
+def merge(files: Sequence[DataFileMeta], run: Iterable[DataFileMeta]) -> list[DataFileMeta]:
+    """The bucket after a merge, as the rewrite would leave it."""
+    run = list(run)
+    merged = file(sum(f.file_size for f in run), run[0].min_sequence_number, sum(f.row_count for f in run))
+    names = {f.file_name for f in run}
+    return in_write_order([*(f for f in files if f.file_name not in names), merged])
+
+
+def of_sizes(runs: Iterable[Iterable[DataFileMeta]]) -> list[list[int]]:
+    return [[f.file_size for f in run] for run in runs]
+
+
+def test_files_are_merged_from_the_smallest_number_on() -> None:
+    assert of_sizes(plan_bucket(bucket(1, 1, 1, 1), sizes())) == []
+    assert of_sizes(plan_bucket(bucket(1, 1, 1, 1, 1), sizes())) == [[1] * 5]
+
+
+def test_a_file_larger_than_all_newer_ones_together_is_left_alone() -> None:
+    assert of_sizes(plan_bucket(bucket(100, 5, 1, 1, 1, 1, 1), sizes())) == [[5, 1, 1, 1, 1, 1]]
+
+
+def test_files_that_are_large_enough_separate_runs() -> None:
+    large = 80 * KIB
+    files = bucket(1, 1, 1, 1, 1, large, 1, 1, 1, large, 2, 2, 2, 2, 2)
+    assert of_sizes(plan_bucket(files, sizes())) == [[1] * 5, [2] * 5]
+
+
+def test_the_order_given_does_not_matter_that_of_writing_does() -> None:
+    files = bucket(1, 1, 1, 1, 1)
+    assert plan_bucket(reversed(files), sizes()) == (tuple(files),)
+
+
+def test_a_staircase_is_cut_short_when_there_are_too_many_files() -> None:
+    stairs = bucket(*(2**n * 10 for n in range(10, -1, -1)))
+    runs = plan_bucket(stairs, sizes(10 * 1024 * KIB))
+    assert runs == (tuple(stairs[-2:]),)
+
+
+def test_a_long_run_becomes_tasks_of_twice_the_target_size() -> None:
+    runs = plan_bucket(bucket(*[60 * KIB] * 20), sizes())
+    assert [len(run) for run in runs] == [3] * 6 + [2]
+    assert all(sum(f.file_size for f in run) <= 200 * KIB for run in runs)
+
+
+@pytest.mark.parametrize("commits", [1_000, 10_000])
+def test_small_commits_are_rewritten_a_handful_of_times(commits: int) -> None:
+    ours, files = _rewritten(commits)
+    papers = _rewritten_by_the_five_oldest(commits)
+    assert ours <= 1 + math.log(commits, 5)
+    assert files <= 10
+    # Every fourth commit rewrites everything.
+    assert papers > commits / 9
+
+
+def _rewritten(commits: int) -> tuple[float, int]:
+    files: list[DataFileMeta] = []
+    rewritten, most = 0, 0
+    for number in range(commits):
+        files.append(file(1, number))
+        for run in plan_bucket(files, sizes(10**9)):
+            rewritten += sum(f.row_count for f in run)
+            files = merge(files, run)
+        most = max(most, len(files))
+    return rewritten / commits, most
+
+
+def _rewritten_by_the_five_oldest(commits: int) -> float:
+    """What Paimon does while nothing has reached the size limit."""
+    rows: list[int] = []
+    rewritten = 0
+    for _ in range(commits):
+        rows.append(1)
+        if len(rows) >= 5:
+            rewritten += sum(rows)
+            rows = [sum(rows)]
+    return rewritten / commits
+
+
+@given(
+    st.lists(st.integers(1, 120 * KIB), max_size=60),
+    st.sampled_from([None, 3, 8]),
+)
+def test_runs_are_adjacent_and_no_file_is_in_two(file_sizes: list[int], max_files: int | None) -> None:
+    files = bucket(*file_sizes)
+    places = {f.file_name: number for number, f in enumerate(files)}
+    seen: set[int] = set()
+    for run in plan_bucket(files, sizes(max_files=max_files)):
+        numbers = [places[f.file_name] for f in run]
+        assert len(run) > 1
+        assert numbers == list(range(numbers[0], numbers[0] + len(run)))
+        assert seen.isdisjoint(numbers)
+        seen.update(numbers)
+
+
+@given(st.lists(st.integers(1, 60 * KIB), max_size=80))
+def test_merging_comes_to_an_end_with_few_small_files(file_sizes: list[int]) -> None:
+    files = bucket(*file_sizes)
+    limits = sizes()
+    for _ in range(200):
+        runs = plan_bucket(files, limits)
+        if not runs:
+            break
+        for run in runs:
+            files = merge(files, run)
+    assert not plan_bucket(files, limits)
+    longest = 0
+    for is_small, group in itertools.groupby(files, key=lambda f: f.file_size < limits.small_bytes):
+        longest = max(longest, len(list(group))) if is_small else longest
+    assert longest <= 2 * limits.min_files
+
+
+def test_with_a_largest_number_the_older_rule_holds() -> None:
+    rule = sizes(100, min_files=3, max_files=4)
+    assert of_sizes(plan_bucket(bucket(1, 1, 1), rule)) == []
+    assert of_sizes(plan_bucket(bucket(1, 1, 1, 1), rule)) == [[1, 1, 1, 1]]
+    assert of_sizes(plan_bucket(bucket(50, 30, 30), rule)) == [[50, 30, 30]]
+    # Two that reach the size are too few; the oldest leaves the window.
+    assert of_sizes(plan_bucket(bucket(90, 30, 1, 1), rule)) == []
+
+
+def test_a_full_merge_strips_large_files_and_takes_the_rest_when_most_of_it_is_small() -> None:
+    rule = sizes(100)
+    assert of_sizes(plan_bucket_fully(bucket(80, 20, 75, 10, 10), rule, force=False)) == [[20, 75, 10, 10]]
+    assert of_sizes(plan_bucket_fully(bucket(80, 90, 20, 10), rule, force=False)) == []
+    assert of_sizes(plan_bucket_fully(bucket(20, 75, 80, 10), rule, force=False)) == []
+    assert of_sizes(plan_bucket_fully(bucket(80, 90), rule, force=True)) == [[80, 90]]
+    assert of_sizes(plan_bucket_fully([], rule, force=True)) == []
