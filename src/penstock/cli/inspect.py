@@ -147,6 +147,7 @@ def _print_system_table(
 def _plan_record(plan: ScanPlan) -> dict[str, Any]:
     return {
         "snapshot_id": None if plan.snapshot is None else plan.snapshot.id,
+        "after_snapshot_id": plan.after_snapshot_id,
         "filter": format_predicate(plan.predicate.root),
         **asdict(plan.funnel),
         "files": plan.file_count,

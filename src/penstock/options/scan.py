@@ -64,21 +64,28 @@ class ReadOptions(OptionGroup):
         Key("scan.creation-time-millis", parse_long, "read from the snapshot after this time", honoured=True),
     ] = None
     incremental_between: Annotated[
-        str | None, Key("incremental-between", parse_text, "two tags or snapshot ids, the first exclusive")
+        str | None,
+        Key("incremental-between", parse_text, "two tags or snapshot ids, the first exclusive", honoured=True),
     ] = None
     incremental_between_timestamp: Annotated[
-        str | None, Key("incremental-between-timestamp", parse_text, "two times in ms, the first exclusive")
+        str | None,
+        Key("incremental-between-timestamp", parse_text, "two times in ms, the first exclusive", honoured=True),
     ] = None
     incremental_scan_mode: Annotated[
         IncrementalScanMode,
-        Key("incremental-between-scan-mode", IncrementalScanMode, "what is read between two snapshots"),
+        Key("incremental-between-scan-mode", IncrementalScanMode, "what is read between two snapshots", honoured=True),
     ] = IncrementalScanMode.AUTO
     incremental_to_auto_tag: Annotated[
         str | None, Key("incremental-to-auto-tag", parse_text, "read from the automatic tag before this one")
     ] = None
     incremental_tags_as_snapshots: Annotated[
         bool,
-        Key("incremental-between-tag-to-snapshot", parse_bool, "two tags mean their snapshots, not a difference"),
+        Key(
+            "incremental-between-tag-to-snapshot",
+            parse_bool,
+            "two tags mean their snapshots, not a difference",
+            honoured=True,
+        ),
     ] = False
     split_target_bytes: Annotated[
         int, Key("source.split.target-size", at_least(1, parse_bytes), "bytes of files in one split", honoured=True)

@@ -28,6 +28,7 @@ _TITLES: Final = {
     "partition": "after partitions",
     "bucket": "after buckets",
     "statistics": "after statistics",
+    "difference": "not in the start",
 }
 
 
@@ -37,10 +38,10 @@ def explain_plan(plan: ScanPlan) -> str:
         return "nothing was committed yet: no files to read"
     funnel = plan.funnel
     lines = [
-        f"snapshot {plan.snapshot.id} ({plan.snapshot.commit_kind}), schema {plan.snapshot.schema_id}",
+        f"{_span(plan)}snapshot {plan.snapshot.id} ({plan.snapshot.commit_kind}), schema {plan.snapshot.schema_id}",
         f"filter: {format_predicate(plan.predicate.root)}",
         f"manifests: {funnel.manifests_read} of {funnel.manifests_total} read",
-        f"live files: {funnel.files_total}, rows: {'unknown' if funnel.rows_total is None else funnel.rows_total}",
+        f"{_files(plan)}: {funnel.files_total}, rows: {'unknown' if funnel.rows_total is None else funnel.rows_total}",
         *(_stage_line(stage) for stage in funnel.stages),
     ]
     left = sorted({partition.rest.columns for partition in plan.partitions if not partition.rest.is_always_true})
@@ -72,6 +73,15 @@ def format_predicate(node: Predicate) -> str:
             return f"NOT {_nested(operand)}"
         case Compare() | In() | IsNull() | StartsWith():
             return _format_leaf(node)
+
+
+def _span(plan: ScanPlan) -> str:
+    return "" if plan.after_snapshot_id is None else f"changes after snapshot {plan.after_snapshot_id} up to "
+
+
+def _files(plan: ScanPlan) -> str:
+    is_state = plan.after_snapshot_id is None or any(stage.name == "difference" for stage in plan.funnel.stages)
+    return "live files" if is_state else "appended files"
 
 
 def _format_leaf(node: Compare | In | IsNull | StartsWith) -> str:

@@ -1,4 +1,4 @@
-"""A batch read from options to a plan: which snapshot, with which columns, which files."""
+"""A batch read from options to a plan: which state or which changes, with which columns, which files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.options import ReadOptions
 from penstock.predicate.parse import parse_filter
+from penstock.table.incremental import plan_changes, reads_changes
 from penstock.table.scan import plan_scan
 from penstock.table.travel import at_snapshot, resolve_read
 
@@ -31,7 +32,10 @@ class Query:
 
 def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
     """Return the table with the columns that a read with its options sees; errors as ``plan_query``."""
-    point = resolve_read(store, ReadOptions.parse(ref.options, table=ref.name))
+    options = ReadOptions.parse(ref.options, table=ref.name)
+    if reads_changes(options, ref.name):
+        return ref
+    point = resolve_read(store, options)
     return ref if point.is_latest or point.snapshot is None else at_snapshot(ref, store, point.snapshot)
 
 
@@ -48,9 +52,12 @@ def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str |
         UnsupportedFeatureError: the rows of the table are not simply those of its files.
         FormatError: metadata is damaged.
     """
-    point = resolve_read(store, ReadOptions.parse(ref.options, table=ref.name))
+    options = ReadOptions.parse(ref.options, table=ref.name)
+    parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
+    if reads_changes(options, ref.name):
+        return Query(ref=ref, plan=plan_changes(store, ref, options, parsed))
+    point = resolve_read(store, options)
     if not point.is_latest and point.snapshot is not None:
         ref = at_snapshot(ref, store, point.snapshot)
-    parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
     plan = plan_scan(store, ref, point.snapshot, parsed, created_from_millis=point.created_from_millis)
     return Query(ref=ref, plan=plan)

@@ -58,7 +58,7 @@ class FunnelStage:
     """What is left after a step of pruning.
 
     Attributes:
-        name: ``live``, ``partition``, ``bucket`` or ``statistics``.
+        name: ``live``, ``partition``, ``bucket``, ``statistics`` or ``difference``.
         buckets: distinct pairs of partition and bucket.
         bytes: of data files on storage.
     """
@@ -150,7 +150,7 @@ def plan_scan(
     scan = _Scan(store, ref, bound)
     live = live_entries(scan.load(snapshot, store.load_manifests(snapshot)))
     if created_from_millis is not None:
-        wall_clock = _to_wall_clock(created_from_millis)
+        wall_clock = to_wall_clock(created_from_millis)
         live = [entry for entry in live if (entry.file.creation_millis or 0) >= wall_clock]
     return scan.plan(snapshot, live, snapshot.total_record_count)
 
@@ -200,6 +200,18 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     merged = merge_entries(entry for entry in entries if entry.file.file_name in suspects)
     survivors = {id(entry) for entry in merged.values()}
     return [entry for entry in added if entry.file.file_name not in suspects or id(entry) in survivors]
+
+
+def funnel_stage(name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> FunnelStage:
+    """Count what a step of pruning left, by serialized partition."""
+    return FunnelStage(
+        name=name,
+        partitions=len(groups),
+        buckets=sum(len({entry.bucket for entry in entries}) for entries in groups.values()),
+        files=sum(map(len, groups.values())),
+        bytes=sum(entry.file.file_size for entries in groups.values() for entry in entries),
+        rows=sum(entry.file.row_count for entries in groups.values() for entry in entries),
+    )
 
 
 def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
@@ -265,7 +277,7 @@ class _Scan:
         groups: dict[bytes, list[ManifestEntry]] = {}
         for entry in live:
             groups.setdefault(entry.partition, []).append(entry)
-        self._count("live", groups)
+        self._note("live", groups)
         verdicts = {partition: self._partitions.judge(partition) for partition in groups}
         created = {data: min(entry.file.creation_millis or 0 for entry in entries) for data, entries in groups.items()}
         if self._predicate.root != TRUE:
@@ -285,29 +297,20 @@ class _Scan:
         self, groups: dict[bytes, list[ManifestEntry]], verdicts: Mapping[bytes, PartitionVerdict]
     ) -> dict[bytes, list[ManifestEntry]]:
         groups = {data: entries for data, entries in groups.items() if not verdicts[data].is_excluded}
-        self._count("partition", groups)
+        self._note("partition", groups)
         if self._buckets.is_active:
             groups = _filtered({data: filter(self._buckets.keeps, entries) for data, entries in groups.items()})
-        self._count("bucket", groups)
+        self._note("bucket", groups)
         kept = {
             data: [entry for entry in entries if self._stats.keeps(entry.file, verdicts[data].rest)]
             for data, entries in groups.items()
         }
         groups = _filtered(kept)
-        self._count("statistics", groups)
+        self._note("statistics", groups)
         return groups
 
-    def _count(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:
-        self._stages.append(
-            FunnelStage(
-                name=name,
-                partitions=len(groups),
-                buckets=sum(len({entry.bucket for entry in entries}) for entries in groups.values()),
-                files=sum(map(len, groups.values())),
-                bytes=sum(entry.file.file_size for entries in groups.values() for entry in entries),
-                rows=sum(entry.file.row_count for entries in groups.values() for entry in entries),
-            )
-        )
+    def _note(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:
+        self._stages.append(funnel_stage(name, groups))
 
     def _bucket_counts(self) -> frozenset[int]:
         """Every number of buckets that the table has had; with -1 among them where that is not sure."""
@@ -323,7 +326,7 @@ def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, li
     return {data: entries for data, entries in lists.items() if entries}
 
 
-def _to_wall_clock(millis: int) -> int:
-    """The local wall clock at an instant, taken as if it were UTC: how files store their creation."""
+def to_wall_clock(millis: int) -> int:
+    """Return the local wall clock at an instant, taken as if it were UTC: how files store their creation."""
     offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset() or timedelta()
     return millis + offset // timedelta(milliseconds=1)

@@ -1,4 +1,4 @@
-"""Which snapshot a batch read takes, by its arguments and options.
+"""Which snapshot a batch read takes, by its arguments and options; ``incremental`` has the reads of changes.
 
 Source:
     Paimon ``core:table/source/snapshot/TimeTravelUtil.java``, ``*StartingScanner.java``,
@@ -63,6 +63,8 @@ _ONE_OF: Final[dict[ScanMode, tuple[str, ...]]] = {
     ScanMode.FROM_SNAPSHOT_FULL: ("snapshot_id",),
     ScanMode.FROM_FILE_CREATION_TIME: ("file_creation_time_millis",),
     ScanMode.FROM_CREATION_TIMESTAMP: ("creation_time_millis",),
+    ScanMode.INCREMENTAL: _CHANGES,
+    ScanMode.LATEST_DELTA: (),
 }
 
 
@@ -110,15 +112,15 @@ def resolve_snapshot(
 
 
 def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
-    """Find what a batch read with these options takes.
+    """Find the state that a batch read with these options takes.
 
     Raises:
         NotFoundError: there is no such snapshot or tag.
         InvalidOptionError: options that contradict each other.
         UnsupportedFeatureError: a mode that a batch read does not have.
     """
-    given = tuple(name for name in _KEYS if getattr(options, name) is not None)
-    mode = _mode(options, given, store.name)
+    given = _given(options)
+    mode = read_mode(options, store.name)
     if options.tag_name is not None:
         return ReadPoint(snapshot=store.load_tag(options.tag_name).snapshot)
     latest = store.load_latest_snapshot()
@@ -130,6 +132,52 @@ def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
         f"table {store.name}: {_KEYS[given[0]]} = '{getattr(options, given[0])}' names no snapshot, nothing was "
         "committed yet"
     )
+
+
+def read_mode(options: ReadOptions, table: str) -> ScanMode:
+    """Return the mode of a batch read with ``default`` resolved, after checking that the positions fit it.
+
+    Raises:
+        InvalidOptionError: options that contradict each other.
+        UnsupportedFeatureError: a mode that a batch read does not have.
+    """
+    mode = resolve_default(options)
+    if mode not in _ONE_OF:
+        raise UnsupportedFeatureError(
+            f"table {table}: scan.mode '{mode}' is for streams: read the table as one, name a state with "
+            "scan.snapshot-id, scan.tag-name or scan.timestamp-millis, or changes with incremental-between"
+        )
+    check_positions(options, mode, _ONE_OF[mode], table)
+    return mode
+
+
+def resolve_default(options: ReadOptions) -> ScanMode:
+    """Return the mode; what ``default`` means depends on which positions are set."""
+    if options.scan_mode is not ScanMode.DEFAULT:
+        return options.scan_mode
+    given = _given(options)
+    return next((mode for names, mode in _DEFAULTS if any(name in given for name in names)), ScanMode.LATEST_FULL)
+
+
+def check_positions(options: ReadOptions, mode: ScanMode, allowed: tuple[str, ...], table: str) -> None:
+    """Refuse positions that do not fit a mode.
+
+    Args:
+        allowed: fields of ``ReadOptions`` of which the mode takes exactly one; empty when it takes none.
+
+    Raises:
+        InvalidOptionError: one too many, or none where one is needed.
+    """
+    given = _given(options)
+    for name in given:
+        if name not in allowed:
+            raise InvalidOptionError(
+                f"table {table}: scan.mode '{mode}' and option '{_KEYS[name]}' contradict each other: leave one out"
+            )
+    if allowed and len(given) != 1:
+        found = " and ".join(f"'{_KEYS[name]}'" for name in given) or "none"
+        expected = ", ".join(_KEYS[name] for name in allowed)
+        raise InvalidOptionError(f"table {table}: scan.mode '{mode}' takes exactly one of {expected}; found {found}")
 
 
 def at_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> TableRef:
@@ -145,27 +193,8 @@ def watermark_of(snapshot: Snapshot) -> int | None:
     return None if snapshot.watermark == NO_WATERMARK else snapshot.watermark
 
 
-def _mode(options: ReadOptions, given: tuple[str, ...], table: str) -> ScanMode:
-    """Return the mode with ``default`` resolved, after checking that the positions fit it."""
-    mode = options.scan_mode
-    if mode is ScanMode.DEFAULT:
-        mode = next((mode for names, mode in _DEFAULTS if any(name in given for name in names)), ScanMode.LATEST_FULL)
-    if mode not in _ONE_OF:
-        raise UnsupportedFeatureError(
-            f"table {table}: a batch read takes a state of the table, not its changes (scan.mode '{mode}'): read it as "
-            "a stream, or name a state with scan.snapshot-id, scan.tag-name or scan.timestamp-millis"
-        )
-    allowed = _ONE_OF[mode]
-    for name in given:
-        if name not in allowed:
-            raise InvalidOptionError(
-                f"table {table}: scan.mode '{mode}' and option '{_KEYS[name]}' contradict each other: leave one out"
-            )
-    if allowed and len(given) != 1:
-        found = " and ".join(f"'{_KEYS[name]}'" for name in given) or "none"
-        expected = ", ".join(_KEYS[name] for name in allowed)
-        raise InvalidOptionError(f"table {table}: scan.mode '{mode}' takes exactly one of {expected}; found {found}")
-    return mode
+def _given(options: ReadOptions) -> tuple[str, ...]:
+    return tuple(name for name in _KEYS if getattr(options, name) is not None)
 
 
 def _point(store: MetadataStore, latest: Snapshot, mode: ScanMode, options: ReadOptions) -> ReadPoint:
@@ -173,7 +202,7 @@ def _point(store: MetadataStore, latest: Snapshot, mode: ScanMode, options: Read
         case ScanMode.LATEST_FULL | ScanMode.LATEST:
             return ReadPoint(snapshot=latest, is_latest=True)
         case ScanMode.COMPACTED_FULL:
-            return ReadPoint(snapshot=_newest_compacted(store, latest))
+            return ReadPoint(snapshot=newest_compacted(store, latest))
         case ScanMode.FROM_FILE_CREATION_TIME:
             return ReadPoint(snapshot=latest, created_from_millis=options.file_creation_time_millis, is_latest=True)
         case ScanMode.FROM_CREATION_TIMESTAMP:
@@ -190,7 +219,7 @@ def _named_snapshot(store: MetadataStore, latest: Snapshot, options: ReadOptions
     if options.version is not None:
         return _by_version(store, latest, options.version)
     if options.timestamp is not None:
-        return _newest_until(store, latest, _parse_local_time(options.timestamp, store.name))
+        return _newest_until(store, latest, parse_local_time(options.timestamp, "scan.timestamp", store.name))
     return _newest_until(store, latest, options.timestamp_millis or 0)
 
 
@@ -209,13 +238,17 @@ def _by_version(store: MetadataStore, latest: Snapshot, version: str) -> Snapsho
     )
 
 
-def _parse_local_time(text: str, table: str) -> int:
-    """Milliseconds since 1970-01-01 UTC of a wall clock of this machine's zone."""
+def parse_local_time(text: str, key: str, table: str) -> int:
+    """Milliseconds since 1970-01-01 UTC of a wall clock of this machine's zone.
+
+    Raises:
+        InvalidOptionError: it is no time; the message names ``key``.
+    """
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
     except ValueError:
         raise InvalidOptionError(
-            f"table {table}: option 'scan.timestamp' = '{text}': expected 'yyyy-MM-dd HH:mm:ss.SSS'"
+            f"table {table}: option '{key}' = '{text}': expected 'yyyy-MM-dd HH:mm:ss.SSS'"
         ) from None
 
 
@@ -274,10 +307,13 @@ def _nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: in
     return None
 
 
-def _newest_compacted(store: MetadataStore, latest: Snapshot) -> Snapshot:
+def newest_compacted(
+    store: MetadataStore, latest: Snapshot, is_meant: Callable[[Snapshot], bool] = lambda _: True
+) -> Snapshot:
+    """Find the newest COMPACT snapshot that is meant; the latest snapshot where there is none."""
     for snapshot_id in range(latest.id, (store.earliest_snapshot_id() or latest.id) - 1, -1):
         snapshot = latest if snapshot_id == latest.id else store.load_snapshot(snapshot_id)
-        if snapshot.commit_kind is CommitKind.COMPACT:
+        if snapshot.commit_kind is CommitKind.COMPACT and is_meant(snapshot):
             return snapshot
     return latest
 

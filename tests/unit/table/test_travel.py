@@ -97,6 +97,15 @@ def test_a_position_without_a_snapshot_says_what_there_is(
         {"scan.mode": "from-snapshot-full", "scan.tag-name": "first"},
         {"scan.mode": "compacted-full", "scan.watermark": "3"},
         {"scan.mode": "latest-full", "incremental-between": "1,2"},
+        {"scan.mode": "incremental"},
+        {"scan.mode": "incremental", "scan.snapshot-id": "3"},
+        {"incremental-between": "1,2", "scan.tag-name": "first"},
+        {"incremental-between": "1,2", "scan.timestamp-millis": "5"},
+        {"incremental-between": "1,2", "scan.file-creation-time-millis": "5"},
+        {"incremental-between": "1,2", "incremental-between-timestamp": "1,2"},
+        {"incremental-between": "1,2", "incremental-to-auto-tag": "first"},
+        {"scan.mode": "from-snapshot", "scan.snapshot-id": "3", "incremental-between": "1,2"},
+        {"scan.mode": "latest-delta", "scan.snapshot-id": "3"},
         {"scan.timestamp": "yesterday"},
     ],
 )
@@ -105,10 +114,9 @@ def test_options_that_contradict_each_other_are_refused(table: MemoryTable, opti
         resolved(table, options)
 
 
-def test_changes_are_no_state(table: MemoryTable) -> None:
-    for options in ({"incremental-between": "2,3"}, {"scan.mode": "latest-delta"}, {"scan.mode": "earliest"}):
-        with pytest.raises(UnsupportedFeatureError):
-            resolved(table, options)
+def test_a_mode_of_streams_is_refused_with_what_to_use_instead(table: MemoryTable) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"scan\.mode 'earliest' is for streams: read the table as one"):
+        resolved(table, {"scan.mode": "earliest"})
 
 
 def test_a_local_time_is_of_this_machines_zone(table: MemoryTable) -> None:
