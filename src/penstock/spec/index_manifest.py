@@ -8,7 +8,7 @@ from __future__ import annotations
 
 # An in-memory file is what fastavro reads from; nothing here touches storage.
 from io import BytesIO
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import fastavro
 
@@ -28,9 +28,24 @@ def decode_index_types(data: bytes, path: str) -> frozenset[str]:
     Raises:
         FormatError: empty, cut off, or no index manifest.
     """
+    return frozenset(record.index_type for record in _decode(data, path) if record.kind == FileKind.ADD)
+
+
+def decode_index_files(data: bytes, path: str) -> frozenset[str]:
+    """Return the ``_FILE_NAME`` of every index file that is named, live or not. Raises ``FormatError``."""
+    return frozenset(record.file_name for record in _decode(data, path))
+
+
+class _Record(NamedTuple):
+    kind: int
+    index_type: str
+    file_name: str
+
+
+def _decode(data: bytes, path: str) -> list[_Record]:
     try:
         records = [cast("dict[str, Any]", record) for record in fastavro.reader(BytesIO(data))]
-        return frozenset(str(record["_INDEX_TYPE"]) for record in records if record["_KIND"] == FileKind.ADD)
+        return [_Record(each["_KIND"], str(each["_INDEX_TYPE"]), str(each["_FILE_NAME"])) for each in records]
     # fastavro has no error class of its own: damaged bytes end in whatever the decoder meets first.
     except Exception as error:
         raise FormatError(

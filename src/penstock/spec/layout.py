@@ -25,8 +25,11 @@ __all__ = [
     "MANIFEST_LIST_PREFIX",
     "MANIFEST_PREFIX",
     "NameSource",
+    "branch_name_of",
     "branch_path",
+    "branches_directory",
     "bucket_dir",
+    "changelog_directory",
     "compression_suffix",
     "consumer_directory",
     "consumer_id_of",
@@ -68,6 +71,7 @@ _SCHEMA_PREFIX: Final = "schema-"
 _SNAPSHOT_PREFIX: Final = "snapshot-"
 _TAG_PREFIX: Final = "tag-"
 _CONSUMER_PREFIX: Final = "consumer-"
+_BRANCH_PREFIX: Final = "branch-"
 
 # Warehouse
 
@@ -82,9 +86,14 @@ def table_path(warehouse: str, database: str, table: str) -> str:
     return f"{database_path(warehouse, database)}/{table}"
 
 
+def branches_directory(location: str) -> str:
+    """Directory of the branches beside the main one."""
+    return f"{location}/branch"
+
+
 def branch_path(location: str, branch: str) -> str:
     """Root of a branch's schemas, snapshots, tags and consumers; manifests and data stay at ``location``."""
-    return location if branch == MAIN_BRANCH else f"{location}/branch/branch-{branch}"
+    return location if branch == MAIN_BRANCH else f"{branches_directory(location)}/{_BRANCH_PREFIX}{branch}"
 
 
 def database_name_of(name: str) -> str | None:
@@ -124,6 +133,11 @@ def latest_hint_path(location: str) -> str:
 def earliest_hint_path(location: str) -> str:
     """Hint at the earliest snapshot; may lag, be half-written, or be missing."""
     return f"{location}/snapshot/EARLIEST"
+
+
+def changelog_directory(location: str) -> str:
+    """Directory of changelogs that outlive their snapshots."""
+    return f"{location}/changelog"
 
 
 def tag_directory(location: str) -> str:
@@ -187,6 +201,11 @@ def tag_name_of(name: str) -> str | None:
 def consumer_id_of(name: str) -> str | None:
     """Id of the consumer whose file has that name; None when it is something else."""
     return _rest_after(_CONSUMER_PREFIX, name)
+
+
+def branch_name_of(name: str) -> str | None:
+    """Name of the branch whose directory has that name; None when it is something else."""
+    return _rest_after(_BRANCH_PREFIX, name)
 
 
 def _number_after(prefix: str, name: str) -> int | None:

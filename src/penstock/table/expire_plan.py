@@ -1,0 +1,123 @@
+"""Which snapshots expire: computed from ids, times and rules alone.
+
+Source:
+    Paimon 2.0 ``core:table/ExpireSnapshotsImpl.java``; spec/commit.md section 7.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class HoldKind(StrEnum):
+    """Who keeps snapshots, or files of expired ones."""
+
+    OPTION = "option"
+    CONSUMER = "consumer"
+    TAG = "tag"
+    BRANCH = "branch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Something that keeps snapshots, or files of expired ones.
+
+    Attributes:
+        name: key of the option, id of the consumer, name of the tag or branch.
+        snapshot_id: the first snapshot that it keeps; None for a tag or branch, which keep files.
+        files: data files that would go but for it.
+    """
+
+    kind: HoldKind
+    name: str
+    snapshot_id: int | None = None
+    files: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireRules:
+    """What to keep.
+
+    Attributes:
+        retain_min: newest snapshots that stay whatever their age.
+        retain_max: newest snapshots beyond which all go whatever their age.
+        cutoff_millis: a snapshot goes when its successor was committed before this, ms since 1970-01-01 UTC: so every
+            state that the table had since then can be read.
+        max_deletes: snapshots at once; None for no limit.
+    """
+
+    retain_min: int
+    retain_max: int
+    cutoff_millis: int
+    max_deletes: int | None = None
+
+    def check(self, table: str) -> None:
+        """Check that the rules do not contradict each other. Raises ``InvalidOptionError``."""
+        limit = self.max_deletes
+        if self.retain_min < 1 or self.retain_max < self.retain_min or (limit is not None and limit < 1):
+            raise InvalidOptionError(
+                f"table {table}: cannot keep at least {self.retain_min} and at most {self.retain_max} snapshots"
+                f"{'' if limit is None else f' and delete {limit} at once'}: 'snapshot.num-retained.min' is 1 or more "
+                "and not above 'snapshot.num-retained.max', the limit is 1 or more"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpirationPlan:
+    """Snapshots that expire: ids from ``first`` up to but without ``end``; none when the two are equal.
+
+    Attributes:
+        holds: why ``end`` and those after it stay.
+    """
+
+    first: int
+    end: int
+    holds: tuple[Hold, ...] = ()
+
+
+def plan_expiration(
+    *,
+    earliest: int,
+    latest: int,
+    rules: ExpireRules,
+    consumers: Mapping[str, int],
+    time_of: Callable[[int], int | None],
+) -> ExpirationPlan:
+    """Find which snapshots expire.
+
+    Args:
+        consumers: id to the first snapshot that it has not read.
+        time_of: commit time of a snapshot in ms since 1970-01-01 UTC; None where it is not there. Asked from the
+            oldest on, until one is young enough.
+    """
+    newest_to_go = latest - rules.retain_min + 1
+    bounds = [Hold(kind=HoldKind.OPTION, name="snapshot.num-retained.min", snapshot_id=newest_to_go)]
+    bounds += [
+        Hold(kind=HoldKind.CONSUMER, name=name, snapshot_id=next_id)
+        for name, next_id in sorted(consumers.items())
+        if next_id < newest_to_go
+    ]
+    if rules.max_deletes is not None and earliest + rules.max_deletes < newest_to_go:
+        limit = earliest + rules.max_deletes
+        bounds.append(Hold(kind=HoldKind.OPTION, name="snapshot.expire.limit", snapshot_id=limit))
+    end = min(hold.snapshot_id for hold in bounds if hold.snapshot_id is not None)
+    young = _first_young(max(latest - rules.retain_max + 1, earliest), end, rules.cutoff_millis, time_of)
+    if young is not None:
+        bounds.append(Hold(kind=HoldKind.OPTION, name="snapshot.time-retained", snapshot_id=young))
+        end = young
+    return ExpirationPlan(first=earliest, end=max(earliest, end), holds=tuple(bounds))
+
+
+def _first_young(first: int, end: int, cutoff_millis: int, time_of: Callable[[int], int | None]) -> int | None:
+    for snapshot_id in range(first, end):
+        successor_millis = time_of(snapshot_id + 1)
+        if successor_millis is not None and successor_millis >= cutoff_millis:
+            return snapshot_id
+    return None
