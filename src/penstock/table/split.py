@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.options import ReadOptions
 from penstock.table.locate import FileLocator
+from penstock.table.prune import PartitionVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,26 +71,38 @@ def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
     splits = []
     for partition in _ordered(plan.partitions, by_value=options.plan_sort_partition):
         for entries in _by_bucket(partition.entries):
-            first = entries[0]
             packs = pack_files(
                 sorted((entry.file for entry in entries), key=lambda file: file.min_sequence_number),
                 target_bytes=options.split_target_bytes,
                 open_file_cost_bytes=options.split_open_file_cost_bytes,
             )
-            splits += [
-                DataSplit(
-                    snapshot_id=plan.snapshot.id,
-                    partition=partition.data,
-                    values=partition.values,
-                    bucket=first.bucket,
-                    total_buckets=first.total_buckets,
-                    bucket_path=locator.directory(partition.data, first.bucket),
-                    files=files,
-                    rest=partition.rest,
-                )
-                for files in packs
-            ]
+            verdict = PartitionVerdict(values=partition.values, rest=partition.rest)
+            splits += [make_split(locator, plan.snapshot.id, entries[0], files, verdict) for files in packs]
     return tuple(splits)
+
+
+def make_split(
+    locator: FileLocator,
+    snapshot_id: int,
+    like: ManifestEntry,
+    files: tuple[DataFileMeta, ...],
+    verdict: PartitionVerdict,
+) -> DataSplit:
+    """Make a split of files that lie in the bucket of the entry ``like``.
+
+    Args:
+        verdict: on the partition.
+    """
+    return DataSplit(
+        snapshot_id=snapshot_id,
+        partition=like.partition,
+        values=verdict.values,
+        bucket=like.bucket,
+        total_buckets=like.total_buckets,
+        bucket_path=locator.directory(like.partition, like.bucket),
+        files=files,
+        rest=verdict.rest,
+    )
 
 
 def pack_files(

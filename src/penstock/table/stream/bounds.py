@@ -1,0 +1,53 @@
+"""Where a stream ends by itself.
+
+Source:
+    Paimon ``core:table/source/snapshot/BoundedChecker.java``; spec/streaming.md section 2.3. Bounds by snapshot and by
+    time are Penstock's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from penstock.table.travel import watermark_of
+
+if TYPE_CHECKING:
+    from penstock.options import StreamOptions
+    from penstock.spec.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What ends a stream; None for no such bound.
+
+    Attributes:
+        watermark: ms of event time.
+        time_millis: commit time, ms since 1970-01-01 UTC.
+        last_id: the last snapshot to deliver.
+    """
+
+    watermark: int | None
+    time_millis: int | None
+    last_id: int | None
+
+    @classmethod
+    def of(cls, options: StreamOptions, last_id: int | None) -> Self:
+        """Return the bounds that the options set, and that a stream has fixed for itself."""
+        ids = [each for each in (options.bounded_snapshot_id, last_id) if each is not None]
+        return cls(
+            watermark=options.bounded_watermark,
+            time_millis=options.bounded_timestamp_millis,
+            last_id=min(ids, default=None),
+        )
+
+    def is_beyond(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot, by its content, is not part of the stream any more."""
+        watermark = watermark_of(snapshot)
+        return (self.watermark is not None and watermark is not None and watermark > self.watermark) or (
+            self.time_millis is not None and snapshot.time_millis > self.time_millis
+        )
+
+    def is_beyond_id(self, snapshot_id: int) -> bool:
+        """Whether a snapshot of that id, there or not, is not part of the stream any more."""
+        return self.last_id is not None and snapshot_id > self.last_id

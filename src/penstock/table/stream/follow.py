@@ -1,0 +1,233 @@
+"""Following a table: how far a micro-batch goes, and what its tasks read.
+
+Source:
+    Paimon ``core:table/source/DataTableStreamScan.java``; spec/streaming.md sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, OptionWarning
+from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
+from penstock.table.stream.bounds import Bounds
+from penstock.table.stream.history import History, digest_of
+from penstock.table.stream.limits import Budget, ReadLimits, limits_of
+from penstock.table.stream.offset import Phase, Position, StreamOffset
+from penstock.table.stream.start import check_start, resolve_start
+from penstock.table.stream.tasks import Delivery, StreamTask, TaskPlanner
+from penstock.table.stream.units import UnitStore
+from penstock.table.stream.walk import Table, Walk, load_units
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.predicate.tree import Predicate
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+# A reader that finds nothing moves all the same after so many snapshots, so that expiration does not overtake it.
+_MAX_SKIPPED: Final = 50
+
+
+def _now_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Follower:
+    """Follows one table. It keeps what it looked at between calls, but a fresh one answers the same.
+
+    Not for several threads; not picklable.
+
+    Args:
+        ref: its schema is the read schema, its options say how to read.
+        predicate: prunes files; what is left of it stands in the splits.
+        clock_millis: ms since 1970-01-01 UTC.
+
+    Raises:
+        InvalidOptionError: options that contradict each other, or that a stream does not have.
+        UnsupportedFeatureError: a scan mode that only a batch read has.
+        InvalidFilterError: the filter does not fit the schema.
+    """
+
+    def __init__(
+        self,
+        ref: TableRef,
+        store: MetadataStore,
+        *,
+        predicate: Predicate | None = None,
+        clock_millis: Callable[[], int] = _now_millis,
+    ) -> None:
+        self._ref = ref
+        self._store = store
+        self._clock_millis = clock_millis
+        self._read = ReadOptions.parse(ref.options, table=ref.name)
+        self._options = StreamOptions.parse(ref.options, table=ref.name)
+        check_start(self._read, ref.name)
+        _check_stream(self._options, ref.name)
+        self._history = History(store, fails=self._options.fail_on_data_loss)
+        tasks = TaskPlanner(ref, store, predicate)
+        self._table = Table(store=store, history=self._history, units=UnitStore(ref, store), tasks=tasks)
+        self._snapshots: dict[int, Snapshot] = {}
+        self._skipped: tuple[StreamOffset, StreamOffset] | None = None
+        self._waiting: tuple[StreamOffset, int] | None = None
+        self._has_warned = False
+
+    def latest_id(self) -> int | None:
+        """Return the id of the latest snapshot; None when nothing was ever committed."""
+        return self._store.latest_snapshot_id()
+
+    def advance(self, offset: StreamOffset, limits: ReadLimits, *, until: int | None = None) -> StreamOffset:
+        """Go one micro-batch further.
+
+        The first call that can tell where the stream begins returns that even without rows, so that a checkpoint
+        keeps it. Else the offset moves only when there are rows, when the stream ends, or when more than 50 snapshots
+        had none.
+
+        Args:
+            limits: the first that is reached ends the micro-batch; one unit always passes.
+            until: the last snapshot to look at; None for the latest. With it no micro-batch waits for more rows.
+
+        Raises:
+            DataLossError: what is next has expired, was rolled back or belongs to another table.
+            InvalidOptionError: options that contradict each other.
+            UnsupportedFeatureError: rows were deleted through deletion vectors.
+            FormatError: metadata is damaged.
+        """
+        if offset.ended:
+            return offset
+        begun = self._begin() if offset.start is None else self._resumed(offset)
+        if begun is None or begun.ended or begun.position is None:
+            return begun or offset
+        latest = self._store.latest_snapshot_id()
+        walk = self._new_walk(begun, limits, latest if until is None else min(until, latest or 0))
+        self._history.check_reach(walk.position, walk.offset, latest)
+        walk.run()
+        self._snapshots = walk.snapshots
+        return self._outcome(begun, walk, may_wait=until is None)
+
+    def plan_range(self, start: StreamOffset, end: StreamOffset) -> tuple[StreamTask, ...]:
+        """Plan what a micro-batch reads; the same whenever and by whomever it is asked for.
+
+        Args:
+            start: unresolved for the first micro-batch; it then begins where ``end`` says that the stream began.
+            end: as ``advance`` returned it.
+
+        Raises:
+            DataLossError: it has expired, was rolled back or belongs to another table.
+            UnsupportedFeatureError: rows were deleted through deletion vectors.
+            FormatError: metadata is damaged.
+        """
+        first = start.position or end.start
+        if first is None or end.position is None or first == end.position:
+            return ()
+        self._history.check_table(end)
+        return self._table.tasks.plan(self._deliveries(first, end.position, end))
+
+    def _begin(self) -> StreamOffset | None:
+        consumer = ConsumerOptions.parse(self._ref.options, table=self._ref.name)
+        start = resolve_start(self._store, self._ref, self._read, consumer)
+        if start is None:
+            return None
+        position = start.position
+        last_id = (self._store.latest_snapshot_id() or 0) if self._options.bounded else None
+        is_full = position.phase is Phase.FULL
+        rests_on = position.snapshot_id - (0 if is_full else 1)
+        snapshot = self._store.find_snapshot(rests_on) if rests_on > 0 else None
+        bounds = Bounds.of(self._options, last_id)
+        return StreamOffset(
+            start=position,
+            position=position,
+            by_value=self._read.plan_sort_partition,
+            ended=not is_full and snapshot is not None and bounds.is_beyond(snapshot),
+            table=self._history.load_table_digest(),
+            overwrites=self._options.read_append_overwrite,
+            seen=None if snapshot is None else digest_of(snapshot),
+            created_from=start.created_from,
+            last_id=last_id,
+        )
+
+    def _resumed(self, offset: StreamOffset) -> StreamOffset:
+        self._history.check_table(offset)
+        if offset.by_value != self._read.plan_sort_partition and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"table {self._ref.name}: option 'scan.plan-sort-partition' has changed, but a query keeps the order "
+                "of partitions that it began with; start it with a new checkpoint to change that",
+                OptionWarning,
+                stacklevel=3,
+            )
+        return offset
+
+    def _new_walk(self, begun: StreamOffset, limits: ReadLimits, horizon: int | None) -> Walk:
+        skipped = self._skipped
+        offset = skipped[1] if skipped is not None and skipped[0] == begun else begun
+        delay = self._options.snapshot_delay_ms
+        return Walk(
+            table=self._table,
+            options=self._options,
+            bounds=Bounds.of(self._options, begun.last_id),
+            offset=replace(offset, overwrites=self._options.read_append_overwrite),
+            reached=begun,
+            budget=Budget(limits=limits),
+            horizon=horizon or 0,
+            ready_millis=None if delay is None else self._clock_millis() - delay,
+        )
+
+    def _outcome(self, begun: StreamOffset, walk: Walk, *, may_wait: bool) -> StreamOffset:
+        if walk.offset.ended:
+            return walk.offset
+        self._skipped = (walk.reached, walk.offset)
+        if may_wait and not walk.is_cut and walk.budget.is_too_little and self._waits(begun, walk.budget.limits):
+            return begun
+        if walk.budget.files == 0 and begun.position is not None:
+            skipped = walk.position.snapshot_id - begun.position.snapshot_id
+            return walk.offset if skipped >= _MAX_SKIPPED else begun
+        return walk.reached
+
+    def _waits(self, begun: StreamOffset, limits: ReadLimits) -> bool:
+        """Whether too few rows still wait for more, since the first look at them."""
+        now = self._clock_millis()
+        if self._waiting is None or self._waiting[0] != begun:
+            self._waiting = (begun, now)
+        return now - self._waiting[1] < (limits.max_delay_ms or 0)
+
+    def _deliveries(self, first: Position, last: Position, end: StreamOffset) -> Iterator[Delivery]:
+        position = first
+        while position != last and position.snapshot_id <= last.snapshot_id:
+            is_last = (position.snapshot_id, position.phase) == (last.snapshot_id, last.phase)
+            if is_last and last.index == 0:
+                return
+            snapshot = self._find(position, end, last)
+            units = snapshot and load_units(
+                self._table, snapshot, last.at(position.index) if is_last else position, end
+            )
+            if units is None:
+                self._history.lost(position.snapshot_id)
+            for unit in (units or ())[position.index : last.index if is_last else None]:
+                if self._table.tasks.keeps(unit, end.created_from):
+                    yield Delivery(position.snapshot_id, unit)
+            if is_last:
+                return
+            position = position.behind()
+
+    def _find(self, position: Position, end: StreamOffset, last: Position) -> Snapshot | None:
+        """Find a snapshot of a range, and see that the last one is the one that the range was made with."""
+        snapshot = self._snapshots.get(position.snapshot_id) or self._store.find_snapshot(position.snapshot_id)
+        is_seen = last.snapshot_id - (last.phase is Phase.CHANGES and last.index == 0)
+        if snapshot is not None and position.snapshot_id == is_seen:
+            self._history.check_seen(snapshot, end)
+        return snapshot
+
+
+def _check_stream(options: StreamOptions, table: str) -> None:
+    limits_of(options)
+    if options.read_overwrite:
+        raise InvalidOptionError(
+            f"table {table}: option 'streaming-read-overwrite' is for tables with a primary key; to deliver what an "
+            "overwrite writes set 'streaming-read-append-overwrite' = 'true'"
+        )

@@ -1,0 +1,154 @@
+"""Whether the history that a stream rests on is still the table's.
+
+Source:
+    Paimon ``core:utils/NextSnapshotFetcher.java``; spec/streaming.md section 2.2. The digests are Penstock's own: they
+    show a rollback, and a table made anew, that ids alone would hide.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import DataLossError, DataLossWarning, NotFoundError
+from penstock.spec.layout import schema_path
+
+if TYPE_CHECKING:
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+    from penstock.table.stream.offset import Position, StreamOffset
+
+_DIGEST_CHARS: Final = 16
+_NEW_START: Final = (
+    "start the query with a new checkpoint, at one of them (scan.mode = 'from-snapshot' and scan.snapshot-id) or with "
+    "all rows (scan.mode = 'latest-full')"
+)
+
+
+def digest_of(snapshot: Snapshot) -> str:
+    """Return a digest that no other snapshot has, one of the same id after a rollback neither."""
+    return _digest(snapshot.delta_manifest_list.encode())
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]
+
+
+class History:
+    """Finds the snapshots that a stream goes through, and says why one is not there.
+
+    Args:
+        fails: refuse to go on behind rows that have expired.
+    """
+
+    def __init__(self, store: MetadataStore, *, fails: bool) -> None:
+        self._store = store
+        self._fails = fails
+        self._table: str | None = None
+
+    def load_table_digest(self) -> str:
+        """Return the digest of the table's first schema file.
+
+        Raises:
+            DataLossError: there is no table.
+        """
+        try:
+            data = self._store.file_io.read(schema_path(self._store.location, 0))
+        except NotFoundError as error:
+            raise DataLossError(
+                f"table {self._store.name}: {self._store.location} holds no table (any more): the stream cannot go on; "
+                "if it was dropped, stop the query; if it was moved, start the query at its new place"
+            ) from error
+        return _digest(data)
+
+    def check_table(self, offset: StreamOffset) -> None:
+        """Refuse an offset of another table; looks at storage once.
+
+        Raises:
+            DataLossError: the table was made anew since, or dropped.
+        """
+        if self._table is None:
+            self._table = self.load_table_digest()
+        if self._table != offset.table:
+            raise self._recreated()
+
+    def check_seen(self, snapshot: Snapshot | None, offset: StreamOffset) -> None:
+        """Refuse a snapshot that is not the one that the stream rests on.
+
+        Args:
+            snapshot: None when it has expired, so that only the table can be compared.
+
+        Raises:
+            DataLossError: the table was rolled back or made anew since.
+        """
+        if snapshot is not None and offset.seen is not None and digest_of(snapshot) == offset.seen:
+            return
+        if self.load_table_digest() != offset.table:
+            raise self._recreated()
+        if snapshot is not None and offset.seen is not None:
+            raise self.rolled_back(snapshot.id)
+
+    def check_reach(self, position: Position, offset: StreamOffset, latest: int | None) -> None:
+        """Refuse a position that lies beyond the next snapshot.
+
+        Args:
+            latest: id of the latest snapshot.
+
+        Raises:
+            DataLossError: the table was rolled back, made anew or dropped.
+        """
+        if latest is None or position.snapshot_id > latest + 1:
+            self._check_same(offset)
+            if latest is not None or position.snapshot_id > 1:
+                raise self.rolled_back(position.snapshot_id - 1)
+
+    def lost(self, snapshot_id: int) -> int:
+        """Return the earliest snapshot, to go on at in the place of one that is not there any more; warns of it.
+
+        Raises:
+            DataLossError: that is not allowed; or no snapshot is later, so it was rolled back.
+        """
+        ids = self._store.list_snapshot_ids()
+        later = [number for number in ids if number > snapshot_id]
+        if not later:
+            raise self.rolled_back(snapshot_id)
+        what = f"table {self._store.name}: the stream was to read snapshot {snapshot_id}, which has expired"
+        if self._fails:
+            raise DataLossError(
+                f"{what}; {self._available(ids)}: {_NEW_START}; or set 'penstock.fail-on-data-loss' = 'false' to go on "
+                "at the earliest without the rows in between. A consumer ('consumer-id') keeps snapshots until they "
+                "are read"
+            )
+        warnings.warn(
+            f"{what}; it goes on at snapshot {later[0]} without the rows in between, as "
+            "'penstock.fail-on-data-loss' = 'false' allows",
+            DataLossWarning,
+            stacklevel=2,
+        )
+        return later[0]
+
+    def rolled_back(self, snapshot_id: int) -> DataLossError:
+        """Return the error for a snapshot that was read and is not in the table's history any more."""
+        return DataLossError(
+            f"table {self._store.name}: the stream has read snapshot {snapshot_id}, which is not in the table's "
+            f"history any more: it was rolled back; {self._available(self._store.list_snapshot_ids())}: {_NEW_START}. "
+            "Rows that were delivered are not taken back"
+        )
+
+    def _check_same(self, offset: StreamOffset) -> None:
+        if self.load_table_digest() != offset.table:
+            raise self._recreated()
+
+    def _recreated(self) -> DataLossError:
+        return DataLossError(
+            f"table {self._store.name} at {self._store.location} is not the one that the stream began with: it was "
+            f"dropped and made anew; {self._available(self._store.list_snapshot_ids())}: {_NEW_START}"
+        )
+
+    def _available(self, ids: tuple[int, ...]) -> str:
+        if not ids:
+            return "it has no snapshots"
+        tags = self._store.list_tags()
+        kept = ", and the tags " + ", ".join(f"'{tag}'" for tag in tags) if tags else ""
+        return f"snapshots {ids[0]} to {ids[-1]} are there{kept}"

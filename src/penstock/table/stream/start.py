@@ -1,0 +1,173 @@
+"""Where a stream begins.
+
+Source:
+    Paimon ``core:table/source/snapshot/*StartingScanner.java``, ``core:schema/SchemaValidation.java``;
+    spec/streaming.md sections 1.1 to 1.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.options import CompactOptions
+from penstock.options.choices import ScanMode
+from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER
+from penstock.table.scan import to_wall_clock
+from penstock.table.stream.offset import Phase, Position
+from penstock.table.travel import check_positions, newest_before, newest_compacted, parse_local_time, resolve_default
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.options import ConsumerOptions, ReadOptions
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+# Mode to the positions of which it takes exactly one; every other position contradicts it.
+_ONE_OF: Final[dict[ScanMode, tuple[str, ...]]] = {
+    ScanMode.LATEST_FULL: (),
+    ScanMode.LATEST: (),
+    ScanMode.EARLIEST: (),
+    ScanMode.COMPACTED_FULL: (),
+    ScanMode.FROM_TIMESTAMP: ("timestamp_millis", "timestamp"),
+    ScanMode.FROM_SNAPSHOT: ("snapshot_id", "version"),
+    ScanMode.FROM_SNAPSHOT_FULL: ("snapshot_id",),
+    ScanMode.FROM_FILE_CREATION_TIME: ("file_creation_time_millis",),
+    ScanMode.FROM_CREATION_TIMESTAMP: ("creation_time_millis",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStart:
+    """Where a stream begins.
+
+    Attributes:
+        created_from: only files created at or after it, a wall clock as ms since 1970-01-01; None for all.
+    """
+
+    position: Position
+    created_from: int | None = None
+
+
+def check_start(options: ReadOptions, table: str) -> ScanMode:
+    """Return the mode of a stream with ``default`` resolved, after checking that the positions fit it.
+
+    Raises:
+        InvalidOptionError: options that contradict each other, or that only a batch read has.
+        UnsupportedFeatureError: a mode that only a batch read has.
+    """
+    batch_only = {"scan.tag-name": options.tag_name, "scan.watermark": options.watermark}
+    if options.version is not None and not options.version.isdecimal():
+        batch_only["scan.version"] = options.version
+    for key, value in batch_only.items():
+        if value is not None:
+            raise InvalidOptionError(
+                f"table {table}: option '{key}' = '{value}' starts a batch read only: a stream starts at a snapshot "
+                "with scan.mode = 'from-snapshot' or 'from-snapshot-full' and scan.snapshot-id"
+            )
+    mode = resolve_default(options)
+    if mode not in _ONE_OF:
+        raise UnsupportedFeatureError(
+            f"table {table}: scan.mode '{mode}' is for batch reads: a stream takes all changes that follow its start, "
+            "choose that with scan.mode = 'from-snapshot', 'from-timestamp' or 'latest-full'"
+        )
+    check_positions(options, mode, _ONE_OF[mode], table)
+    return mode
+
+
+def resolve_start(
+    store: MetadataStore, ref: TableRef, read: ReadOptions, consumer: ConsumerOptions
+) -> StreamStart | None:
+    """Find where a stream with these options begins.
+
+    A position that a consumer has kept wins over the options, unless ``consumer.ignore-progress`` is set.
+
+    Returns:
+        None while nobody can say, since nothing was committed yet or the snapshot asked for lies in the future: ask
+        again.
+
+    Raises:
+        InvalidOptionError: options that contradict each other, or that only a batch read has.
+        UnsupportedFeatureError: a mode that only a batch read has.
+        FormatError: metadata is damaged.
+    """
+    mode = check_start(read, ref.name)
+    if consumer.consumer_id is not None and not consumer.ignore_progress:
+        kept = store.load_consumer(consumer.consumer_id)
+        if kept is not None:
+            return _changes(max(kept, store.earliest_snapshot_id() or 1))
+    latest = store.load_latest_snapshot()
+    if latest is None:
+        # What is written from now on is incremental for these; the others wait for a first snapshot to look at.
+        is_first = mode in {ScanMode.LATEST, ScanMode.EARLIEST} or _snapshot_id(read) in {0, 1}
+        return _changes(1) if is_first and mode is not ScanMode.FROM_SNAPSHOT_FULL else None
+    return _start(store, ref, mode, read, latest)
+
+
+def _start(  # noqa: PLR0911 - one line a mode
+    store: MetadataStore, ref: TableRef, mode: ScanMode, read: ReadOptions, latest: Snapshot
+) -> StreamStart | None:
+    earliest = store.earliest_snapshot_id() or latest.id
+    match mode:
+        case ScanMode.LATEST:
+            return _changes(latest.id + 1)
+        case ScanMode.EARLIEST:
+            return _changes(earliest)
+        case ScanMode.COMPACTED_FULL:
+            return _full(newest_compacted(store, latest, _is_full_compaction(ref)).id)
+        case ScanMode.FROM_TIMESTAMP:
+            return _changes(_first_since(store, latest, _start_millis(read, ref.name)))
+        case ScanMode.FROM_SNAPSHOT:
+            wanted = max(_snapshot_id(read), earliest)
+            return _changes(wanted) if wanted <= latest.id + 1 else None
+        case ScanMode.FROM_SNAPSHOT_FULL:
+            wanted = max(_snapshot_id(read), earliest)
+            return _full(wanted) if wanted <= latest.id else None
+        case ScanMode.FROM_FILE_CREATION_TIME:
+            return _full(latest.id, created_from=to_wall_clock(read.file_creation_time_millis or 0))
+        case ScanMode.FROM_CREATION_TIMESTAMP:
+            millis = read.creation_time_millis or 0
+            first = _first_since(store, latest, millis)
+            if earliest < first <= latest.id:
+                return _changes(first)
+            return _full(latest.id, created_from=to_wall_clock(millis))
+        case _:
+            return _full(latest.id)
+
+
+def _changes(snapshot_id: int) -> StreamStart:
+    return StreamStart(position=Position(snapshot_id=snapshot_id))
+
+
+def _full(snapshot_id: int, created_from: int | None = None) -> StreamStart:
+    return StreamStart(position=Position(snapshot_id=snapshot_id, phase=Phase.FULL), created_from=created_from)
+
+
+def _snapshot_id(read: ReadOptions) -> int:
+    """The snapshot asked for; -1 where none is."""
+    if read.snapshot_id is not None:
+        return max(read.snapshot_id, 0)
+    return int(read.version) if read.version is not None else -1
+
+
+def _start_millis(read: ReadOptions, table: str) -> int:
+    if read.timestamp is not None:
+        return parse_local_time(read.timestamp, "scan.timestamp", table)
+    return read.timestamp_millis or 0
+
+
+def _first_since(store: MetadataStore, latest: Snapshot, millis: int) -> int:
+    """Id behind the newest snapshot that is older than that; the earliest where none is."""
+    older = newest_before(store, latest, lambda snapshot: snapshot.time_millis < millis)
+    return older.id + 1 if older is not None else store.earliest_snapshot_id() or latest.id
+
+
+def _is_full_compaction(ref: TableRef) -> Callable[[Snapshot], bool]:
+    """What counts as a compaction to start from: with ``full-compaction.delta-commits`` only the full ones."""
+    step = CompactOptions.parse(ref.options, table=ref.name).delta_commits
+    return lambda snapshot: (
+        step is None or snapshot.commit_identifier % step == 0 or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+    )

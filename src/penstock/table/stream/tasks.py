@@ -1,0 +1,120 @@
+"""Units of a micro-batch as the work of tasks.
+
+Source:
+    spec/streaming.md section 5.2, 5.3. One task a bucket number is Penstock's own: it keeps the order of a bucket
+    over all partitions and snapshots of a micro-batch, in a parallel sink too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.options import BucketOptions, ReadOptions
+from penstock.predicate.bind import bind
+from penstock.predicate.tree import TRUE, Predicate
+from penstock.table.locate import FileLocator
+from penstock.table.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner
+from penstock.table.split import make_split, pack_files
+from penstock.table.stream.units import is_ordered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.spec.manifest import ManifestEntry
+    from penstock.table.ref import TableRef
+    from penstock.table.split import DataSplit
+    from penstock.table.store import MetadataStore
+
+
+class Delivery(NamedTuple):
+    """A unit, and the snapshot that it is delivered with."""
+
+    snapshot_id: int
+    entry: ManifestEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTask:
+    """What one task of a micro-batch reads. Picklable.
+
+    Attributes:
+        bucket: number of the bucket; -1 where no order is kept.
+        splits: in the order of delivery.
+    """
+
+    bucket: int
+    splits: tuple[DataSplit, ...]
+
+
+class TaskPlanner:
+    """Prunes units and hands them to tasks.
+
+    Args:
+        ref: its schema is the read schema, to whose columns the filter is bound.
+
+    Raises:
+        InvalidFilterError: the filter does not fit the schema.
+    """
+
+    def __init__(self, ref: TableRef, store: MetadataStore, predicate: Predicate | None) -> None:
+        bound = bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name)
+        options = ReadOptions.parse(ref.options, table=ref.name)
+        self._target_bytes = options.split_target_bytes
+        self._open_file_cost_bytes = options.split_open_file_cost_bytes
+        self._keeps_order = BucketOptions.parse(ref.options, table=ref.name).is_append_ordered
+        self._locator = FileLocator.of(ref)
+        self._partitions = PartitionPruner(ref.schema, bound)
+        self._buckets = BucketPruner(ref, bound, store.load_schema)
+        self._stats = StatsPruner(store.load_schema)
+        self._verdicts: dict[bytes, PartitionVerdict] = {}
+
+    def keeps(self, entry: ManifestEntry, created_from: int | None) -> bool:
+        """Whether the file may hold a row that passes.
+
+        Args:
+            created_from: least creation of the file, a wall clock in ms; None for any.
+        """
+        if created_from is not None and (entry.file.creation_millis or 0) < created_from:
+            return False
+        verdict = self._judge(entry.partition)
+        return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
+
+    def plan(self, deliveries: Iterable[Delivery]) -> tuple[StreamTask, ...]:
+        """Hand out units, in the order of delivery: a task a bucket number, else runs of about a split's size."""
+        buckets: dict[int, list[Delivery]] = {}
+        loose: list[Delivery] = []
+        for delivery in deliveries:
+            is_bucketed = self._keeps_order and is_ordered(delivery.entry)
+            (buckets.setdefault(delivery.entry.bucket, []) if is_bucketed else loose).append(delivery)
+        ordered = [StreamTask(bucket=bucket, splits=self._splits(buckets[bucket])) for bucket in sorted(buckets)]
+        return (*ordered, *(StreamTask(bucket=-1, splits=self._splits(run)) for run in self._runs(loose)))
+
+    def _runs(self, deliveries: Sequence[Delivery]) -> list[list[Delivery]]:
+        packs = pack_files(
+            [delivery.entry.file for delivery in deliveries],
+            target_bytes=self._target_bytes,
+            open_file_cost_bytes=self._open_file_cost_bytes,
+        )
+        left = iter(deliveries)
+        return [list(islice(left, len(pack))) for pack in packs]
+
+    def _splits(self, deliveries: Sequence[Delivery]) -> tuple[DataSplit, ...]:
+        """Make a split of each stretch of files of one snapshot, partition and bucket."""
+        splits = []
+        for _, group in groupby(
+            deliveries, key=lambda each: (each.snapshot_id, each.entry.partition, each.entry.bucket)
+        ):
+            stretch = list(group)
+            first = stretch[0]
+            files = tuple(each.entry.file for each in stretch)
+            verdict = self._judge(first.entry.partition)
+            splits.append(make_split(self._locator, first.snapshot_id, first.entry, files, verdict))
+        return tuple(splits)
+
+    def _judge(self, partition: bytes) -> PartitionVerdict:
+        verdict = self._verdicts.get(partition)
+        if verdict is None:
+            verdict = self._verdicts[partition] = self._partitions.judge(partition)
+        return verdict

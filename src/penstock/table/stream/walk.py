@@ -1,0 +1,189 @@
+"""One step of a stream: from an offset over snapshots and units to the end of the next micro-batch.
+
+Source:
+    Paimon ``core:table/source/DataTableStreamScan.java``; spec/streaming.md sections 2.1 and 2.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotFoundError
+from penstock.spec.snapshot import CommitKind
+from penstock.table.stream.history import digest_of
+from penstock.table.stream.offset import Phase, Position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.options import StreamOptions
+    from penstock.spec.manifest import ManifestEntry
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+    from penstock.table.stream.bounds import Bounds
+    from penstock.table.stream.history import History
+    from penstock.table.stream.limits import Budget
+    from penstock.table.stream.offset import StreamOffset
+    from penstock.table.stream.tasks import TaskPlanner
+    from penstock.table.stream.units import Units, UnitStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What a walk looks at."""
+
+    store: MetadataStore
+    history: History
+    units: UnitStore
+    tasks: TaskPlanner
+
+
+def delivers(snapshot: Snapshot, position: Position, *, overwrites: bool) -> bool:
+    """Whether the snapshot's changes are rows of the stream: by its kind, or because some are delivered already."""
+    kind = snapshot.commit_kind
+    return position.index > 0 or kind is CommitKind.APPEND or (overwrites and kind is CommitKind.OVERWRITE)
+
+
+def load_units(table: Table, snapshot: Snapshot, position: Position, offset: StreamOffset) -> Units | None:
+    """List what the snapshot delivers at a position; None when its metadata has expired meanwhile.
+
+    Args:
+        offset: whose order of partitions and kinds hold.
+
+    Raises:
+        DataLossError: units that are delivered already are not there.
+        UnsupportedFeatureError: rows were deleted through deletion vectors.
+        FormatError: metadata is damaged.
+    """
+    if position.phase is Phase.CHANGES and not delivers(snapshot, position, overwrites=offset.overwrites):
+        return ()
+    try:
+        units = table.units.load_units(snapshot, position.phase, by_value=offset.by_value)
+    except NotFoundError:
+        if table.store.find_snapshot(snapshot.id) is not None:
+            raise
+        return None
+    if position.index > len(units):
+        raise table.history.rolled_back(snapshot.id)
+    return units
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """A walk in progress.
+
+    Attributes:
+        offset: where it goes on; moves over what has nothing to deliver too.
+        reached: behind the last unit that was taken.
+        budget: what was taken.
+        horizon: the last snapshot to look at.
+        ready_millis: only snapshots committed until then are read, ms since 1970-01-01 UTC; None for all.
+        is_cut: a limit ended it, and there is more.
+        snapshots: visited by id.
+        taken: snapshots of which units were taken.
+    """
+
+    table: Table
+    options: StreamOptions
+    bounds: Bounds
+    offset: StreamOffset
+    reached: StreamOffset
+    budget: Budget
+    horizon: int
+    ready_millis: int | None
+    is_cut: bool = False
+    taken: int = 0
+    snapshots: dict[int, Snapshot] = field(default_factory=dict)
+
+    @property
+    def position(self) -> Position:
+        """Where the walk goes on."""
+        if self.offset.position is None:
+            raise AssertionError  # a walk begins at an offset that is resolved
+        return self.offset.position
+
+    def run(self) -> None:
+        """Go on until a limit, a bound or the horizon."""
+        self._check_predecessor()
+        while not self.is_cut and not self.offset.ended:
+            snapshot = self._next_snapshot()
+            if snapshot is None:
+                return
+            self.snapshots[snapshot.id] = snapshot
+            units = load_units(self.table, snapshot, self.position, self.offset)
+            if units is None:
+                self._skip_lost()
+            else:
+                self._take(snapshot, units)
+
+    def _check_predecessor(self) -> None:
+        position = self.position
+        if position.phase is Phase.CHANGES and position.index == 0 and position.snapshot_id <= self.horizon:
+            before = self.table.store.find_snapshot(position.snapshot_id - 1) if position.snapshot_id > 1 else None
+            self.table.history.check_seen(before, self.offset)
+
+    def _next_snapshot(self) -> Snapshot | None:
+        while True:
+            position = self.position
+            is_begun = position.phase is Phase.FULL or position.index > 0
+            if not is_begun and self.bounds.is_beyond_id(position.snapshot_id):
+                self._end()
+                return None
+            if position.snapshot_id > self.horizon and position.phase is Phase.CHANGES:
+                return None
+            snapshot = self.table.store.find_snapshot(position.snapshot_id)
+            if snapshot is None:
+                self._skip_lost()
+                continue
+            if is_begun:
+                self.table.history.check_seen(snapshot, self.offset)
+            elif self.bounds.is_beyond(snapshot):
+                self._end()
+                return None
+            elif self.ready_millis is not None and snapshot.time_millis > self.ready_millis:
+                return None
+            return snapshot
+
+    def _take(self, snapshot: Snapshot, units: Units) -> None:
+        position = self.position
+        is_first = True
+        for index, unit in self._kept(units):
+            if not self._may_take(units, unit, is_first=is_first):
+                self._cut(snapshot, position.at(index), is_first=is_first)
+                return
+            self.budget.take([unit.file])
+            self.taken += is_first
+            is_first = False
+        self.offset = replace(self.offset, position=position.behind(), seen=digest_of(snapshot))
+        is_last_full = position.phase is Phase.FULL and (
+            self.bounds.is_beyond(snapshot) or self.bounds.is_beyond_id(snapshot.id + 1)
+        )
+        if is_last_full:
+            self._end()
+        elif not is_first:
+            self.reached = self.offset
+
+    def _kept(self, units: Units) -> Iterator[tuple[int, ManifestEntry]]:
+        for index in range(self.position.index, len(units)):
+            if self.table.tasks.keeps(units[index], self.offset.created_from):
+                yield index, units[index]
+
+    def _may_take(self, units: Units, unit: ManifestEntry, *, is_first: bool) -> bool:
+        if is_first and 0 < self.options.max_snapshot_count <= self.taken:
+            return False
+        if not self.options.align_checkpoints:
+            return self.budget.fits([unit.file])
+        return not is_first or self.budget.fits(kept.file for _, kept in self._kept(units))
+
+    def _cut(self, snapshot: Snapshot, position: Position, *, is_first: bool) -> None:
+        self.is_cut = True
+        if not is_first:
+            self.offset = self.reached = replace(self.offset, position=position, seen=digest_of(snapshot))
+
+    def _skip_lost(self) -> None:
+        position = Position(snapshot_id=self.table.history.lost(self.position.snapshot_id))
+        self.offset = replace(self.offset, position=position, seen=None)
+
+    def _end(self) -> None:
+        self.offset = self.reached = replace(self.offset, ended=True)
