@@ -193,6 +193,20 @@ class JavaPaimon(Engine):
         """Return what Java takes the latest schema to be."""
         return self.ask("schema", location)
 
+    def follow(self, location: Path | str, user: str, options: dict[str, str] | None = None) -> dict[str, Any]:
+        """Return what a stream read of that user delivers until there is nothing more for now.
+
+        Args:
+            location: of the table.
+            user: a new one begins as the options say, a known one goes on.
+            options: of the read.
+
+        Returns:
+            ``plans``, each with its ``watermark`` and its ``splits`` of ``snapshot``, ``partition``, ``bucket`` and
+            ``rows``; the ``next`` snapshot id; whether the stream has ``ended``.
+        """
+        return self.ask("follow", location, user=user, options=options)
+
     def count_rows_elsewhere(self, location: Path | str) -> int:
         """Return how many rows lie in another bucket than Java would put them into."""
         return self.ask("buckets", location)["elsewhere"]

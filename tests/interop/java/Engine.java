@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.paimon.AppendOnlyFileStore;
@@ -45,8 +46,10 @@ import org.apache.paimon.table.sink.CommitMessage;
 import org.apache.paimon.table.sink.StreamTableWrite;
 import org.apache.paimon.table.sink.TableCommitImpl;
 import org.apache.paimon.table.source.DataSplit;
+import org.apache.paimon.table.source.EndOfScanException;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
+import org.apache.paimon.table.source.StreamTableScan;
 import org.apache.paimon.table.source.TableRead;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataType;
@@ -65,6 +68,7 @@ public final class Engine {
 
     private final Map<String, Catalog> catalogs = new HashMap<>();
     private final Map<String, StreamTableWrite> writers = new HashMap<>();
+    private final Map<String, StreamTableScan> followers = new HashMap<>();
     private final IOManager spill = IOManager.create(System.getProperty("java.io.tmpdir"));
 
     public static void main(String[] args) throws Exception {
@@ -122,6 +126,11 @@ public final class Engine {
         switch (op) {
             case "schema":
                 return schema(table);
+            case "follow":
+                return follow(table, followers.computeIfAbsent(name + "/" + user, key -> table.newReadBuilder().newStreamScan()));
+            case "unfollow":
+                followers.remove(name + "/" + user);
+                return null;
             case "buckets":
                 return buckets(table);
             case "write":
@@ -202,6 +211,45 @@ public final class Engine {
             }
         }
         return result.put("files", files);
+    }
+
+    /**
+     * A stream read that goes on over requests, until there is nothing more for now.
+     *
+     * <p>Answer: {@code {"plans": [...], "next": id, "ended": bool}}, a plan being {@code {"watermark": ms, "splits":
+     * [...]}} and a split {@code {"snapshot", "partition", "bucket", "rows"}}, all in the order in which they come.
+     */
+    private static JsonNode follow(FileStoreTable table, StreamTableScan scan) throws Exception {
+        ObjectNode result = MAPPER.createObjectNode();
+        ArrayNode plans = result.putArray("plans");
+        result.put("ended", false);
+        try {
+            Long before;
+            do {
+                before = scan.checkpoint();
+                List<Split> splits = scan.plan().splits();
+                if (splits.isEmpty()) continue;
+                ObjectNode plan = plans.addObject();
+                plan.put("watermark", scan.watermark());
+                ArrayNode planned = plan.putArray("splits");
+                for (Split split : splits) planned.add(split(table, (DataSplit) split));
+            } while (!Objects.equals(before, scan.checkpoint()));
+        } catch (EndOfScanException end) {
+            result.put("ended", true);
+        }
+        return result.put("next", scan.checkpoint());
+    }
+
+    private static JsonNode split(FileStoreTable table, DataSplit split) throws Exception {
+        ObjectNode result = MAPPER.createObjectNode();
+        result.put("snapshot", split.snapshotId());
+        result.set("partition", Values.toJson(split.partition(), table.schema().logicalPartitionType()));
+        result.put("bucket", split.bucket());
+        ArrayNode rows = result.putArray("rows");
+        try (RecordReader<InternalRow> reader = table.newReadBuilder().newRead().createReader(split)) {
+            reader.forEachRemaining(row -> rows.add(Values.toJson(row, table.rowType())));
+        }
+        return result;
     }
 
     private static ObjectNode meta(DataSplit split, FileStoreTable table) {
