@@ -10,7 +10,9 @@ import pytest
 from penstock.errors import InvalidOptionError, LeaseHeldError, StorageError
 from penstock.io.memory import MemoryFileIO
 from penstock.table import lease as module
+from penstock.table import lease_files
 from penstock.table.lease import Lease, LeaseKeeper, acquire, discard_lease
+from penstock.table.lease_files import LeaseFiles
 from penstock.table.process import Process, is_surely_dead, this_process
 from penstock.testing.file_io import FailingFileIO, Fault, Operation
 
@@ -146,7 +148,7 @@ def test_a_late_renewal_of_an_overtaken_holder_gives_it_nothing(file_io: MemoryF
 
 def test_an_epoch_that_was_deleted_meanwhile_is_not_taken_again(file_io: MemoryFileIO, clock: Clock) -> None:
     take(file_io, clock).release()
-    files = module._LeaseFiles(file_io, "db.db/t", "consumer-c")
+    files = LeaseFiles(file_io, "db.db/t", "consumer-c")
     slow = module._new_record(files.load_newest(), clock.now, 30_000)
     assert slow.epoch == 2
     take(file_io, clock).release()
@@ -215,7 +217,7 @@ def test_a_holder_that_ended_is_not_waited_for(
     file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     take(file_io, clock)
-    monkeypatch.setattr(module, "is_surely_dead", lambda process: process == this_process())
+    monkeypatch.setattr(lease_files, "is_surely_dead", lambda process: process == this_process())
     assert take(file_io, clock).epoch == 2
     assert clock.now == 1_000_000
 
