@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, OptionWarning
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
+from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.bounds import Bounds
 from penstock.table.stream.history import History, digest_of
 from penstock.table.stream.limits import Budget, ReadLimits, limits_of
@@ -72,6 +73,7 @@ class Follower:
         self._history = History(store, fails=self._options.fail_on_data_loss)
         tasks = TaskPlanner(ref, store, predicate)
         self._table = Table(store=store, history=self._history, units=UnitStore(ref, store), tasks=tasks)
+        self._backlog = BacklogCache(units=self._table.units)
         self._snapshots: dict[int, Snapshot] = {}
         self._skipped: tuple[StreamOffset, StreamOffset] | None = None
         self._waiting: tuple[StreamOffset, int] | None = None
@@ -127,6 +129,10 @@ class Follower:
             return ()
         self._history.check_table(end)
         return self._table.tasks.plan(self._deliveries(first, end.position, end))
+
+    def measure_backlog(self, offset: StreamOffset) -> Backlog:
+        """Count what lies ahead of an offset, with what this follower knows already. Raises as ``measure_backlog``."""
+        return measure_backlog(self._store, self._ref, offset, self._backlog)
 
     def _begin(self) -> StreamOffset | None:
         consumer = ConsumerOptions.parse(self._ref.options, table=self._ref.name)

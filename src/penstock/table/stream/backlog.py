@@ -1,0 +1,184 @@
+"""What a reader still has before it.
+
+Source:
+    Spark's ``reportLatestOffset`` and source metrics; design.md section 5 for what a stream delivers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.errors import NotFoundError
+from penstock.options import StreamOptions
+from penstock.spec.manifest import FileKind
+from penstock.table.stream.offset import Phase, Position, StreamOffset
+from penstock.table.stream.units import UnitStore
+from penstock.table.stream.walk import delivers
+from penstock.table.travel import watermark_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.spec.manifest import DataFileMeta
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+# A look at a snapshot costs three reads.
+_MAX_LOOKS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What a stream has yet to deliver, before any filter.
+
+    Attributes:
+        snapshots: with rows to deliver; one that is delivered in part counts.
+        bytes: of data files on storage.
+        event_time_lag_ms: how far the watermark of the table is ahead of that of the last snapshot delivered; None
+            where one of them has none.
+        latest_snapshot_id: None when nothing was ever committed.
+        is_partial: there are more snapshots than were looked at, so the numbers are too small.
+    """
+
+    snapshots: int
+    files: int
+    bytes: int
+    rows: int
+    event_time_lag_ms: int | None
+    latest_snapshot_id: int | None
+    is_partial: bool
+
+
+class _Size(NamedTuple):
+    files: int
+    bytes: int
+    rows: int
+
+
+_NOTHING: Final = _Size(0, 0, 0)
+
+
+@dataclass(slots=True, kw_only=True)
+class BacklogCache:
+    """What snapshots hold, as far as looked at; kept by whoever measures again and again.
+
+    Attributes:
+        units: of a reader that follows the same table; None to list them anew.
+        sizes: what a snapshot delivers, by id.
+        watermarks: ms by snapshot id.
+    """
+
+    units: UnitStore | None = None
+    sizes: dict[int, _Size] = field(default_factory=dict)
+    watermarks: dict[int, int | None] = field(default_factory=dict)
+
+    def forget(self, first: int, latest: int) -> None:
+        """Forget what lies before ``first``; and everything when snapshots were rolled back."""
+        if any(known > latest for known in self.watermarks):
+            self.sizes.clear()
+            self.watermarks.clear()
+        for known in [known for known in self.watermarks if known < first]:
+            del self.watermarks[known]
+            self.sizes.pop(known, None)
+
+
+def measure_backlog(store: MetadataStore, ref: TableRef, at: StreamOffset | int, cache: BacklogCache) -> Backlog:
+    """Count what lies ahead of a reader.
+
+    Looks at a thousand snapshots at most in a call; the next call with the same cache goes on there.
+
+    Args:
+        at: an offset, or the id of the next snapshot that a consumer reads.
+
+    Raises:
+        FormatError: metadata is damaged.
+    """
+    offset = at if isinstance(at, StreamOffset) else StreamOffset(position=Position(snapshot_id=at))
+    latest = store.latest_snapshot_id()
+    position = offset.position
+    if latest is None or position is None:
+        return _backlog([], None, latest, is_partial=latest is not None)
+    cache.forget(position.snapshot_id - 1, latest)
+    sizes = []
+    first = position.snapshot_id
+    if position.phase is Phase.FULL or position.index > 0:
+        sizes.append(_rest_of(store, ref, offset, position, cache))
+        first += 1
+    is_partial = _look(store, ref, range(max(first, 1), latest + 1), cache)
+    sizes += [cache.sizes.get(snapshot_id, _NOTHING) for snapshot_id in range(first, latest + 1)]
+    return _backlog(sizes, _lag(store, position, latest, cache), latest, is_partial=is_partial)
+
+
+def _backlog(sizes: list[_Size], lag: int | None, latest: int | None, *, is_partial: bool) -> Backlog:
+    return Backlog(
+        snapshots=sum(size.files > 0 for size in sizes),
+        files=sum(size.files for size in sizes),
+        bytes=sum(size.bytes for size in sizes),
+        rows=sum(size.rows for size in sizes),
+        event_time_lag_ms=lag,
+        latest_snapshot_id=latest,
+        is_partial=is_partial,
+    )
+
+
+def _look(store: MetadataStore, ref: TableRef, snapshot_ids: range, cache: BacklogCache) -> bool:
+    """Look at snapshots that are not known yet; whether some are left."""
+    overwrites = StreamOptions.parse(ref.options, table=ref.name).read_append_overwrite
+    unknown = [snapshot_id for snapshot_id in snapshot_ids if snapshot_id not in cache.sizes]
+    for snapshot_id in unknown[:_MAX_LOOKS]:
+        snapshot = store.find_snapshot(snapshot_id)
+        cache.watermarks[snapshot_id] = None if snapshot is None else watermark_of(snapshot)
+        cache.sizes[snapshot_id] = _NOTHING if snapshot is None else _changes_of(store, snapshot, overwrites=overwrites)
+    return len(unknown) > _MAX_LOOKS
+
+
+def _changes_of(store: MetadataStore, snapshot: Snapshot, *, overwrites: bool) -> _Size:
+    if not delivers(snapshot, Position(snapshot_id=snapshot.id), overwrites=overwrites):
+        return _NOTHING
+    try:
+        return _size(entry.file for entry in store.load_delta(snapshot) if entry.kind is FileKind.ADD)
+    except NotFoundError:  # it expires while we look; whoever reads it will say so
+        return _NOTHING
+
+
+def _rest_of(
+    store: MetadataStore, ref: TableRef, offset: StreamOffset, position: Position, cache: BacklogCache
+) -> _Size:
+    """What is left of the snapshot that the position is in."""
+    if cache.units is None:
+        cache.units = UnitStore(ref, store)
+    snapshot = store.find_snapshot(position.snapshot_id)
+    if snapshot is None:
+        return _NOTHING
+    try:
+        units = cache.units.load_units(snapshot, position.phase, by_value=offset.by_value)
+    except NotFoundError:
+        return _NOTHING
+    created_from = offset.created_from
+    return _size(
+        unit.file
+        for unit in units[position.index :]
+        if created_from is None or (unit.file.creation_millis or 0) >= created_from
+    )
+
+
+def _lag(store: MetadataStore, position: Position, latest: int, cache: BacklogCache) -> int | None:
+    if position.phase is Phase.FULL:
+        return None
+    delivered = _watermark(store, position.snapshot_id - 1, cache)
+    newest = _watermark(store, latest, cache)
+    return None if delivered is None or newest is None else max(newest - delivered, 0)
+
+
+def _watermark(store: MetadataStore, snapshot_id: int, cache: BacklogCache) -> int | None:
+    if snapshot_id not in cache.watermarks:
+        snapshot = store.find_snapshot(snapshot_id) if snapshot_id > 0 else None
+        cache.watermarks[snapshot_id] = None if snapshot is None else watermark_of(snapshot)
+    return cache.watermarks[snapshot_id]
+
+
+def _size(files: Iterable[DataFileMeta]) -> _Size:
+    sizes = [(file.file_size, file.row_count) for file in files]
+    return _Size(len(sizes), sum(size for size, _ in sizes), sum(rows for _, rows in sizes))

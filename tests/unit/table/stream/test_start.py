@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from tests.unit.table.metadata_tables import MemoryTable
+from tests.unit.table.stream.queues import Queue
+
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.options import ConsumerOptions, ReadOptions
+from penstock.spec.consumer import encode_consumer
+from penstock.spec.layout import consumer_path
+from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from penstock.table.stream.offset import Phase
+from penstock.table.stream.start import StreamStart, resolve_start
+
+
+@pytest.fixture(scope="module")
+def table() -> MemoryTable:
+    """Snapshots 3 to 9, snapshot n committed at 1000 n; 4 and 6 are compactions."""
+    made = Queue()
+    for number in range(1, 10):
+        kind = CommitKind.COMPACT if number in {4, 6} else CommitKind.APPEND
+        made.append(commit_kind=kind)
+    for number in (1, 2):
+        made.expire(number)
+    return made
+
+
+def start_of(table: MemoryTable, options: dict[str, str]) -> StreamStart | None:
+    read = ReadOptions.parse(options, table=table.ref.name)
+    consumer = ConsumerOptions.parse(options, table=table.ref.name)
+    return resolve_start(table.store, table.ref.with_options(options), read, consumer)
+
+
+def described(start: StreamStart | None) -> tuple[str, int] | None:
+    return None if start is None else (start.position.phase.value, start.position.snapshot_id)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, ("full", 9)),
+        ({"scan.mode": "latest-full"}, ("full", 9)),
+        ({"scan.mode": "FULL"}, ("full", 9)),
+        ({"scan.mode": "latest"}, ("changes", 10)),
+        ({"scan.mode": "earliest"}, ("changes", 3)),
+        ({"scan.mode": "compacted-full"}, ("full", 6)),
+        ({"scan.mode": "compacted-full", "full-compaction.delta-commits": "4"}, ("full", 4)),
+        ({"scan.mode": "compacted-full", "full-compaction.delta-commits": "5"}, ("full", 9)),
+        ({"scan.timestamp-millis": "5000"}, ("changes", 5)),
+        ({"scan.timestamp-millis": "5001"}, ("changes", 6)),
+        ({"scan.timestamp-millis": "1"}, ("changes", 3)),
+        ({"scan.timestamp-millis": "3000"}, ("changes", 3)),
+        ({"scan.timestamp-millis": "99999"}, ("changes", 10)),
+        ({"scan.mode": "from-timestamp", "scan.timestamp-millis": "5000"}, ("changes", 5)),
+        ({"scan.snapshot-id": "5"}, ("changes", 5)),
+        ({"scan.snapshot-id": "1"}, ("changes", 3)),
+        ({"scan.snapshot-id": "10"}, ("changes", 10)),
+        ({"scan.snapshot-id": "11"}, None),
+        ({"scan.version": "5"}, ("changes", 5)),
+        ({"scan.mode": "from-snapshot-full", "scan.snapshot-id": "5"}, ("full", 5)),
+        ({"scan.mode": "from-snapshot-full", "scan.snapshot-id": "1"}, ("full", 3)),
+        ({"scan.mode": "from-snapshot-full", "scan.snapshot-id": "10"}, None),
+        ({"scan.creation-time-millis": "5500"}, ("changes", 6)),
+        ({"scan.creation-time-millis": "9001"}, ("full", 9)),
+        ({"scan.creation-time-millis": "100"}, ("full", 9)),
+        ({"scan.file-creation-time-millis": "5500"}, ("full", 9)),
+    ],
+)
+def test_a_mode_says_where_a_stream_begins(
+    table: MemoryTable, options: dict[str, str], expected: tuple[str, int] | None
+) -> None:
+    assert described(start_of(table, options)) == expected
+
+
+def test_a_local_time_is_of_this_machines_zone(table: MemoryTable) -> None:
+    local = dt.datetime.fromtimestamp(4.5, dt.UTC).astimezone().replace(tzinfo=None)
+    options = {"scan.timestamp": local.isoformat(sep=" ", timespec="milliseconds")}
+    assert described(start_of(table, options)) == ("changes", 5)
+
+
+def test_a_start_by_file_creation_keeps_the_time_as_a_wall_clock(table: MemoryTable) -> None:
+    offset = dt.datetime.fromtimestamp(5.5, dt.UTC).astimezone().utcoffset() or dt.timedelta()
+    wall_clock = 5500 + offset // dt.timedelta(milliseconds=1)
+    for key in ("scan.file-creation-time-millis", "scan.creation-time-millis"):
+        millis = "5500" if key.startswith("scan.file") else "99000"
+        start = start_of(table, {key: millis})
+        assert start is not None
+        assert start.created_from == wall_clock + int(millis) - 5500
+
+
+def test_a_batch_compaction_counts_as_full() -> None:
+    table = MemoryTable()
+    table.commit(commit_kind=CommitKind.COMPACT, commit_identifier=BATCH_COMMIT_IDENTIFIER)
+    table.commit(commit_kind=CommitKind.COMPACT, commit_identifier=3)
+    options = {"scan.mode": "compacted-full", "full-compaction.delta-commits": "2"}
+    assert described(start_of(table, options)) == ("full", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, None),
+        ({"scan.mode": "latest"}, ("changes", 1)),
+        ({"scan.mode": "earliest"}, ("changes", 1)),
+        ({"scan.mode": "compacted-full"}, None),
+        ({"scan.timestamp-millis": "1"}, None),
+        ({"scan.snapshot-id": "1"}, ("changes", 1)),
+        ({"scan.snapshot-id": "2"}, None),
+        ({"scan.mode": "from-snapshot-full", "scan.snapshot-id": "1"}, None),
+        ({"scan.file-creation-time-millis": "1"}, None),
+    ],
+)
+def test_before_the_first_snapshot_some_modes_wait(options: dict[str, str], expected: tuple[str, int] | None) -> None:
+    assert described(start_of(MemoryTable(), options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"scan.tag-name": "t"}, InvalidOptionError, "batch read only.*'from-snapshot'"),
+        ({"scan.watermark": "7"}, InvalidOptionError, "batch read only.*'from-snapshot'"),
+        ({"scan.version": "t"}, InvalidOptionError, "batch read only.*'from-snapshot'"),
+        ({"scan.version": "watermark-7"}, InvalidOptionError, "batch read only.*'from-snapshot'"),
+        ({"scan.mode": "incremental"}, UnsupportedFeatureError, "for batch reads"),
+        ({"incremental-between": "1,2"}, UnsupportedFeatureError, "for batch reads"),
+        ({"scan.mode": "latest-delta"}, UnsupportedFeatureError, "for batch reads"),
+        ({"scan.mode": "earliest", "scan.snapshot-id": "3"}, InvalidOptionError, "'earliest' and option 'scan.snap"),
+        ({"scan.mode": "latest", "scan.timestamp-millis": "3"}, InvalidOptionError, "contradict"),
+        ({"scan.mode": "from-snapshot"}, InvalidOptionError, "exactly one of scan.snapshot-id"),
+        ({"scan.snapshot-id": "3", "scan.version": "3"}, InvalidOptionError, "exactly one of"),
+        ({"scan.mode": "from-snapshot-full", "scan.timestamp-millis": "3"}, InvalidOptionError, "contradict"),
+        ({"scan.mode": "from-timestamp"}, InvalidOptionError, "exactly one of scan.timestamp-millis"),
+        ({"scan.timestamp-millis": "3", "scan.timestamp": "2024-01-01"}, InvalidOptionError, "exactly one of"),
+        ({"scan.timestamp-millis": "3", "scan.snapshot-id": "3"}, InvalidOptionError, "contradict"),
+        ({"scan.mode": "from-file-creation-time", "scan.snapshot-id": "3"}, InvalidOptionError, "contradict"),
+        ({"scan.mode": "latest-full", "incremental-between": "1,2"}, InvalidOptionError, "contradict"),
+        ({"streaming-read-overwrite": "true"}, InvalidOptionError, "streaming-read-append-overwrite"),
+        ({"minRowsPerTrigger": "5"}, InvalidOptionError, "maxTriggerDelayMs"),
+    ],
+)
+def test_contradictions_are_refused_before_anything_is_read(
+    options: dict[str, str], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        Queue().with_options(options)
+
+
+def put_consumer(table: MemoryTable, next_snapshot: int) -> None:
+    table.file_io.write(consumer_path(table.location, "c"), encode_consumer(next_snapshot))
+
+
+def test_a_consumers_position_wins_over_the_mode(table: MemoryTable) -> None:
+    options = {"consumer-id": "c", "scan.mode": "from-snapshot", "scan.snapshot-id": "5"}
+    assert described(start_of(table, options)) == ("changes", 5)
+    put_consumer(table, 7)
+    assert described(start_of(table, options)) == ("changes", 7)
+    assert described(start_of(table, {**options, "consumer.ignore-progress": "true"})) == ("changes", 5)
+    put_consumer(table, 1)
+    assert described(start_of(table, options)) == ("changes", 3)
+    table.file_io.delete(consumer_path(table.location, "c"))
+
+
+def test_phases_are_told_apart(table: MemoryTable) -> None:
+    start = start_of(table, {})
+    assert start is not None
+    assert (start.position.phase, start.position.index) == (Phase.FULL, 0)
