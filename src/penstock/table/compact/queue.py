@@ -13,7 +13,7 @@ Source:
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from penstock.table.compact.task import CompactSizes
 
 # A full merge of less is not worth its while (spec/compaction.md section 3.3).
-_FULL_MIN_FILES = 3
+_FULL_MIN_FILES: Final = 3
+_FULL_RUN_TARGETS: Final = 8
 
 
 def plan_bucket(files: Iterable[DataFileMeta], sizes: CompactSizes) -> tuple[tuple[DataFileMeta, ...], ...]:
@@ -49,7 +50,7 @@ def plan_bucket(files: Iterable[DataFileMeta], sizes: CompactSizes) -> tuple[tup
 def plan_bucket_fully(
     files: Iterable[DataFileMeta], sizes: CompactSizes, *, force: bool
 ) -> tuple[tuple[DataFileMeta, ...], ...]:
-    """Return what a full compaction of one bucket rewrites, in write order: nothing, or one run.
+    """Return what a full compaction of one bucket rewrites, in write order; cut where one task would take minutes.
 
     Args:
         force: rewrite every file (``compaction.force-rewrite-all-files``).
@@ -59,13 +60,13 @@ def plan_bucket_fully(
     """
     ordered = in_write_order(files)
     if force:
-        return (tuple(ordered),) if ordered else ()
+        return tuple(_cut(ordered, _FULL_RUN_TARGETS * sizes.target_bytes)) if ordered else ()
     is_small = [file.file_size < sizes.small_bytes for file in ordered]
     first = is_small.index(True) if True in is_small else len(ordered)
     rest, smalls = ordered[first:], sum(is_small[first:])
     if len(rest) < _FULL_MIN_FILES or smalls <= len(rest) - smalls:
         return ()
-    return (tuple(rest),)
+    return tuple(_cut(rest, _FULL_RUN_TARGETS * sizes.target_bytes))
 
 
 def in_write_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:

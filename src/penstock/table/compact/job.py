@@ -1,0 +1,248 @@
+"""A planned compaction carried out: merges run where the caller says, and land in groups as they finish."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from penstock.errors import TableStoreError
+from penstock.table.compact.commit import commit_compacted
+from penstock.table.compact.rewrite import rewrite
+from penstock.table.discard import delete_new_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from penstock.spec.manifest import DataFileMeta
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.commit import TableCommitter
+    from penstock.table.compact.plan import CompactionPlan, PartitionPlan
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+# What has been merged is not to be lost with a job that fails later, and a snapshot each would be too many.
+_GROUP_TASKS: Final = 64
+_GROUP_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """What one task came to.
+
+    Attributes:
+        message: None where ``error`` says why.
+        seconds: that the rewrite took.
+    """
+
+    task: CompactTask
+    message: CommitMessage | None
+    error: TableStoreError | None
+    seconds: float
+
+
+Execute: TypeAlias = "Callable[[Sequence[CompactTask]], Iterator[Merged]]"
+"""Runs tasks, in any order and any number at once; yields each as it is done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionResult:
+    """What a compaction did to one partition.
+
+    Attributes:
+        files_before: live files when it was planned, with ``bytes_before``.
+        files_in: merged away, with ``bytes_in``.
+        files_out: that took their place, with ``bytes_out``.
+        skipped: why nothing was done; None where something was.
+        seconds: of all its rewrites together.
+    """
+
+    partition: str
+    files_before: int
+    bytes_before: int
+    files_in: int
+    bytes_in: int
+    files_out: int
+    bytes_out: int
+    skipped: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionResult:
+    """What a compaction did.
+
+    Attributes:
+        snapshots: its COMPACT snapshots, oldest first; empty where there was nothing to do, or nothing landed.
+        partitions: one for each in scope, in manifest order.
+    """
+
+    snapshots: tuple[Snapshot, ...]
+    partitions: tuple[PartitionResult, ...]
+
+
+def run_compaction(
+    plan: CompactionPlan,
+    committer: TableCommitter,
+    execute: Execute,
+    *,
+    commit_user: str,
+    on_done: Callable[[Merged], None] = lambda _: None,
+) -> CompactionResult:
+    """Run all tasks of a plan and commit what they made.
+
+    A merge that others have outrun is dropped: its partition says so. So is one whose input expired meanwhile.
+
+    Args:
+        on_done: told of every finished task, for a progress bar.
+
+    Raises:
+        TableStoreError: as ``commit_compacted``; a rewrite that failed for another reason than a missing input. What
+            landed before stays, the other new files are deleted.
+    """
+    run = _Run(committer, commit_user)
+    done = execute(plan.tasks)
+    try:
+        for merged in done:
+            on_done(merged)
+            run.take(merged)
+        run.commit()
+    except BaseException:
+        run.discard(done)
+        raise
+    return CompactionResult(
+        snapshots=tuple(run.snapshots), partitions=tuple(run.result_of(partition) for partition in plan.partitions)
+    )
+
+
+def plan_only(plan: CompactionPlan) -> CompactionResult:
+    """Return what a plan would do, as a result without outputs: for a dry run."""
+    return CompactionResult(
+        snapshots=(),
+        partitions=tuple(
+            _result(
+                partition,
+                (file for task in partition.tasks for file in task.files),
+                files_out=0,
+                bytes_out=0,
+                seconds=0.0,
+                skipped=partition.skipped,
+            )
+            for partition in plan.partitions
+        ),
+    )
+
+
+def merge_in_threads(ref: TableRef, tasks: Sequence[CompactTask], *, threads: int) -> Iterator[Merged]:
+    """Rewrite in this process, ``threads`` tasks at a time, without Spark."""
+    waiting = deque(tasks)
+    with ThreadPoolExecutor(max_workers=threads) as pool:
+        running: set[Future[Merged]] = set()
+        try:
+            while waiting or running:
+                while waiting and len(running) < threads:
+                    running.add(pool.submit(merge_one, waiting.popleft(), ref))
+                finished, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in finished)
+        finally:
+            # Only when the caller gave up: nobody will commit these.
+            for future in running:
+                message = future.result().message
+                if message is not None:
+                    delete_new_files(ref, (message,))
+
+
+def merge_one(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> Merged:
+    """Rewrite one task; an error of ours becomes part of the answer."""
+    started = time.perf_counter()
+    answer = partial(Merged, task=task)
+    try:
+        message = rewrite(task, ref, job_id=job_id)
+    except TableStoreError as error:
+        return answer(message=None, error=error, seconds=time.perf_counter() - started)
+    return answer(message=message, error=None, seconds=time.perf_counter() - started)
+
+
+@dataclass(slots=True)
+class _Run:
+    committer: TableCommitter
+    commit_user: str
+    snapshots: list[Snapshot] = field(default_factory=list)
+    _waiting: list[CommitMessage] = field(default_factory=list)
+    _committed: dict[bytes, list[CommitMessage]] = field(default_factory=dict)
+    _seconds: dict[bytes, float] = field(default_factory=dict)
+    _lost: dict[bytes, str] = field(default_factory=dict)
+    _group_started: float = field(default_factory=time.monotonic)
+
+    def take(self, merged: Merged) -> None:
+        partition = merged.task.partition
+        self._seconds[partition] = self._seconds.get(partition, 0.0) + merged.seconds
+        if merged.message is None:
+            if merged.error is not None and not isinstance(merged.error, LookupError):
+                raise merged.error
+            self._lost[partition] = "a file was removed by another commit meanwhile"
+            return
+        self._waiting.append(merged.message)
+        is_old = time.monotonic() - self._group_started >= _GROUP_SECONDS
+        if len(self._waiting) >= _GROUP_TASKS or is_old:
+            self.commit()
+
+    def commit(self) -> None:
+        messages, self._waiting = self._waiting, []
+        self._group_started = time.monotonic()
+        if not messages:
+            return
+        done = commit_compacted(self.committer, messages, commit_user=self.commit_user)
+        if done.snapshot is not None:
+            self.snapshots.append(done.snapshot)
+        for message in done.committed:
+            self._committed.setdefault(message.partition, []).append(message)
+        for message in done.lost:
+            self._lost[message.partition] = "another commit replaced the files meanwhile"
+
+    def discard(self, done: Iterator[Merged]) -> None:
+        """Delete what was merged and will not be committed."""
+        close = getattr(done, "close", None)
+        if close is not None:
+            close()
+        delete_new_files(self.committer.ref, self._waiting)
+
+    def result_of(self, partition: PartitionPlan) -> PartitionResult:
+        messages = self._committed.get(partition.data, [])
+        outputs = [file for message in messages for file in message.compact_after]
+        skipped = self._lost.get(partition.data) or partition.skipped
+        return _result(
+            partition,
+            (file for message in messages for file in message.compact_before),
+            files_out=len(outputs),
+            bytes_out=sum(file.file_size for file in outputs),
+            seconds=self._seconds.get(partition.data, 0.0),
+            skipped=skipped,
+        )
+
+
+def _result(
+    partition: PartitionPlan,
+    inputs: Iterable[DataFileMeta],
+    *,
+    files_out: int,
+    bytes_out: int,
+    seconds: float,
+    skipped: str | None,
+) -> PartitionResult:
+    inputs = tuple(inputs)
+    return PartitionResult(
+        partition=partition.name,
+        files_before=partition.files,
+        bytes_before=partition.bytes,
+        files_in=len(inputs),
+        bytes_in=sum(file.file_size for file in inputs),
+        files_out=files_out,
+        bytes_out=bytes_out,
+        skipped=skipped,
+        seconds=seconds,
+    )

@@ -1,0 +1,220 @@
+"""What a dedicated compaction does to a table: partition by partition, with the reason where it does nothing.
+
+Source:
+    spec/compaction.md section 7. Two deviations: ``full`` merges small files of scalable tables too, where the
+    reference ignores it; and a partition is idle by its newest appended file, so that merging it does not make it busy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidFilterError, UnsupportedFeatureError
+from penstock.options import CompactOptions, LayoutOptions, SortOptions
+from penstock.predicate.bind import bind
+from penstock.predicate.parse import parse_filter
+from penstock.spec.binary_row import row_decoder
+from penstock.spec.manifest import FileSource
+from penstock.spec.partition_text import partition_dir
+from penstock.table.compact.coordinator import pack_small
+from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
+from penstock.table.compact.task import CompactSizes, CompactTask
+from penstock.table.live import load_live_entries
+from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, partition_test
+from penstock.table.roll import local_wall_millis
+from penstock.table.scan import check_deletion_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.spec.manifest import DataFileMeta, ManifestEntry
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+
+class CompactStrategy(StrEnum):
+    """How much a dedicated compaction merges."""
+
+    MINOR = "minor"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPlan:
+    """What is to be done to one partition.
+
+    Attributes:
+        data: serialized BinaryRow (arity prefix included) of the partition values.
+        name: such as ``dt=2026-01-01``; empty where the table has no partitions.
+        files: live ones.
+        bytes: of the live files.
+        tasks: empty where ``skipped`` says why.
+        skipped: why nothing is done; None where something is.
+    """
+
+    data: bytes
+    name: str
+    files: int
+    bytes: int
+    tasks: tuple[CompactTask, ...]
+    skipped: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPlan:
+    """What a dedicated compaction is to do.
+
+    Attributes:
+        snapshot: None where nothing was ever committed.
+        partitions: those in scope, in manifest order.
+    """
+
+    snapshot: Snapshot | None
+    partitions: tuple[PartitionPlan, ...]
+
+    @property
+    def tasks(self) -> tuple[CompactTask, ...]:
+        """All merges."""
+        return tuple(task for partition in self.partitions for task in partition.tasks)
+
+
+def plan_compaction(
+    ref: TableRef,
+    store: MetadataStore,
+    *,
+    strategy: CompactStrategy = CompactStrategy.FULL,
+    scope: OverwriteScope | None = None,
+    idle_ms: int | None = None,
+) -> CompactionPlan:
+    """Plan the merges of the latest snapshot; reads metadata only.
+
+    Args:
+        strategy: ``minor`` merges what a stream beside it would have merged by now; ``full`` also what is too little
+            for that: in a scalable table every two small files of a partition, in a queue whole buckets of which most
+            files are small.
+        scope: the partitions; None for all.
+        idle_ms: only partitions that got no rows for this long.
+
+    Raises:
+        UnsupportedFeatureError: deletion vectors, or files that are kept in levels (``clustering.incremental``).
+    """
+    snapshot = store.load_latest_snapshot()
+    _check_compactable(ref, store, snapshot)
+    if snapshot is None:
+        return CompactionPlan(snapshot=None, partitions=())
+    keep = partition_test(scope or WholeTable(), touched=frozenset(), ref=ref)
+    groups: dict[bytes, list[ManifestEntry]] = {}
+    for entry in load_live_entries(store, snapshot, keep).values():
+        groups.setdefault(entry.partition, []).append(entry)
+    planner = _Planner(ref, strategy, idle_ms)
+    return CompactionPlan(
+        snapshot=snapshot, partitions=tuple(planner.plan(data, entries) for data, entries in groups.items())
+    )
+
+
+def scope_of_filter(ref: TableRef, text: str) -> MatchingPartitions:
+    """Return the partitions that pass a WHERE condition on partition columns.
+
+    Raises:
+        InvalidFilterError: it cannot be parsed, or names another column.
+    """
+    predicate = parse_filter(text)
+    try:
+        return MatchingPartitions(predicate=bind(predicate, ref.schema.partition_fields, ref.name))
+    except InvalidFilterError as error:
+        keys = ", ".join(ref.schema.partition_keys) or "none: it is not partitioned"
+        raise InvalidFilterError(
+            f"table {ref.name}: '{text}' has to be about partition columns alone ({keys}): {error}"
+        ) from error
+
+
+class _Planner:
+    """Plans partition after partition."""
+
+    def __init__(self, ref: TableRef, strategy: CompactStrategy, idle_ms: int | None) -> None:
+        self._sizes = CompactSizes.of(ref)
+        self._strategy = strategy
+        self._newest_allowed = None if idle_ms is None else local_wall_millis() - idle_ms
+        self._force = CompactOptions.parse(ref.options, table=ref.name).force_rewrite_all_files
+        self._fields = ref.schema.partition_fields
+        self._decode = row_decoder(tuple(field.type for field in self._fields))
+        self._layout = LayoutOptions.parse(ref.options, table=ref.name)
+
+    def plan(self, data: bytes, entries: list[ManifestEntry]) -> PartitionPlan:
+        tasks, skipped = self._tasks(data, entries)
+        return PartitionPlan(
+            data=data,
+            name=partition_dir(
+                self._fields,
+                self._decode(data),
+                default_name=self._layout.default_partition_name,
+                legacy_name=self._layout.legacy_partition_name,
+            ),
+            files=len(entries),
+            bytes=sum(entry.file.file_size for entry in entries),
+            tasks=tasks,
+            skipped=skipped,
+        )
+
+    def _tasks(self, data: bytes, entries: list[ManifestEntry]) -> tuple[tuple[CompactTask, ...], str | None]:
+        if self._newest_allowed is not None and _last_written(entries) > self._newest_allowed:
+            return (), "written to within the idle time"
+        buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
+        for entry in entries:
+            buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
+        tasks = tuple(
+            CompactTask(partition=data, bucket=bucket, total_buckets=total, files=run)
+            for (bucket, total), files in sorted(buckets.items(), key=lambda item: item[0])
+            for run in self._runs(files, is_bucketed=total > 0)
+        )
+        return tasks, None if tasks else "too few small files"
+
+    def _runs(self, files: list[DataFileMeta], *, is_bucketed: bool) -> Iterable[tuple[DataFileMeta, ...]]:
+        is_full = self._strategy is CompactStrategy.FULL
+        if is_bucketed:
+            if is_full:
+                return plan_bucket_fully(files, self._sizes, force=self._force)
+            return plan_bucket(files, self._sizes)
+        if is_full and self._force:
+            return _all_in_bins(files, self._sizes)
+        small = [file for file in files if file.file_size < self._sizes.small_bytes]
+        bins = pack_small(small, self._sizes)
+        if not is_full:
+            return bins
+        packed = {file.file_name for part in bins for file in part}
+        rest = tuple(file for file in small if file.file_name not in packed)
+        return (*bins, rest) if len(rest) > 1 else bins
+
+
+def _all_in_bins(files: list[DataFileMeta], sizes: CompactSizes) -> list[tuple[DataFileMeta, ...]]:
+    """Pack every file, so that no task reads more than about twice the target size."""
+    bins: list[list[DataFileMeta]] = [[]]
+    weight = 0
+    for file in files:
+        if bins[-1] and weight + file.file_size > 2 * sizes.target_bytes:
+            bins.append([])
+            weight = 0
+        bins[-1].append(file)
+        weight += file.file_size
+    return [tuple(part) for part in bins]
+
+
+def _last_written(entries: list[ManifestEntry]) -> int:
+    """Return when rows last came, by the writers' wall clock in ms; merged files are as old as their oldest input."""
+    appended = [
+        entry.file.creation_millis or 0 for entry in entries if entry.file.file_source is not FileSource.COMPACT
+    ]
+    return max(appended or [entry.file.creation_millis or 0 for entry in entries])
+
+
+def _check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> None:
+    if SortOptions.parse(ref.options, table=ref.name).incremental_clustering:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: 'clustering.incremental' keeps files in levels, which a merge would undo: compact it "
+            "with Paimon on Flink or Spark"
+        )
+    if snapshot is not None:
+        check_deletion_vectors(store, snapshot)

@@ -1,0 +1,167 @@
+"""Dedicated compaction, from plan to snapshots."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.api.catalog import Catalog
+from penstock.errors import InvalidFilterError, StorageError, UnsupportedFeatureError
+from penstock.spec.snapshot import CommitKind
+from penstock.table.changes import open_committer
+from penstock.table.compact.job import CompactionResult, Merged, merge_in_threads, merge_one, plan_only, run_compaction
+from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
+from penstock.table.partition_scope import scope_of_specs
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.api.table import Table
+    from penstock.table.compact.plan import CompactionPlan
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.ref import TableRef
+
+_NUMBERS = itertools.count()
+DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
+
+
+def table_of(**options: str) -> Table:
+    catalog = Catalog(f"memory://jobs-{next(_NUMBERS)}")
+    catalog.create_database("db")
+    return catalog.create_table("db.t", "id BIGINT, dt DATE", partition_by=["dt"], options=options)
+
+
+def fill(table: Table, *counts: int) -> Table:
+    """Commit one row at a time, as many as ``counts`` says for each day."""
+    for day, count in zip(DAYS, counts, strict=False):
+        for number in range(count):
+            table.append(pa.table({"id": pa.array([number], pa.int64()), "dt": pa.array([dt.date.fromisoformat(day)])}))
+    return table
+
+
+def ref_of(table: Table) -> TableRef:
+    return table._ref
+
+
+def plan(table: Table, **arguments: Any) -> CompactionPlan:
+    return plan_compaction(ref_of(table), MetadataStore(ref_of(table)), **arguments)
+
+
+def run(table: Table, **arguments: Any) -> CompactionResult:
+    ref = ref_of(table)
+    return run_compaction(
+        plan(table, **arguments),
+        open_committer(ref),
+        lambda tasks: merge_in_threads(ref, tasks, threads=2),
+        commit_user="compactor",
+    )
+
+
+def files_of(table: Table) -> dict[str, int]:
+    rows = table.partitions().to_pylist()
+    return {str(row["partition"]): row["file_count"] for row in rows}
+
+
+def summary(result: CompactionResult) -> dict[str, tuple[int, int, str | None]]:
+    return {row.partition.strip("/"): (row.files_in, row.files_out, row.skipped) for row in result.partitions}
+
+
+def test_a_minor_compaction_of_a_scalable_table_leaves_too_few_files_alone() -> None:
+    table = fill(table_of(), 6, 3)
+    result = run(table, strategy=CompactStrategy.MINOR)
+    assert [snapshot.commit_kind for snapshot in result.snapshots] == [CommitKind.COMPACT]
+    assert summary(result) == {"dt=20454": (6, 1, None), "dt=20455": (0, 0, "too few small files")}
+    assert table.to_arrow().num_rows == 9
+
+
+def test_a_full_compaction_of_a_scalable_table_merges_two_small_files() -> None:
+    table = fill(table_of(), 6, 2, 1)
+    result = run(table, strategy=CompactStrategy.FULL)
+    assert [row[:2] for row in summary(result).values()] == [(6, 1), (2, 1), (0, 0)]
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [0, 0, 0, 1, 1, 2, 3, 4, 5]
+
+
+def test_a_queue_keeps_its_order() -> None:
+    table = fill(table_of(bucket="1", **{"bucket-key": "id"}), 4, 6)
+    before = table.to_arrow()
+    assert [row[:2] for row in summary(run(table, strategy=CompactStrategy.MINOR)).values()] == [(0, 0), (6, 1)]
+    assert [row[:2] for row in summary(run(table)).values()] == [(4, 1), (0, 0)]
+    assert table.to_arrow().equals(before)
+
+
+def test_nothing_to_do_makes_no_snapshot() -> None:
+    table = table_of()
+    assert run(table) == CompactionResult(snapshots=(), partitions=())
+    fill(table, 1)
+    assert run(table).snapshots == ()
+
+
+def test_only_the_partitions_in_scope_are_merged() -> None:
+    table = fill(table_of(), 6, 6, 6)
+    run(table, scope=scope_of_specs(ref_of(table), [{"dt": DAYS[0]}]))
+    run(table, scope=scope_of_filter(ref_of(table), "dt > '2026-01-02'"))
+    assert sorted(files_of(table).values()) == [1, 1, 6]
+    with pytest.raises(InvalidFilterError, match="partition columns alone"):
+        scope_of_filter(ref_of(table), "id = 1")
+
+
+def test_partitions_that_are_written_to_can_be_left_out() -> None:
+    table = fill(table_of(), 6)
+    assert summary(run(table, idle_ms=3_600_000)) == {"dt=20454": (0, 0, "written to within the idle time")}
+    assert summary(run(table, idle_ms=0)) == {"dt=20454": (6, 1, None)}
+
+
+def test_a_dry_run_says_what_would_be_merged() -> None:
+    table = fill(table_of(), 6, 1)
+    (first, second) = plan_only(plan(table)).partitions
+    assert (first.files_in, first.bytes_in, first.files_out) == (6, first.bytes_before, 0)
+    assert (second.files_in, second.skipped) == (0, "too few small files")
+    assert table.snapshots().num_rows == 7
+
+
+def test_what_others_replaced_meanwhile_is_reported_and_leaves_no_file() -> None:
+    table = fill(table_of(), 6, 6)
+    ref = ref_of(table)
+
+    def late(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+        done = [merge_one(task, ref) for task in tasks]
+        table.drop_partitions({"dt": DAYS[0]})
+        yield from done
+
+    result = run_compaction(plan(table), open_committer(ref), late, commit_user="compactor")
+    assert summary(result) == {
+        "dt=20454": (0, 0, "another commit replaced the files meanwhile"),
+        "dt=20455": (6, 1, None),
+    }
+    assert table.to_arrow().num_rows == 6
+
+
+def test_a_rewrite_that_fails_ends_the_job_and_its_files_go() -> None:
+    table = fill(table_of(), 6, 6)
+    ref = ref_of(table)
+    made: list[str] = []
+
+    def failing(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+        done = merge_one(tasks[0], ref)
+        assert done.message is not None
+        made.extend(file.file_name for file in done.message.compact_after)
+        yield done
+        yield Merged(task=tasks[1], message=None, error=StorageError("disk full"), seconds=0.0)
+
+    with pytest.raises(StorageError, match="disk full"):
+        run_compaction(plan(table), open_committer(ref), failing, commit_user="compactor")
+    left = [status.name for status in ref.file_io.list(f"{ref.location}/dt=20454/bucket-0")]
+    assert made
+    assert set(made).isdisjoint(left)
+    assert table.to_arrow().num_rows == 12
+
+
+def test_tables_that_keep_their_files_in_levels_are_refused() -> None:
+    table = table_of(**{"clustering.incremental": "true", "clustering.columns": "id"})
+    with pytest.raises(UnsupportedFeatureError, match="in levels"):
+        plan(table)
