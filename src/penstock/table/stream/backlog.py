@@ -103,7 +103,7 @@ def measure_backlog(store: MetadataStore, ref: TableRef, at: StreamOffset | int,
     cache.forget(position.snapshot_id - 1, latest)
     sizes = []
     first = position.snapshot_id
-    if position.phase is Phase.FULL or position.index > 0:
+    if position.is_inside:
         sizes.append(_rest_of(store, ref, offset, position, cache))
         first += 1
     is_partial = _look(store, ref, range(max(first, 1), latest + 1), cache)

@@ -17,7 +17,7 @@ from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.bounds import Bounds
 from penstock.table.stream.history import History, digest_of
 from penstock.table.stream.limits import Budget, ReadLimits, limits_of
-from penstock.table.stream.offset import Phase, Position, StreamOffset
+from penstock.table.stream.offset import Position, StreamOffset
 from penstock.table.stream.start import check_start, resolve_start
 from penstock.table.stream.tasks import Delivery, StreamTask, TaskPlanner
 from penstock.table.stream.units import UnitStore
@@ -141,15 +141,13 @@ class Follower:
             return None
         position = start.position
         last_id = (self._store.latest_snapshot_id() or 0) if self._options.bounded else None
-        is_full = position.phase is Phase.FULL
-        rests_on = position.snapshot_id - (0 if is_full else 1)
-        snapshot = self._store.find_snapshot(rests_on) if rests_on > 0 else None
+        snapshot = self._store.find_snapshot(position.rests_on) if position.rests_on > 0 else None
         bounds = Bounds.of(self._options, last_id)
         return StreamOffset(
             start=position,
             position=position,
             by_value=self._read.plan_sort_partition,
-            ended=not is_full and snapshot is not None and bounds.is_beyond(snapshot),
+            ended=not position.is_inside and snapshot is not None and bounds.is_beyond(snapshot),
             table=self._history.load_table_digest(),
             overwrites=self._options.read_append_overwrite,
             seen=None if snapshot is None else digest_of(snapshot),
@@ -206,26 +204,20 @@ class Follower:
         position = first
         while position != last and position.snapshot_id <= last.snapshot_id:
             is_last = (position.snapshot_id, position.phase) == (last.snapshot_id, last.phase)
-            if is_last and last.index == 0:
-                return
             snapshot = self._find(position, end, last)
-            units = snapshot and load_units(
-                self._table, snapshot, last.at(position.index) if is_last else position, end
-            )
+            units = None if snapshot is None else load_units(self._table, snapshot, last if is_last else position, end)
             if units is None:
-                self._history.lost(position.snapshot_id)
-            for unit in (units or ())[position.index : last.index if is_last else None]:
+                position = Position(snapshot_id=self._history.lost(position.snapshot_id))
+                continue
+            for unit in units[position.index : last.index if is_last else None]:
                 if self._table.tasks.keeps(unit, end.created_from):
                     yield Delivery(position.snapshot_id, unit)
-            if is_last:
-                return
-            position = position.behind()
+            position = last if is_last else position.behind()
 
     def _find(self, position: Position, end: StreamOffset, last: Position) -> Snapshot | None:
         """Find a snapshot of a range, and see that the last one is the one that the range was made with."""
         snapshot = self._snapshots.get(position.snapshot_id) or self._store.find_snapshot(position.snapshot_id)
-        is_seen = last.snapshot_id - (last.phase is Phase.CHANGES and last.index == 0)
-        if snapshot is not None and position.snapshot_id == is_seen:
+        if snapshot is not None and position.snapshot_id == last.rests_on:
             self._history.check_seen(snapshot, end)
         return snapshot
 

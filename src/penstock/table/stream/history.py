@@ -98,10 +98,10 @@ class History:
         Raises:
             DataLossError: the table was rolled back, made anew or dropped.
         """
-        if latest is None or position.snapshot_id > latest + 1:
+        if latest is None or position.rests_on > latest:
             self._check_same(offset)
-            if latest is not None or position.snapshot_id > 1:
-                raise self.rolled_back(position.snapshot_id - 1)
+        if position.rests_on > (latest or 0):
+            raise self.rolled_back(position.rests_on)
 
     def lost(self, snapshot_id: int) -> int:
         """Return the earliest snapshot, to go on at in the place of one that is not there any more; warns of it.

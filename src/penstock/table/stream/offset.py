@@ -39,6 +39,16 @@ class Position:
     index: int = 0
     phase: Phase = Phase.CHANGES
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether the snapshot must exist already: it is delivered whole, or in part."""
+        return self.phase is Phase.FULL or self.index > 0
+
+    @property
+    def rests_on(self) -> int:
+        """The last snapshot that must have existed: the one that it is inside of, else the one before."""
+        return self.snapshot_id if self.is_inside else self.snapshot_id - 1
+
     def behind(self) -> Position:
         """Return the position after the whole snapshot."""
         return Position(snapshot_id=self.snapshot_id + 1)

@@ -7,7 +7,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
 from penstock.spec.snapshot import CommitKind
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from penstock.table.stream.offset import StreamOffset
     from penstock.table.stream.tasks import TaskPlanner
     from penstock.table.stream.units import Units, UnitStore
+
+# About 1 KB each; the plan of a longer micro-batch reads the others again.
+_KEPT_SNAPSHOTS: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ class Walk:
         horizon: the last snapshot to look at.
         ready_millis: only snapshots committed until then are read, ms since 1970-01-01 UTC; None for all.
         is_cut: a limit ended it, and there is more.
-        snapshots: visited by id.
+        snapshots: the first that were visited, by id.
         taken: snapshots of which units were taken.
     """
 
@@ -110,7 +113,8 @@ class Walk:
             snapshot = self._next_snapshot()
             if snapshot is None:
                 return
-            self.snapshots[snapshot.id] = snapshot
+            if len(self.snapshots) < _KEPT_SNAPSHOTS:
+                self.snapshots[snapshot.id] = snapshot
             units = load_units(self.table, snapshot, self.position, self.offset)
             if units is None:
                 self._skip_lost()
@@ -119,15 +123,14 @@ class Walk:
 
     def _check_predecessor(self) -> None:
         position = self.position
-        if position.phase is Phase.CHANGES and position.index == 0 and position.snapshot_id <= self.horizon:
-            before = self.table.store.find_snapshot(position.snapshot_id - 1) if position.snapshot_id > 1 else None
+        if not position.is_inside and position.snapshot_id <= self.horizon:
+            before = self.table.store.find_snapshot(position.rests_on) if position.rests_on > 0 else None
             self.table.history.check_seen(before, self.offset)
 
     def _next_snapshot(self) -> Snapshot | None:
         while True:
             position = self.position
-            is_begun = position.phase is Phase.FULL or position.index > 0
-            if not is_begun and self.bounds.is_beyond_id(position.snapshot_id):
+            if not position.is_inside and self.bounds.is_beyond_id(position.snapshot_id):
                 self._end()
                 return None
             if position.snapshot_id > self.horizon and position.phase is Phase.CHANGES:
@@ -136,7 +139,7 @@ class Walk:
             if snapshot is None:
                 self._skip_lost()
                 continue
-            if is_begun:
+            if position.is_inside:
                 self.table.history.check_seen(snapshot, self.offset)
             elif self.bounds.is_beyond(snapshot):
                 self._end()

@@ -1,0 +1,169 @@
+"""The rows of a stream one after another, for one reader without Spark."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING, Final
+
+from penstock.options import ConsumerOptions
+from penstock.table.consumers import lease_of, record_progress
+from penstock.table.lease import LeaseKeeper, acquire
+from penstock.table.read import TableReader
+from penstock.table.stream.follow import Follower
+from penstock.table.stream.limits import NO_LIMITS
+from penstock.table.stream.offset import UNRESOLVED, Phase, StreamOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from penstock.predicate.tree import Predicate
+    from penstock.table.ref import TableRef
+    from penstock.table.split import DataSplit
+    from penstock.table.store import MetadataStore
+    from penstock.table.stream.tasks import StreamTask
+
+# Option values: each step is one snapshot, so that all rows of one come before all rows of the next.
+_ONE_SNAPSHOT: Final = {"scan.max-snapshot.count": "1"}
+# A consumer that has nothing to read says that it is alive.
+_ALIVE_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How a tail waits.
+
+    Attributes:
+        interval_ms: between looks that found nothing.
+        once: end where a look finds nothing.
+        sleep: seconds.
+    """
+
+    interval_ms: int = 1_000
+    once: bool = False
+    sleep: Callable[[float], None] = time.sleep
+
+
+class Tail:
+    """Reads a table as a stream, in this process, snapshot by snapshot.
+
+    In a snapshot partitions come in the order of the stream; in a partition bucket after bucket; in a bucket of a queue
+    the order of writes holds. Not for several threads.
+
+    Args:
+        ref: its options say where the stream begins and ends; ``consumer-id`` keeps the position in the table.
+        columns: names in the order wanted; None for all.
+        on_snapshot: called before the rows of each snapshot.
+
+    Attributes:
+        schema: of every batch.
+
+    Raises:
+        TableStoreError: as ``Follower`` and ``TableReader``.
+    """
+
+    def __init__(
+        self,
+        ref: TableRef,
+        store: MetadataStore,
+        *,
+        columns: Sequence[str] | None = None,
+        predicate: Predicate | None = None,
+        on_snapshot: Callable[[int, Phase], None] | None = None,
+    ) -> None:
+        self._ref = ref.with_options(_ONE_SNAPSHOT)
+        self._store = store
+        self._on_snapshot = on_snapshot
+        self._consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+        self._follower = Follower(self._ref, store, predicate=predicate)
+        self._reader = TableReader(ref, store, columns)
+        self.schema = self._reader.schema
+
+    def read(self, waiting: Waiting, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield rows until the stream's bound, or for ever; a consumer is held while it goes on.
+
+        A consumer moves when the caller asks for more behind the last row of a snapshot; rows of a snapshot that was
+        not taken to its end come again to the next who reads as that consumer.
+
+        Args:
+            limit: most rows; None for all.
+
+        Raises:
+            DataLossError: what is next has expired, was rolled back or belongs to another table.
+            LeaseHeldError: another one reads as this consumer.
+        """
+        if limit == 0:
+            return
+        with ExitStack() as stack:
+            keeper = None
+            if self._consumer is not None:
+                lease = acquire(self._ref.file_io, self._ref.location, lease_of(self._consumer))
+                keeper = stack.enter_context(LeaseKeeper(lease))
+            left = limit
+            for offset, batches in self._steps(waiting):
+                for batch in batches:
+                    if left is not None and batch.num_rows > left:
+                        if left:
+                            yield batch.slice(0, left)
+                        return
+                    yield batch
+                    left = None if left is None else left - batch.num_rows
+                self._keep(offset, keeper)
+                if left == 0:
+                    return
+
+    def _steps(self, waiting: Waiting) -> Iterator[tuple[StreamOffset, Iterable[pa.RecordBatch]]]:
+        """Yield where each step ends, with its rows; without rows while there is nothing new."""
+        offset, alive = UNRESOLVED, time.monotonic()
+        while not offset.ended:
+            end = self._follower.advance(offset, NO_LIMITS)
+            if end != offset:
+                yield end, self._batches(offset, end)
+                offset = end
+                continue
+            if waiting.once:
+                return
+            waiting.sleep(waiting.interval_ms / 1000)
+            if time.monotonic() - alive >= _ALIVE_SECONDS:
+                alive = time.monotonic()
+                yield end, ()
+
+    def _batches(self, start: StreamOffset, end: StreamOffset) -> Iterator[pa.RecordBatch]:
+        splits = in_order(self._follower.plan_range(start, end))
+        if splits and self._on_snapshot is not None:
+            first = start.position or end.start
+            self._on_snapshot(splits[0].snapshot_id, Phase.CHANGES if first is None else first.phase)
+        for split in splits:
+            yield from self._reader.read_split(split)
+
+    def _keep(self, offset: StreamOffset, keeper: LeaseKeeper | None) -> None:
+        position = offset.position
+        if self._consumer is None or keeper is None or position is None:
+            return
+        keeper.check()
+        # Who went on by a position in the full phase would miss the rest of it.
+        if position.phase is Phase.CHANGES:
+            record_progress(self._store, self._consumer, position.snapshot_id)
+
+
+def in_order(tasks: Sequence[StreamTask]) -> tuple[DataSplit, ...]:
+    """Put the splits of one snapshot into one sequence: partition by partition, in each bucket by bucket.
+
+    Args:
+        tasks: each has its partitions in the order of the stream, though not all of them.
+    """
+    # The orders of the tasks agree with each other, since they are parts of one.
+    order: TopologicalSorter[bytes] = TopologicalSorter()
+    splits: dict[bytes, list[DataSplit]] = {}
+    for task in tasks:
+        before: list[bytes] = []
+        for split in task.splits:
+            splits.setdefault(split.partition, []).append(split)
+            if split.partition not in before:
+                order.add(split.partition, *before)
+                before = [split.partition]
+    return tuple(split for partition in order.static_order() for split in splits[partition])

@@ -1,0 +1,72 @@
+"""What following a table costs, counted in calls to storage."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from tests.unit.table.stream.queues import Queue, batches
+
+from penstock.table.stream import units as units_module
+from penstock.table.stream.limits import NO_LIMITS, ReadLimits
+from penstock.table.stream.offset import UNRESOLVED
+
+EARLIEST = {"scan.mode": "earliest"}
+
+
+def calls_of_a_step(snapshots: int, *, partitions: int) -> list[str]:
+    """Calls of one steady micro-batch, after so many snapshots."""
+    queue = Queue(partition_keys=("dt",))
+    files = [f"p{number}/0:f" for number in range(partitions)]
+    for _ in range(snapshots):
+        queue.append(*files)
+    follower = queue.with_options(EARLIEST)
+    _, offset = batches(follower)
+    queue.append(*files)
+    offset = follower.advance(offset, NO_LIMITS)
+    queue.append(*files)
+    queue.log.forget()
+    reached = follower.advance(offset, NO_LIMITS)
+    assert len(follower.plan_range(offset, reached)[0].splits) == partitions
+    return [f"{call.operation} {call.path.rpartition('/')[2].rstrip('0123456789')}" for call in queue.log.calls]
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_micro_batch_reads_as_much_however_long_the_history(partitions: int) -> None:
+    few, many = (calls_of_a_step(count, partitions=partitions) for count in (10, 500))
+    assert few == many
+    # The latest id, the predecessor, the snapshot, its list and its manifest; the creation tracker looks at where it
+    # stands.
+    assert len(few) <= 7 + (partitions > 1)
+
+
+def test_looking_at_an_unchanged_table_costs_three_calls() -> None:
+    queue = Queue()
+    for number in range(20):
+        queue.append(f"0:f{number}")
+    follower = queue.with_options({})
+    _, offset = batches(follower)
+    queue.append()
+    queue.compact("0:d")
+    for _ in range(2):
+        follower.advance(offset, NO_LIMITS)
+    queue.log.forget()
+    assert follower.advance(offset, NO_LIMITS) == offset
+    assert len(queue.log.calls) <= 3
+
+
+def test_a_full_phase_of_many_files_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue()
+    for block in range(4):
+        queue.append(*(f"{number % 2}:f{block}-{number}" for number in range(1_000)))
+    scans = []
+    plan_scan = units_module.plan_scan
+    monkeypatch.setattr(units_module, "plan_scan", lambda *arguments: scans.append(1) or plan_scan(*arguments))
+    follower = queue.with_options({})
+    began = time.process_time()
+    offset, files, steps = UNRESOLVED, 0, 0
+    while (reached := follower.advance(offset, ReadLimits(max_files=4))) != offset:
+        files += sum(len(split.files) for task in follower.plan_range(offset, reached) for split in task.splits)
+        offset, steps = reached, steps + 1
+    assert (files, steps, len(scans)) == (4_000, 1_000, 1)
+    assert time.process_time() - began < 20
