@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -11,22 +12,27 @@ from penstock.catalog.features import check_writable
 from penstock.catalog.filesystem import load_location
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError
-from penstock.options import check_keys
+from penstock.options import Side, check_keys, check_side
 from penstock.table import changes
+from penstock.table.consumers import delete_consumer, reset_consumer
+from penstock.table.expire import Expiration, SnapshotExpirer
+from penstock.table.expire_tags import delete_tag
 from penstock.table.explain import explain_plan
 from penstock.table.fsck import Report, check_table
+from penstock.table.orphans import OrphanReport, remove_orphan_files
 from penstock.table.query import Query, plan_query
 from penstock.table.read import open_batches, read_arrow
 from penstock.table.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.store import MetadataStore
 from penstock.table.system import load_system_table
-from penstock.table.tags import create_tag, delete_tag
+from penstock.table.tags import create_tag
 from penstock.table.write import write_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.predicate.tree import Predicate
     from penstock.spec.schema import TableSchema
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
     from penstock.table.commit import TableCommitter
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Rows: TypeAlias = "DataFrame | pa.Table | pa.RecordBatch | pa.RecordBatchReader"
 
@@ -130,6 +138,52 @@ class Table:
         scope = changes.overwrite_scope(self._ref, partition)
         return changes.commit_overwrite(self._committer(), self._write(rows), scope)
 
+    def write_stream(
+        self,
+        sdf: DataFrame,
+        *,
+        checkpoint: str,
+        trigger: Mapping[str, object] | None = None,
+        output_mode: str = "append",
+        query_name: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> StreamingQuery:
+        """Start a query that adds the rows of a streaming DataFrame: one snapshot a micro-batch, each exactly once.
+
+        A micro-batch that Spark runs again, after a crash at any point or a lost entry of its log, finds itself in
+        the table. Batches without rows make no snapshot. Columns that the table gets while the query runs are filled
+        with NULL.
+
+        Args:
+            sdf: with the table's columns by name in any order.
+            checkpoint: a directory of the query's own, kept over restarts; it stays with this table.
+            trigger: one of ``{"processingTime": "10 seconds"}``, ``{"availableNow": True}``, ``{"once": True}``; None
+                for one batch after the other.
+            output_mode: ``append``, or ``complete``, where each micro-batch replaces all rows.
+            query_name: shown by Spark.
+            options: of the write, such as ``{"target-file-size": "64 mb"}``.
+
+        Raises:
+            SchemaMismatchError: columns that do not fit.
+            CheckpointError: the checkpoint is that of another table, of this one before it was dropped and made anew,
+                or of another sink. That it was set back shows in the query's first batch, which fails with it.
+            LeaseHeldError: a query with this checkpoint runs already, here or in another process.
+            InvalidOptionError: no streaming DataFrame, another trigger or output mode.
+            UnsupportedFeatureError: output mode ``update``, or a table that Penstock only reads.
+        """
+        check_keys(options or {}, table=self.name)
+        check_side(options or {}, self.name, Side.SINK)
+        ref = self._ref.with_options(options or {})
+        check_writable(ref)
+        return spark_entry().write_stream(
+            sdf,
+            ref,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            output_mode=output_mode,
+            query_name=query_name,
+        )
+
     def truncate(self) -> Snapshot | None:
         """Remove all rows by a new snapshot."""
         return changes.truncate(self._committer())
@@ -215,6 +269,33 @@ class Table:
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
         return spark_entry().read(spark, query, self._store, columns)
 
+    def read_stream(
+        self,
+        spark: SparkSession,
+        options: Mapping[str, str] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | str | None = None,
+    ) -> DataFrame:
+        """Return a streaming DataFrame: what ``scan.mode`` begins with, then every snapshot that follows.
+
+        In a queue each micro-batch has one Spark partition for each bucket, whose rows are in the order of the
+        table's promise. The columns are those of this handle, also when the table gets others meanwhile.
+
+        Args:
+            options: of this stream, such as ``{"scan.mode": "latest-full", "read.stream.maxFilesPerTrigger": "100"}``.
+            columns: names in the order wanted; None for all.
+            filter: prunes partitions, buckets and files, and is applied to the rows; as for ``to_arrow``.
+
+        Raises:
+            InvalidOptionError: options that contradict each other, or that only a batch read has.
+            NotFoundError: no such column.
+            InvalidFilterError: a filter that does not fit the table.
+        """
+        check_keys(options or {}, table=self.name)
+        check_side(options or {}, self.name, Side.SOURCE)
+        return spark_entry().read_stream(spark, self._ref.with_options(options or {}), columns, filter)
+
     def explain(
         self,
         filter: Predicate | str | None = None,
@@ -295,8 +376,31 @@ class Table:
         create_tag(self._store, name, snapshot_id=snapshot_id, time_retained=time_retained)
 
     def delete_tag(self, name: str) -> None:
-        """Delete a tag. Raises ``NotFoundError``."""
-        delete_tag(self._store, name)
+        """Delete a tag; what only it kept of an expired snapshot goes too. Raises ``NotFoundError``."""
+        delete_tag(self._ref, self._store, name)
+
+    # Consumers
+
+    def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
+        """Make a consumer go on at a snapshot, forwards or backwards; makes it if there is none.
+
+        Args:
+            next_snapshot: the first one that it reads; from the earliest to the one after the latest.
+
+        Raises:
+            NotFoundError: that snapshot has expired, or is further ahead.
+            LeaseHeldError: a query reads as this consumer.
+        """
+        reset_consumer(self._store, consumer_id, next_snapshot)
+
+    def delete_consumer(self, consumer_id: str) -> None:
+        """Delete a consumer, so that what it has not read may expire.
+
+        Raises:
+            NotFoundError: there is no such consumer.
+            LeaseHeldError: a query reads as it.
+        """
+        delete_consumer(self._store, consumer_id)
 
     def rollback_to(
         self, *, snapshot_id: int | None = None, tag: str | None = None, dry_run: bool = False
@@ -314,6 +418,70 @@ class Table:
         if not dry_run:
             apply_rollback(self._store, plan)
         return plan
+
+    # Housekeeping
+
+    def expire_snapshots(
+        self,
+        *,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: datetime | int | None = None,
+        max_deletes: int | None = None,
+        dry_run: bool = False,
+    ) -> Expiration:
+        """Let old snapshots go, with the files that nothing else reads.
+
+        What a consumer has not read stays, and so do the files of tags. Commits do this by themselves, unless the
+        option ``write-only`` is set.
+
+        Args:
+            retain_max: newest snapshots beyond which all go whatever their age; None for what the option
+                ``snapshot.num-retained.max`` says.
+            retain_min: newest snapshots that stay whatever their age; None for ``snapshot.num-retained.min``.
+            older_than: states of the table since then stay readable, in ms since 1970-01-01 UTC or as a datetime
+                (local without a zone); None for now less ``snapshot.time-retained``.
+            max_deletes: snapshots at most; None for all.
+            dry_run: only find what would go.
+
+        Returns:
+            What went, and what keeps the rest.
+
+        Raises:
+            InvalidOptionError: arguments that contradict each other.
+            FormatError: what a tag or consumer needs cannot be read; nothing that it may need was deleted.
+            StorageError: not everything could be deleted; doing it again goes on.
+            UnsupportedFeatureError: a table that Penstock only reads.
+        """
+        check_writable(self._ref)
+        expirer = SnapshotExpirer(self._ref, self._store)
+        rules = expirer.rules(
+            retain_max=retain_max, retain_min=retain_min, older_than=_to_millis(older_than), max_deletes=max_deletes
+        )
+        return expirer.run(rules, dry_run=dry_run)
+
+    def remove_orphan_files(
+        self, *, older_than: datetime | int | None = None, dry_run: bool = True, allow_recent: bool = False
+    ) -> OrphanReport:
+        """Find files that stopped jobs left and nothing uses; delete them when told so.
+
+        Args:
+            older_than: files last changed up to then go, in ms since 1970-01-01 UTC or as a datetime (local without a
+                zone); None for a day ago. It has to lie further back than any job takes from its first file to its
+                commit, since files that are not committed yet look like orphans.
+            dry_run: only find them.
+            allow_recent: take ``older_than`` also where it is less than an hour ago; nobody may write then.
+
+        Raises:
+            InvalidOptionError: ``older_than`` is too recent, or in the future.
+            FormatError: metadata are damaged or missing, so nobody can say what is used; nothing was deleted.
+            StorageError: something cannot be listed or read, or be deleted.
+            UnsupportedFeatureError: a table that Penstock only reads.
+        """
+        check_writable(self._ref)
+        return remove_orphan_files(
+            self._ref, older_than_millis=_to_millis(older_than), dry_run=dry_run, allow_recent=allow_recent
+        )
 
     def _query(
         self, filter: Predicate | str | None, options: Mapping[str, str] | None, position: Mapping[str, str]
@@ -350,3 +518,9 @@ def _position(
         "scan.watermark": watermark,
     }
     return {key: str(value) for key, value in given.items() if value is not None}
+
+
+def _to_millis(moment: datetime | int | None) -> int | None:
+    if not isinstance(moment, datetime):
+        return moment
+    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)

@@ -24,12 +24,14 @@ __all__ = [
     "MAIN_BRANCH",
     "MANIFEST_LIST_PREFIX",
     "MANIFEST_PREFIX",
+    "STAGING_PREFIX",
     "NameSource",
     "branch_name_of",
     "branch_path",
     "branches_directory",
     "bucket_dir",
     "changelog_directory",
+    "changelog_id_of",
     "compression_suffix",
     "consumer_directory",
     "consumer_id_of",
@@ -42,8 +44,10 @@ __all__ = [
     "escape_path_name",
     "extra_file_paths",
     "format_of",
+    "index_directory",
     "index_path",
     "latest_hint_path",
+    "lease_directory",
     "manifest_directory",
     "manifest_path",
     "partition_dir",
@@ -53,6 +57,7 @@ __all__ = [
     "snapshot_directory",
     "snapshot_id_of",
     "snapshot_path",
+    "statistics_directory",
     "statistics_path",
     "table_path",
     "tag_directory",
@@ -66,12 +71,15 @@ MANIFEST_PREFIX: Final = "manifest-"
 MANIFEST_LIST_PREFIX: Final = "manifest-list-"
 INDEX_MANIFEST_PREFIX: Final = "index-manifest-"
 MAIN_BRANCH: Final = "main"
+STAGING_PREFIX: Final = ".penstock-"
+"""Directories at a table's location in which jobs write what the table then takes over; the job's id follows."""
 
 _SCHEMA_PREFIX: Final = "schema-"
 _SNAPSHOT_PREFIX: Final = "snapshot-"
 _TAG_PREFIX: Final = "tag-"
 _CONSUMER_PREFIX: Final = "consumer-"
 _BRANCH_PREFIX: Final = "branch-"
+_CHANGELOG_PREFIX: Final = "changelog-"
 
 # Warehouse
 
@@ -170,14 +178,29 @@ def manifest_path(location: str, name: str) -> str:
     return f"{location}/manifest/{name}"
 
 
+def index_directory(location: str) -> str:
+    """Directory of the index files."""
+    return f"{location}/index"
+
+
 def index_path(location: str, name: str) -> str:
     """Index file that an index manifest names."""
     return f"{location}/index/{name}"
 
 
+def statistics_directory(location: str) -> str:
+    """Directory of the statistics files."""
+    return f"{location}/statistics"
+
+
 def statistics_path(location: str, name: str) -> str:
     """Statistics file that a snapshot names."""
     return f"{location}/statistics/{name}"
+
+
+def lease_directory(location: str) -> str:
+    """Directory of the leases; no other engine knows it."""
+    return f"{location}/.penstock/leases"
 
 
 # Names in a listing
@@ -186,6 +209,11 @@ def statistics_path(location: str, name: str) -> str:
 def snapshot_id_of(name: str) -> int | None:
     """Id of the snapshot file of that name; None when it is something else."""
     return _number_after(_SNAPSHOT_PREFIX, name)
+
+
+def changelog_id_of(name: str) -> int | None:
+    """Id of the changelog file of that name; None when it is something else."""
+    return _number_after(_CHANGELOG_PREFIX, name)
 
 
 def schema_id_of(name: str) -> int | None:

@@ -19,7 +19,6 @@ from penstock.spec.tag import Tag, encode_tag
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.spec.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -65,20 +64,6 @@ def create_tag(
             f"table {store.name} has a tag '{name}' already; delete it first, or choose another name"
         )
     return tag
-
-
-def delete_tag(store: MetadataStore, name: str) -> Snapshot:
-    """Delete a tag; files that only it held become orphans.
-
-    Returns:
-        The snapshot that it named.
-
-    Raises:
-        NotFoundError: there is no such tag.
-    """
-    snapshot = store.load_tag(name).snapshot
-    store.file_io.delete(tag_path(store.location, name))
-    return snapshot
 
 
 def _put(store: MetadataStore, name: str, data: bytes) -> bool:

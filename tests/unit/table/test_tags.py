@@ -9,8 +9,9 @@ from tests.unit.table.commit_tables import append, committer, new_table, on, row
 
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError
 from penstock.spec.layout import snapshot_path, tag_path
+from penstock.table.expire_tags import delete_tag
 from penstock.table.store import MetadataStore
-from penstock.table.tags import create_tag, delete_tag, local_now
+from penstock.table.tags import create_tag, local_now
 from penstock.testing.file_io import FailingFileIO, Fault, Operation
 
 if TYPE_CHECKING:
@@ -81,12 +82,13 @@ def test_there_must_be_something_to_tag() -> None:
 
 
 def test_a_deleted_tag_is_gone_and_its_name_is_free() -> None:
-    store = MetadataStore(with_snapshots())
+    ref = with_snapshots()
+    store = MetadataStore(ref)
     create_tag(store, "t", snapshot_id=2)
-    assert delete_tag(store, "t") == store.load_snapshot(2)
+    assert delete_tag(ref, store, "t") == store.load_snapshot(2)
     assert store.list_tags() == ()
     with pytest.raises(NotFoundError, match=r"no tag 't'; it has no tags"):
-        delete_tag(store, "t")
+        delete_tag(ref, store, "t")
     create_tag(store, "t", snapshot_id=3)
     assert store.load_tag("t").snapshot.id == 3
 
