@@ -137,21 +137,29 @@ def plan_only(plan: CompactionPlan) -> CompactionResult:
     )
 
 
-def merge_in_threads(ref: TableRef, tasks: Sequence[CompactTask], *, threads: int) -> Iterator[Merged]:
-    """Rewrite in this process, ``threads`` tasks at a time, without Spark."""
+def merge_in_threads(
+    tasks: Sequence[CompactTask], merge: Callable[[CompactTask], Merged], *, threads: int, ref: TableRef
+) -> Iterator[Merged]:
+    """Run ``merge`` on ``threads`` tasks at a time; given up half-way, wait for those and delete what they made.
+
+    Args:
+        merge: ``merge_one`` of a table, or what runs that elsewhere.
+    """
     waiting = deque(tasks)
     with ThreadPoolExecutor(max_workers=threads) as pool:
         running: set[Future[Merged]] = set()
+        finished: set[Future[Merged]] = set()
         try:
             while waiting or running:
                 while waiting and len(running) < threads:
-                    running.add(pool.submit(merge_one, waiting.popleft(), ref))
+                    running.add(pool.submit(merge, waiting.popleft()))
                 finished, running = wait(running, return_when=FIRST_COMPLETED)
-                yield from (future.result() for future in finished)
+                while finished:
+                    yield finished.pop().result()
         finally:
-            # Only when the caller gave up: nobody will commit these.
-            for future in running:
-                message = future.result().message
+            # Only when the caller gave up, or a merge raised: nobody will commit these.
+            for future in (*running, *finished):
+                message = future.result().message if future.exception() is None else None
                 if message is not None:
                     delete_new_files(ref, (message,))
 
@@ -184,7 +192,7 @@ class _Run:
         if merged.message is None:
             if merged.error is not None and not isinstance(merged.error, LookupError):
                 raise merged.error
-            self._lost[partition] = "a file was removed by another commit meanwhile"
+            self._lost[partition] = "a file is gone: expired meanwhile, or missing (penstock fsck tells)"
             return
         self._waiting.append(merged.message)
         is_old = time.monotonic() - self._group_started >= _GROUP_SECONDS

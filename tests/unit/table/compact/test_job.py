@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -57,7 +58,7 @@ def run(table: Table, **arguments: Any) -> CompactionResult:
     return run_compaction(
         plan(table, **arguments),
         open_committer(ref),
-        lambda tasks: merge_in_threads(ref, tasks, threads=2),
+        lambda tasks: merge_in_threads(tasks, partial(merge_one, ref=ref), threads=2, ref=ref),
         commit_user="compactor",
     )
 

@@ -1,0 +1,111 @@
+"""Places on a curve through several columns: rows near each other in all of them come near each other in a file.
+
+A column's values count by rank, not by size: the reference interleaves the bits of the values themselves, so a
+timestamp beside a small number decides alone. Keys are never stored, so any consistent order is right.
+
+Source:
+    spec/compaction.md section 8.3; the Hilbert transform is J. Skilling, "Programming the Hilbert curve" (2004).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from penstock.datafile.types import ArrowAny
+
+    Codes = NDArray[np.uint64]
+    Keys = NDArray[np.bytes_]
+
+RANK_BITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The rank of a column's values among a sample of them. Picklable.
+
+    Attributes:
+        bounds: distinct values of the sample, ascending; no null.
+    """
+
+    bounds: ArrowAny
+
+    @staticmethod
+    def of(sample: ArrowAny) -> Ranks:
+        """Take the values of a sample; more of them than ranks are thinned out evenly."""
+        values = pc.unique(sample.drop_null())
+        ordered = values.take(pc.array_sort_indices(values))
+        most = (1 << RANK_BITS) - 2
+        if len(ordered) > most:
+            ordered = ordered.take(pa.array(np.linspace(0, len(ordered) - 1, most).astype(np.int64)))
+        return Ranks(ordered)
+
+    def rank(self, values: ArrowAny) -> Codes:
+        """Return 0 for null, else 1 for less than all of the sample, and so on."""
+        return rank_values(values, self.bounds)
+
+
+def rank_values(values: ArrowAny, bounds: ArrowAny) -> Codes:
+    """Return how many ``bounds`` are less than or equal to each value, plus 1; 0 for null."""
+    both = pa.concat_arrays([bounds, values])
+    # One sort gives all ranks, for every type that Arrow can order; stable, so equal bounds come before equal values.
+    order = np.asarray(pc.array_sort_indices(both, null_placement="at_start"))
+    is_bound = order < len(bounds)
+    ranks = np.empty(len(both), dtype=np.uint64)
+    ranks[order] = np.cumsum(is_bound) + 1
+    result: Codes = ranks[len(bounds) :]
+    result[np.asarray(values.is_null())] = 0
+    return result
+
+
+def zorder_keys(codes: Sequence[Codes], *, bits: int = RANK_BITS) -> Keys:
+    """Interleave the bits of each row's codes, most significant first.
+
+    Args:
+        codes: one array a column, of numbers below ``2 ** bits``.
+
+    Returns:
+        Keys of one length, to be compared as unsigned bytes.
+    """
+    return _interleave(np.stack(codes, axis=1), bits)
+
+
+def hilbert_keys(codes: Sequence[Codes], *, bits: int = RANK_BITS) -> Keys:
+    """Return each row's place on the Hilbert curve through its codes; arguments and result as ``zorder_keys``."""
+    points = np.stack(codes, axis=1).astype(np.uint64)
+    one = np.uint64(1)
+    dimensions = points.shape[1]
+    for shift in range(bits - 1, 0, -1):
+        low = np.uint64((1 << shift) - 1)
+        for axis in range(dimensions):
+            is_set = (points[:, axis] >> np.uint64(shift)) & one == one
+            swap = np.where(is_set, np.uint64(0), (points[:, 0] ^ points[:, axis]) & low)
+            points[:, 0] ^= np.where(is_set, low, swap)
+            points[:, axis] ^= swap
+    for axis in range(1, dimensions):
+        points[:, axis] ^= points[:, axis - 1]
+    flips = np.zeros(len(points), dtype=np.uint64)
+    for shift in range(bits - 1, 0, -1):
+        is_set = (points[:, -1] >> np.uint64(shift)) & one == one
+        flips ^= np.where(is_set, np.uint64((1 << shift) - 1), np.uint64(0))
+    points ^= flips[:, None]
+    return _interleave(points, bits)
+
+
+def _interleave(points: NDArray[Any], bits: int) -> Keys:
+    rows, dimensions = points.shape
+    big_endian = np.ascontiguousarray(points.astype(">u8")).view(np.uint8).reshape(rows, dimensions, 8)
+    by_bit = np.unpackbits(big_endian, axis=2)[:, :, 64 - bits :].transpose(0, 2, 1).reshape(rows, bits * dimensions)
+    padding = -by_bit.shape[1] % 8
+    packed = np.packbits(np.pad(by_bit, ((0, 0), (padding, 0))), axis=1)
+    result: Keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").reshape(rows)
+    return result
