@@ -45,12 +45,14 @@ class SmallFiles:
 
     sizes: CompactSizes
     _partitions: dict[bytes, _Candidates] = field(default_factory=dict)
+    _busy: dict[str, DataFileMeta] = field(default_factory=dict)
     _has_new: bool = False
 
     @property
-    def file_count(self) -> int:
-        """Files in memory."""
-        return sum(len(candidates.files) for candidates in self._partitions.values())
+    def waiting(self) -> tuple[int, int]:
+        """Number of small files that wait for a merge, and their bytes."""
+        files = [file for candidates in self._partitions.values() for file in candidates.files.values()]
+        return len(files), sum(file.file_size for file in files)
 
     def take(self, entries: Iterable[ManifestEntry]) -> None:
         """Take in what a snapshot changed, or all that is live at the start.
@@ -59,32 +61,43 @@ class SmallFiles:
         """
         for entry in entries:
             if entry.kind is not FileKind.ADD:
+                self._busy.pop(entry.file.file_name, None)
                 candidates = self._partitions.get(entry.partition)
                 if candidates is not None:
                     candidates.files.pop(entry.file.file_name, None)
             elif entry.file.file_size < self.sizes.small_bytes:
-                candidates = self._partitions.setdefault(entry.partition, _Candidates())
-                candidates.files[entry.file.file_name] = entry.file
-                candidates.age = 0
-                self._has_new = True
+                self._add(entry.partition, entry.file)
 
     def plan(self) -> tuple[CompactTask, ...]:
-        """Plan one round; the files of its tasks leave memory.
+        """Plan one round; the files of its tasks are busy until ``finish``.
 
         Nothing is planned, and nothing grows older, while no small file has come since the round before.
         """
         if not self._has_new:
             return ()
         self._has_new = False
-        tasks = [
+        tasks = tuple(
             CompactTask(partition=partition, bucket=0, total_buckets=_UNAWARE, files=files)
             for partition, candidates in self._partitions.items()
             for files in self._plan_partition(candidates)
-        ]
+        )
+        self._busy.update((file.file_name, file) for task in tasks for file in task.files)
         for partition, candidates in tuple(self._partitions.items()):
             if not candidates.files or candidates.age > _FORGET_AGE:
                 del self._partitions[partition]
-        return tuple(tasks)
+        return tasks
+
+    def finish(self, task: CompactTask, *, is_done: bool) -> None:
+        """Take back a task's files that are still live, unless the task has landed."""
+        for file in task.files:
+            if self._busy.pop(file.file_name, None) is not None and not is_done:
+                self._add(task.partition, file)
+
+    def _add(self, partition: bytes, file: DataFileMeta) -> None:
+        candidates = self._partitions.setdefault(partition, _Candidates())
+        candidates.files[file.file_name] = file
+        candidates.age = 0
+        self._has_new = True
 
     def _plan_partition(self, candidates: _Candidates) -> tuple[tuple[DataFileMeta, ...], ...]:
         bins = pack_small(tuple(candidates.files.values()), self.sizes)

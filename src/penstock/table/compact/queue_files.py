@@ -1,0 +1,130 @@
+"""The small files of a queue's buckets and where they stand in write order, from scan to merge."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.spec.manifest import FileKind
+from penstock.table.compact.queue import in_write_order, plan_bucket, plan_bucket_fully
+from penstock.table.compact.task import CompactTask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from penstock.spec.manifest import DataFileMeta, ManifestEntry
+    from penstock.table.compact.task import CompactSizes
+
+    Key = tuple[bytes, int, int]
+    """Serialized partition, bucket, total buckets."""
+    Plan = Callable[[Iterable[DataFileMeta], CompactSizes], tuple[tuple[DataFileMeta, ...], ...]]
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """What is known of a bucket.
+
+    Attributes:
+        small: by name; those that a task has are in ``busy`` too.
+        walls: first sequence numbers of files that are no candidates, by name: nothing is merged across them.
+    """
+
+    small: dict[str, DataFileMeta] = field(default_factory=dict)
+    walls: dict[str, int] = field(default_factory=dict)
+    busy: set[str] = field(default_factory=set)
+
+    def runs(self) -> Iterator[list[DataFileMeta]]:
+        """Yield adjacent small files that no task has, in write order."""
+        walls = sorted(self.walls.values(), reverse=True)
+        run: list[DataFileMeta] = []
+        for file in in_write_order(self.small.values()):
+            is_cut = file.file_name in self.busy
+            while walls and walls[-1] <= file.min_sequence_number:
+                walls.pop()
+                is_cut = True
+            if is_cut:
+                yield run
+                run = []
+            if file.file_name not in self.busy:
+                run.append(file)
+        yield run
+
+
+@dataclass(slots=True)
+class QueueFiles:
+    """The small files of all buckets; a worker that lives as long as a stream.
+
+    Of a file that is large enough only its place is kept.
+
+    Attributes:
+        sizes: may be exchanged between rounds.
+    """
+
+    sizes: CompactSizes
+    _buckets: dict[Key, _Bucket] = field(default_factory=lambda: defaultdict(_Bucket))
+    _touched: set[Key] = field(default_factory=set)
+    _touched_since_full: set[Key] = field(default_factory=set)
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Number of small files that no task has, and their bytes."""
+        files = [
+            file for bucket in self._buckets.values() for name, file in bucket.small.items() if name not in bucket.busy
+        ]
+        return len(files), sum(file.file_size for file in files)
+
+    def take(self, entries: Iterable[ManifestEntry]) -> None:
+        """Take in what a snapshot changed, or all that is live at the start."""
+        for entry in entries:
+            key = (entry.partition, entry.bucket, entry.total_buckets)
+            bucket = self._buckets[key]
+            name = entry.file.file_name
+            if entry.kind is not FileKind.ADD:
+                bucket.small.pop(name, None)
+                bucket.walls.pop(name, None)
+                bucket.busy.discard(name)
+                if not bucket.small and not bucket.walls:
+                    del self._buckets[key]
+            elif entry.file.file_size < self.sizes.small_bytes:
+                bucket.small[name] = entry.file
+                self._touched.add(key)
+                self._touched_since_full.add(key)
+            else:
+                bucket.walls[name] = entry.file.min_sequence_number
+
+    def plan(self) -> tuple[CompactTask, ...]:
+        """Plan the buckets that got small files since the round before."""
+        touched, self._touched = self._touched, set()
+        return tuple(self._tasks(touched, plan_bucket))
+
+    def plan_fully(self) -> tuple[CompactTask, ...]:
+        """Plan full merges of the small files of buckets that got some since the last time.
+
+        Files that are large enough stay where they are: they would only be rewritten for their neighbours' sake.
+        """
+        touched, self._touched_since_full = self._touched_since_full, set()
+        return tuple(self._tasks(touched, lambda files, sizes: plan_bucket_fully(files, sizes, force=False)))
+
+    def finish(self, task: CompactTask, *, is_done: bool) -> None:
+        """Let go of a task's files, to be planned again unless the task has landed."""
+        key = (task.partition, task.bucket, task.total_buckets)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            return
+        for file in task.files:
+            bucket.busy.discard(file.file_name)
+            if is_done:
+                bucket.small.pop(file.file_name, None)
+        if not is_done:
+            self._touched.add(key)
+
+    def _tasks(self, keys: Iterable[Key], plan: Plan) -> Iterator[CompactTask]:
+        for partition, number, total in sorted(keys):
+            bucket = self._buckets.get((partition, number, total))
+            if bucket is None:
+                continue
+            for run in tuple(bucket.runs()):
+                for files in plan(run, self.sizes):
+                    bucket.busy.update(file.file_name for file in files)
+                    yield CompactTask(partition=partition, bucket=number, total_buckets=total, files=files)

@@ -1,0 +1,118 @@
+"""A table's small files, followed from snapshot to snapshot.
+
+Source:
+    spec/compaction.md sections 4.1 and 4.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotFoundError
+from penstock.options import BucketOptions, CompactOptions
+from penstock.spec.snapshot import CommitKind
+from penstock.table.compact.coordinator import SmallFiles
+from penstock.table.compact.queue_files import QueueFiles
+from penstock.table.compact.task import CompactSizes
+from penstock.table.live import load_live_entries
+
+if TYPE_CHECKING:
+    from penstock.spec.manifest import ManifestEntry
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+
+@dataclass(slots=True)
+class CompactionWatch:
+    """Plans merges while a table grows; a worker of one thread, that keeps small files in memory and nothing else.
+
+    A fresh one scans anew. Snapshots that expired before it saw them, and a rollback, make it scan anew too.
+
+    Attributes:
+        ref: exchange it by ``use`` when the table's options have changed.
+    """
+
+    ref: TableRef
+    store: MetadataStore
+    _files: SmallFiles | QueueFiles = field(init=False)
+    _seen: Snapshot | None = field(init=False, default=None)
+    _commits: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Start with nothing seen."""
+        self._files = self._new_files()
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """Small files that wait for a merge, and their bytes: the debt."""
+        return self._files.waiting
+
+    def use(self, ref: TableRef) -> None:
+        """Go by a table's changed options from the next round on."""
+        if ref.schema.id != self.ref.schema.id:
+            self.ref = ref
+            self._seen = None
+
+    def plan(self) -> tuple[CompactTask, ...]:
+        """Look at what was committed since the last look, and plan.
+
+        Every task has to be handed back by ``finish``.
+
+        Raises:
+            StorageError, FormatError: metadata cannot be read; ask again.
+        """
+        latest = self.store.load_latest_snapshot()
+        if latest is None:
+            return ()
+        if not self._follow(latest):
+            self._files = self._new_files()
+            self._files.take(load_live_entries(self.store, latest, lambda _: True).values())
+            self._seen = latest
+        tasks = self._files.plan()
+        return tasks + self._full_tasks()
+
+    def finish(self, task: CompactTask, *, is_done: bool) -> None:
+        """Take a task back.
+
+        Args:
+            is_done: it landed; else its files are planned again, as far as they live.
+        """
+        self._files.finish(task, is_done=is_done)
+
+    def _full_tasks(self) -> tuple[CompactTask, ...]:
+        """Return the merges of ``full-compaction.delta-commits``, when it is their turn."""
+        every = CompactOptions.parse(self.ref.options, table=self.ref.name).delta_commits
+        if every is None or self._commits < every or not isinstance(self._files, QueueFiles):
+            return ()
+        self._commits = 0
+        return self._files.plan_fully()
+
+    def _follow(self, latest: Snapshot) -> bool:
+        """Take in what came since the last look; False when only a scan can tell."""
+        seen = self._seen
+        if seen is None or latest.id < seen.id:
+            return False
+        try:
+            # A rollback may have put another history under the same ids.
+            if (latest if latest.id == seen.id else self.store.load_snapshot(seen.id)) != seen:
+                return False
+            news: list[tuple[Snapshot, tuple[ManifestEntry, ...]]] = []
+            for snapshot_id in range(seen.id + 1, latest.id + 1):
+                snapshot = self.store.load_snapshot(snapshot_id)
+                news.append((snapshot, tuple(self.store.load_delta(snapshot))))
+        except NotFoundError:
+            return False
+        for snapshot, entries in news:
+            self._files.take(entries)
+            if entries and snapshot.commit_kind is CommitKind.APPEND:
+                self._commits += 1
+            self._seen = snapshot
+        return True
+
+    def _new_files(self) -> SmallFiles | QueueFiles:
+        sizes = CompactSizes.of(self.ref)
+        is_queue = BucketOptions.parse(self.ref.options, table=self.ref.name).bucket > 0
+        return QueueFiles(sizes) if is_queue else SmallFiles(sizes)
