@@ -127,10 +127,8 @@ public final class Engine {
             case "schema":
                 return schema(table);
             case "follow":
-                return follow(table, followers.computeIfAbsent(name + "/" + user, key -> table.newReadBuilder().newStreamScan()));
-            case "unfollow":
-                followers.remove(name + "/" + user);
-                return null;
+                return follow(table, followers.computeIfAbsent(
+                        table.location() + "/" + user, key -> table.newReadBuilder().newStreamScan()));
             case "buckets":
                 return buckets(table);
             case "write":
