@@ -1,4 +1,4 @@
-"""``format("penstock")``: Spark's own doors to a table, for batches.
+"""``format("penstock")``: Spark's own doors to a table.
 
 Source:
     PySpark's Python Data Source API; a table made by ``CREATE TABLE ... USING penstock OPTIONS (path ...)`` shows its
@@ -21,18 +21,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.catalog.features import check_writable
 from penstock.catalog.filesystem import load_location
-from penstock.errors import InvalidOptionError, SchemaMismatchError
-from penstock.options import check_keys
+from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.options import KNOWN_KEYS, Side, check_keys, check_side
+from penstock.predicate.parse import parse_filter
 from penstock.spark.batches import to_spark_batches
+from penstock.spark.declared import check_columns
 from penstock.spark.sink import collect_messages
+from penstock.spark.stream_door import PenstockStreamWriter
+from penstock.spark.stream_options import HANDED_OVER, READER_OPTION, take_over
+from penstock.spark.stream_source import PenstockStreamReader
 from penstock.spark.table_names import find_source, find_target, with_location
-from penstock.spark.types import to_spark_schema, to_spark_type
+from penstock.spark.types import to_spark_schema
 from penstock.spark.write_task import TaskOutcome, WriteTask
 from penstock.table.changes import commit_append, commit_overwrite, open_committer
 from penstock.table.discard import delete_job_files, delete_new_files
 from penstock.table.partition_scope import TouchedPartitions, WholeTable
 from penstock.table.query import plan_query, read_ref
-from penstock.table.read import TableReader
+from penstock.table.read import TableReader, select_fields
 from penstock.table.split import DataSplit, plan_splits
 from penstock.table.store import MetadataStore
 from penstock.table.system import SYSTEM_TABLES, load_system_table
@@ -44,13 +49,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from penstock.spec.types import DataField
     from penstock.table.ref import TableRef
 
 _FILTER: Final = "filter"
 _OVERWRITE_MODE: Final = "partitionoverwritemode"
 # What Spark puts among the options, or we read ourselves; the rest are options of the table.
-_OWN_OPTIONS: Final = frozenset({"path", "location", "paths", _FILTER, _OVERWRITE_MODE})
+_OWN_OPTIONS: Final = frozenset({"path", "location", "paths", _FILTER, _OVERWRITE_MODE}) | HANDED_OVER
+# PySpark hands options over in lower case.
+_SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 
 class PenstockDataSource(DataSource):
@@ -73,7 +79,7 @@ class PenstockDataSource(DataSource):
         ref = _load(location, self.options)
         if system_table is not None:
             return from_arrow_schema(load_system_table(system_table, ref, MetadataStore(ref)).schema)
-        return with_location(to_spark_schema(read_ref(ref, MetadataStore(ref)).schema.fields), location)
+        return with_location(to_spark_schema(_read_ref(ref).schema.fields), location)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
@@ -82,6 +88,34 @@ class PenstockDataSource(DataSource):
         if system_table is not None:
             return SystemTableReader(ref, system_table)
         return TableSourceReader(ref, schema, self.options.get(_FILTER))
+
+    def streamReader(self, schema: StructType) -> PenstockStreamReader:  # noqa: N802 - PySpark's name
+        """Return the source of a streaming query."""
+        location, system_table = _split_location(_location(self.options) or find_source(schema))
+        if system_table is not None:
+            raise InvalidOptionError(
+                f"table {location}${system_table} shows metadata as it is now: it cannot be read as a stream, read it "
+                "with spark.read"
+            )
+        text = self.options.get(_FILTER)
+        ref = _load(location, self.options)
+        check_side(dict(ref.dynamic_options), ref.name, Side.SOURCE)
+        return PenstockStreamReader(
+            ref=take_over(ref, self.options),
+            schema=schema,
+            predicate=None if text is None else parse_filter(text),
+            reader=self.options.get(READER_OPTION, ""),
+        )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> PenstockStreamWriter:  # noqa: FBT001, N802 - as above
+        """Return the sink of a streaming query."""
+        location, system_table = _split_location(_location(self.options) or find_target(schema))
+        ref = _load(location, self.options)
+        if system_table is not None:
+            raise InvalidOptionError(f"table {ref.name}${system_table} shows metadata; it cannot be written")
+        check_side(dict(ref.dynamic_options), ref.name, Side.SINK)
+        check_writable(ref)
+        return PenstockStreamWriter(ref, overwrite=overwrite)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - PySpark's signature
         """Return the writer of ``df.write`` and ``INSERT``."""
@@ -112,9 +146,8 @@ class TableSourceReader(DataSourceReader):
         self._ref = read_ref(ref, store)
         self._columns = tuple(schema.fieldNames())
         self._filter = filter_text
-        fields = {field.name: field for field in self._ref.schema.fields}
-        _check_columns(ref, schema, fields)
-        self._schema = to_spark_schema(fields[name] for name in self._columns)
+        check_columns(self._ref, schema)
+        self._schema = to_spark_schema(select_fields(self._ref, self._columns))
 
     def partitions(self) -> list[InputPartition]:
         """Plan the read; one task a split."""
@@ -194,9 +227,21 @@ class TableSourceWriter(DataSourceArrowWriter):
 
 def _load(location: str, options: Mapping[str, str]) -> TableRef:
     ref = load_location(location)
-    own = {key: value for key, value in options.items() if key.lower() not in _OWN_OPTIONS}
+    own = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
     check_keys(own, table=ref.name)
     return ref.with_options(own)
+
+
+def _read_ref(ref: TableRef) -> TableRef:
+    """Return the table with the columns of the state that its options name.
+
+    Spark does not say whether the columns are for a batch or for a stream, which may begin where a batch finds
+    nothing: before the first snapshot, or after the last one. A batch gets its error from ``reader``.
+    """
+    try:
+        return read_ref(ref, MetadataStore(ref))
+    except (NotFoundError, UnsupportedFeatureError):
+        return ref
 
 
 def _location(options: Mapping[str, str]) -> str | None:
@@ -207,20 +252,3 @@ def _split_location(location: str) -> tuple[str, str | None]:
     """Split ``<path>$snapshots``."""
     path, mark, name = location.rstrip("/").rpartition("$")
     return (path, name) if mark and name in SYSTEM_TABLES else (location, None)
-
-
-def _check_columns(ref: TableRef, schema: StructType, fields: Mapping[str, DataField]) -> None:
-    again = "create the Spark table again, or give load() the columns that exist"
-    for column in schema.fields:
-        field = fields.get(column.name)
-        if field is None:
-            raise SchemaMismatchError(
-                f"table {ref.name} has no column '{column.name}' (any more): its columns are {', '.join(fields)}; "
-                f"{again}"
-            )
-        wanted = to_spark_type(field.type).simpleString()
-        if column.dataType.simpleString() != wanted:
-            raise SchemaMismatchError(
-                f"table {ref.name}: Spark takes column '{column.name}' for {column.dataType.simpleString()}, but it is "
-                f"{wanted} (now): {again} with their types"
-            )

@@ -1,0 +1,53 @@
+"""What ``read_stream`` hands to the source beside the options of the table: Spark carries nothing but texts.
+
+The source is made from them in another process, at every start of the query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.table.ref import TableRef
+
+READER_OPTION: Final = "penstock.reader"
+"""By what the driver finds the query's progress."""
+
+_NAME_OPTION: Final = "penstock.table"
+_SCHEMA_OPTION: Final = "penstock.schema-id"
+
+HANDED_OVER: Final = frozenset({READER_OPTION, _NAME_OPTION, _SCHEMA_OPTION})
+"""Keys that are no options of the table."""
+
+
+def hand_over(ref: TableRef, reader: str) -> dict[str, str]:
+    """Return options from which ``take_over`` makes the same table again."""
+    return {
+        **dict(ref.dynamic_options),
+        "path": ref.location,
+        READER_OPTION: reader,
+        _NAME_OPTION: ref.name,
+        _SCHEMA_OPTION: str(ref.schema.id),
+    }
+
+
+def take_over(ref: TableRef, options: Mapping[str, str]) -> TableRef:
+    """Return the table with the name and the columns that were handed over, if any were.
+
+    Args:
+        ref: the table as it is now, with its options.
+
+    Raises:
+        NotFoundError: the schema is gone, and so the table was another one.
+    """
+    name = options.get(_NAME_OPTION, ref.name)
+    schema_id = int(options.get(_SCHEMA_OPTION, ref.schema.id))
+    if schema_id == ref.schema.id:
+        return replace(ref, name=name)
+    schema = MetadataStore(ref).load_schema(schema_id)
+    return replace(ref, name=name, schema=replace(schema, options=ref.schema.options))

@@ -1,0 +1,148 @@
+"""A streaming query as its source sees it from trigger to trigger: where it stands, when it may look, who it is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.options import ConsumerOptions, StreamOptions
+from penstock.table.consumers import lease_of, record_progress
+from penstock.table.lease import LeaseKeeper, acquire
+from penstock.table.lease_files import LEASE_MS
+from penstock.table.store import MetadataStore
+from penstock.table.stream.follow import Follower
+from penstock.table.stream.limits import NO_LIMITS, limits_of
+from penstock.table.stream.offset import Phase, decode_offset, encode_offset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.predicate.tree import Predicate
+    from penstock.table.ref import TableRef
+    from penstock.table.stream.offset import StreamOffset
+    from penstock.table.stream.tasks import StreamTask
+
+_DISCOVERY_KEY: Final = "continuous.discovery-interval"
+# Under the default trigger Spark asks every 10 ms while there is nothing to do.
+_LEAST_WAIT_MS: Final = 200
+_NOTHING_YET: Final = 0
+
+
+class StreamSession:
+    """Answers for one query, in the process that Spark keeps for its source. Not for several threads.
+
+    Args:
+        reader: a text that ``report`` repeats.
+        clock: seconds that only grow.
+
+    Raises:
+        InvalidOptionError: options that contradict each other.
+        InvalidFilterError: the filter does not fit the table.
+        LeaseHeldError: another query reads as the same consumer.
+    """
+
+    def __init__(
+        self,
+        ref: TableRef,
+        predicate: Predicate | None = None,
+        *,
+        reader: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        options = StreamOptions.parse(ref.options, table=ref.name)
+        self._ref = ref
+        self._reader = reader
+        self._clock = clock
+        self._limits = limits_of(options)
+        self._wait_ms = options.discovery_interval_ms if _DISCOVERY_KEY in ref.options else _LEAST_WAIT_MS
+        self._store = MetadataStore(ref)
+        self._follower = Follower(ref, self._store, predicate=predicate)
+        self._until: int | None = None
+        self._idle: tuple[dict[str, Any], float] | None = None
+        self._report: dict[str, Any] | None = None
+        self._consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+        self._lease = None if self._consumer is None else _lease_consumer(ref, self._consumer)
+
+    def stop_at_latest(self) -> None:
+        """Let the snapshot that is the latest now be the last one."""
+        self._until = self._follower.latest_id() or _NOTHING_YET
+
+    def advance(self, start: dict[str, Any], *, applies_limits: bool = True) -> dict[str, Any]:
+        """Return the encoded offset at the end of the micro-batch after ``start``, or ``start`` itself.
+
+        Args:
+            applies_limits: whether the options for the size of a micro-batch count.
+
+        Raises:
+            TableStoreError: as ``Follower.advance``; or the consumer's lease was lost.
+        """
+        if self._lease is not None:
+            self._lease.check()
+        if self._is_early(start):
+            return start
+        offset = decode_offset(start)
+        limits = self._limits if applies_limits else NO_LIMITS
+        if self._until is not None:
+            # Nobody would come to fill the micro-batch up.
+            limits = replace(limits, min_rows=None, max_delay_ms=None)
+        end = self._follower.advance(offset, limits, until=self._until)
+        self._report = self._measure(end)
+        if end == offset:
+            self._idle = (start, self._clock())
+            return start
+        self._idle = None
+        return encode_offset(end)
+
+    def report(self) -> dict[str, Any] | None:
+        """Return how far the end of the last micro-batch is behind the table; None before the first look."""
+        return self._report
+
+    def plan(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[StreamTask, ...]:
+        """Plan the micro-batch between two offsets; the same ones give the same tasks always."""
+        return self._follower.plan_range(decode_offset(start), decode_offset(end))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Note that a micro-batch is done."""
+        following = following_snapshot(decode_offset(end))
+        if self._consumer is not None and following is not None:
+            record_progress(self._store, self._consumer, following)
+
+    def close(self) -> None:
+        """Give the consumer's lease back."""
+        if self._lease is not None:
+            self._lease.close()
+
+    def _is_early(self, start: dict[str, Any]) -> bool:
+        if self._idle is None or self._until is not None:
+            return False
+        seen, seconds = self._idle
+        return seen == start and (self._clock() - seconds) * 1000 < self._wait_ms
+
+    def _measure(self, end: StreamOffset) -> dict[str, Any]:
+        backlog = self._follower.measure_backlog(end)
+        found = {
+            "snapshot": backlog.latest_snapshot_id,
+            "snapshots_behind": backlog.snapshots,
+            "files_behind": backlog.files,
+            "bytes_behind": backlog.bytes,
+            "rows_behind": backlog.rows,
+            "is_partial": backlog.is_partial,
+            "event_time_lag_ms": backlog.event_time_lag_ms,
+            "table": self._ref.name,
+            "reader": self._reader,
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+
+def following_snapshot(offset: StreamOffset) -> int | None:
+    """Return the first snapshot that is not wholly delivered; None while the first one is read in full.
+
+    A consumer that stood at that one would go on with its changes and miss the rest of it.
+    """
+    position = offset.position
+    return None if position is None or position.phase is Phase.FULL else position.snapshot_id
+
+
+def _lease_consumer(ref: TableRef, consumer: str) -> LeaseKeeper:
+    return LeaseKeeper(acquire(ref.file_io, ref.location, lease_of(consumer), ttl_ms=LEASE_MS))
