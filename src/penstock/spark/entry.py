@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.spark.frame import to_frame
 from penstock.spark.sink import write_dataframe
+from penstock.spark.stream_frame import read_stream
 from penstock.spark.types import from_spark_schema
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from penstock.predicate.tree import Predicate
     from penstock.spec.ddl import ColumnSpec
     from penstock.table.message import CommitMessage
     from penstock.table.query import Query
@@ -38,3 +40,10 @@ class SparkEntry:
     def read(spark: SparkSession, query: Query, store: MetadataStore, columns: Sequence[str] | None) -> DataFrame:
         """Return a planned read as a DataFrame; see ``to_frame``."""
         return to_frame(spark, query.ref, store, query.plan, columns)
+
+    @staticmethod
+    def read_stream(
+        spark: SparkSession, ref: TableRef, columns: Sequence[str] | None, predicate: Predicate | str | None
+    ) -> DataFrame:
+        """Return the table as a streaming DataFrame; see ``read_stream``."""
+        return read_stream(spark, ref, columns, predicate)
