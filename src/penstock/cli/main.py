@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import alter, catalog, history, inspect, rows
+from penstock.cli import alter, catalog, consumer, history, inspect, rows
 from penstock.cli.arguments import GLOBAL_OPTIONS
 from penstock.cli.group import PenstockGroup
 from penstock.cli.session import OutputFormat, Session
@@ -23,6 +23,7 @@ for _module in (catalog, rows, inspect):
         app.command(_name, epilog=GLOBAL_OPTIONS)(_command)
 app.command("rollback", epilog=GLOBAL_OPTIONS)(history.rollback)
 app.add_typer(history.tag, name="tag", epilog=GLOBAL_OPTIONS)
+app.add_typer(consumer.app, name="consumer", epilog=GLOBAL_OPTIONS)
 app.add_typer(alter.app, name="alter", epilog=GLOBAL_OPTIONS)
 
 
