@@ -1,0 +1,266 @@
+"""Compaction beside a stream: a thread that plans after commits, merges a few tasks at a time and commits them.
+
+It never delays a commit of the stream and never fails it: it has its own committer and its own thread, a merge that is
+outrun is dropped and planned again, and an error of its own is told and waited out. Of several streams into one table
+one at a time compacts, by a lease; when that dies another takes over.
+
+Source:
+    Paimon ``core:append/AppendCompactCoordinator.java``, ``flink:sink/AppendCompactWorkerOperator.java``;
+    spec/compaction.md section 4.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CommitConflictError, LeaseHeldError, TableStoreError
+from penstock.table.changes import open_committer
+from penstock.table.compact.commit import Compacted, commit_compacted
+from penstock.table.compact.watch import CompactionWatch
+from penstock.table.discard import delete_new_files
+from penstock.table.lease import LeaseKeeper, acquire, find_holder
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.table.commit import TableCommitter
+    from penstock.table.compact.job import Merged
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+LEASE_NAME: Final = "compaction"
+_LOG: Final = logging.getLogger(__name__)
+_IDLE_SECONDS: Final = 10.0
+_LONGEST_PAUSE_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionState:
+    """What the compaction beside a stream has done, and what lies before it.
+
+    Attributes:
+        is_active: this one has the lease; else another process compacts the table.
+        waiting_files: small files in no task yet, with ``waiting_bytes``.
+        running_tasks: merges that run, or wait for a free worker.
+        landed: merges committed so far.
+        lost: merges that others outran, and that were dropped.
+        files_in: merged away so far, with ``bytes_in``.
+        files_out: that took their place, with ``bytes_out``.
+        last_error: what the last failed round said; None after a good one.
+    """
+
+    is_active: bool = False
+    waiting_files: int = 0
+    waiting_bytes: int = 0
+    running_tasks: int = 0
+    landed: int = 0
+    lost: int = 0
+    files_in: int = 0
+    bytes_in: int = 0
+    files_out: int = 0
+    bytes_out: int = 0
+    last_error: str | None = None
+
+
+class CompactionBeside:
+    """Compacts a table until ``stop``.
+
+    Args:
+        ref: the table; its stored options are looked at again when they change.
+        merge: runs one merge, on any thread; ``merge_one`` of the table, or what runs that elsewhere.
+        commit_user: of the COMPACT snapshots.
+        max_tasks: merges at a time.
+        idle_seconds: wait between looks when nobody calls ``wake``.
+        cancel: ends running calls of ``merge`` early.
+    """
+
+    def __init__(
+        self,
+        ref: TableRef,
+        merge: Callable[[CompactTask], Merged],
+        *,
+        commit_user: str,
+        max_tasks: int,
+        idle_seconds: float = _IDLE_SECONDS,
+        cancel: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._watch = CompactionWatch(ref, MetadataStore(ref))
+        self._committer: TableCommitter = open_committer(ref)
+        self._merge = merge
+        self._commit_user = commit_user
+        self._max_tasks = max_tasks
+        self._idle_seconds = idle_seconds
+        self._cancel = cancel
+        self._queue: deque[CompactTask] = deque()
+        self._running: dict[Future[Merged], CompactTask] = {}
+        self._state = CompactionState()
+        self._is_stopping = False
+        self._news = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"compact {ref.name}", daemon=True)
+
+    @property
+    def state(self) -> CompactionState:
+        """What it has done so far; asked from any thread."""
+        return self._state
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that something was committed. Returns at once."""
+        self._news.set()
+
+    def stop(self) -> None:
+        """Cancel what runs, delete what is not committed, give the lease back; returns when that is done."""
+        self._is_stopping = True
+        self._news.set()
+        self._cancel()
+        self._thread.join()
+
+    def _run(self) -> None:
+        pause = self._idle_seconds
+        with ThreadPoolExecutor(max_workers=self._max_tasks, thread_name_prefix="merge") as pool:
+            while not self._is_stopping:
+                try:
+                    keeper = self._take_lease()
+                    if keeper is not None:
+                        with keeper:
+                            pause = self._idle_seconds
+                            self._compact(pool, keeper)
+                except TableStoreError as error:
+                    self._note_error(error)
+                    pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+                self._wait(pause)
+
+    def _take_lease(self) -> LeaseKeeper | None:
+        """Take the lease if it is free; return None while another has it."""
+        ref = self._watch.ref
+        if find_holder(ref.file_io, ref.location, LEASE_NAME) is not None:
+            return None
+        try:
+            lease = acquire(ref.file_io, ref.location, LEASE_NAME)
+        except LeaseHeldError:
+            return None
+        self._state = replace(self._state, is_active=True)
+        return LeaseKeeper(lease)
+
+    def _compact(self, pool: ThreadPoolExecutor, keeper: LeaseKeeper) -> None:
+        """Work as the holder of the lease, until stopped; raises when the lease is lost or something fails."""
+        try:
+            while not self._is_stopping:
+                keeper.check()
+                self._look()
+                self._submit(pool)
+                self._commit_finished()
+                self._state = replace(self._state, last_error=None)
+                if not self._queue or len(self._running) >= self._max_tasks:
+                    self._wait(self._idle_seconds)
+        finally:
+            self._abandon()
+            self._state = replace(self._state, is_active=False)
+
+    def _look(self) -> None:
+        """Plan what was committed since the last look, by the options of the day."""
+        store = self._watch.store
+        latest = store.load_latest_schema()
+        if latest.id != self._watch.ref.schema.id:
+            ref = replace(self._watch.ref, schema=latest)
+            self._watch.use(ref)
+            self._committer = open_committer(ref)
+        self._queue.extend(self._watch.plan())
+        files, size = self._watch.waiting
+        self._state = replace(
+            self._state,
+            waiting_files=files,
+            waiting_bytes=size,
+            running_tasks=len(self._queue) + len(self._running),
+        )
+
+    def _submit(self, pool: ThreadPoolExecutor) -> None:
+        while self._queue and len(self._running) < self._max_tasks:
+            task = self._queue.popleft()
+            future = pool.submit(self._merge, task)
+            self._running[future] = task
+            future.add_done_callback(lambda _: self._news.set())
+
+    def _commit_finished(self) -> None:
+        """Commit all merges that are done, as one snapshot.
+
+        Raises:
+            TableStoreError: one of them failed; the others are committed before.
+        """
+        messages: dict[int, CommitMessage] = {}
+        tasks: dict[int, CompactTask] = {}
+        failure: BaseException | None = None
+        for future in [future for future in self._running if future.done()]:
+            task = self._running.pop(future)
+            error = future.exception() or future.result().error
+            message = None if error is not None else future.result().message
+            if message is None:
+                self._watch.finish(task, is_done=False)
+                failure = error or failure
+            else:
+                messages[id(message)], tasks[id(message)] = message, task
+        if messages:
+            self._commit(messages, tasks)
+        if failure is not None and not self._is_stopping:
+            raise failure if isinstance(failure, TableStoreError) else TableStoreError(str(failure)) from failure
+
+    def _commit(self, messages: Mapping[int, CommitMessage], tasks: Mapping[int, CompactTask]) -> None:
+        """Commit merges, and say of each task whether it landed."""
+        done: Compacted | None = None
+        try:
+            done = commit_compacted(self._committer, tuple(messages.values()), commit_user=self._commit_user)
+        except CommitConflictError:
+            # Appends won every race; nothing is lost but the work, and the stream goes first.
+            done = Compacted(snapshot=None, lost=tuple(messages.values()))
+        finally:
+            committed = set(map(id, done.committed)) if done is not None else set()
+            for key, task in tasks.items():
+                self._watch.finish(task, is_done=key in committed)
+        self._count(done)
+
+    def _count(self, done: Compacted) -> None:
+        inputs = [file for message in done.committed for file in message.compact_before]
+        outputs = [file for message in done.committed for file in message.compact_after]
+        state = self._state
+        self._state = replace(
+            state,
+            landed=state.landed + len(done.committed),
+            lost=state.lost + len(done.lost),
+            files_in=state.files_in + len(inputs),
+            bytes_in=state.bytes_in + sum(file.file_size for file in inputs),
+            files_out=state.files_out + len(outputs),
+            bytes_out=state.bytes_out + sum(file.file_size for file in outputs),
+        )
+
+    def _abandon(self) -> None:
+        """Wait for what runs, and delete what it made."""
+        if self._running:
+            self._cancel()
+        for future, task in self._running.items():
+            message = future.result().message if future.exception() is None else None
+            if message is not None:
+                delete_new_files(self._watch.ref, (message,))
+            self._watch.finish(task, is_done=False)
+        for task in self._queue:
+            self._watch.finish(task, is_done=False)
+        self._running.clear()
+        self._queue.clear()
+
+    def _note_error(self, error: TableStoreError) -> None:
+        self._state = replace(self._state, last_error=str(error))
+        _LOG.warning("table %s: compaction beside the stream pauses: %s", self._watch.ref.name, error)
+
+    def _wait(self, seconds: float) -> None:
+        if not self._is_stopping:
+            self._news.wait(seconds)
+        self._news.clear()

@@ -1,0 +1,174 @@
+"""Compaction beside a stream: on its own thread, one of several, and never in the way."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from penstock.api.catalog import Catalog
+from penstock.catalog.changes import SetOption
+from penstock.errors import StorageError
+from penstock.spec.snapshot import CommitKind
+from penstock.table.compact.beside import CompactionBeside
+from penstock.table.compact.job import Merged, merge_one
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.api.table import Table
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.ref import TableRef
+
+_NUMBERS = itertools.count()
+PATIENCE_SECONDS = 30
+
+
+class Setup:
+    """A table, and compactions that are stopped at the end."""
+
+    def __init__(self, **options: str) -> None:
+        self.catalog = Catalog(f"memory://beside-{next(_NUMBERS)}")
+        self.catalog.create_database("db")
+        self.table = self.catalog.create_table("db.t", "id BIGINT", options=options)
+        self.started: list[CompactionBeside] = []
+
+    @property
+    def ref(self) -> TableRef:
+        return self.table._ref
+
+    def start(self, merge: Callable[[CompactTask], Merged] | None = None, user: str = "query") -> CompactionBeside:
+        beside = CompactionBeside(
+            self.ref, merge or partial(merge_one, ref=self.ref), commit_user=user, max_tasks=1, idle_seconds=0.05
+        )
+        self.started.append(beside)
+        beside.start()
+        return beside
+
+    def append(self, *ids: int) -> None:
+        for number in ids:
+            self.table.append(pa.table({"id": pa.array([number], pa.int64())}))
+
+
+@pytest.fixture
+def queue() -> Iterator[Setup]:
+    setup = Setup(bucket="1", **{"bucket-key": "id"})
+    yield setup
+    for beside in setup.started:
+        if beside._thread.is_alive():
+            beside.stop()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def kinds(table: Table) -> list[CommitKind]:
+    ref = table._ref
+    store = MetadataStore(ref)
+    latest = store.load_latest_snapshot()
+    return [store.load_snapshot(n).commit_kind for n in range(1, (latest.id if latest else 0) + 1)]
+
+
+def test_small_files_are_merged_while_rows_arrive(queue: Setup) -> None:
+    beside = queue.start()
+    for number in range(60):
+        queue.append(number)
+        beside.wake()
+    until(lambda: queue.table.files().num_rows <= 10 and beside.state.running_tasks == 0)
+    beside.stop()
+    assert queue.table.to_arrow()["id"].to_pylist() == list(range(60))
+    assert kinds(queue.table).count(CommitKind.APPEND) == 60
+    assert kinds(queue.table).count(CommitKind.COMPACT) == len(kinds(queue.table)) - 60
+    assert beside.state.landed > 0
+    assert not queue.table.fsck(all_snapshots=True).findings
+
+
+def test_what_was_there_before_is_merged_too(queue: Setup) -> None:
+    queue.append(*range(7))
+    beside = queue.start()
+    until(lambda: beside.state.landed == 1)
+    assert queue.table.files().num_rows == 1
+
+
+def test_one_of_two_works_and_the_other_takes_over(queue: Setup) -> None:
+    first = queue.start(user="first")
+    until(lambda: first.state.is_active)
+    second = queue.start(user="second")
+    queue.append(*range(5))
+    until(lambda: first.state.landed == 1)
+    assert not second.state.is_active
+    first.stop()
+    until(lambda: second.state.is_active)
+    queue.append(*range(10))
+    until(lambda: second.state.landed >= 1)
+
+
+def test_a_merge_that_is_outrun_is_dropped_and_planned_again(queue: Setup) -> None:
+    may_go = threading.Event()
+
+    def late(task: CompactTask) -> Merged:
+        merged = merge_one(task, queue.ref)
+        may_go.wait(PATIENCE_SECONDS)
+        return merged
+
+    queue.append(*range(5))
+    beside = queue.start(late)
+    until(lambda: beside.state.running_tasks == 1)
+    queue.table.truncate()
+    queue.append(*range(10, 15))
+    may_go.set()
+    until(lambda: beside.state.lost == 1 and beside.state.landed == 1)
+    assert queue.table.to_arrow()["id"].to_pylist() == list(range(10, 15))
+    assert beside.state.last_error is None
+
+
+def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
+    failures = [StorageError("disk full")]
+
+    def failing(task: CompactTask) -> Merged:
+        if failures:
+            return Merged(task=task, message=None, error=failures.pop(), seconds=0.0)
+        return merge_one(task, queue.ref)
+
+    queue.append(*range(5))
+    beside = queue.start(failing)
+    until(lambda: beside.state.landed == 1)
+    assert "pauses: disk full" in caplog.text
+    assert beside.state.last_error is None
+
+
+def test_stopping_leaves_no_file_of_an_unfinished_merge(queue: Setup) -> None:
+    started, may_go = threading.Event(), threading.Event()
+
+    def slow(task: CompactTask) -> Merged:
+        started.set()
+        may_go.wait(PATIENCE_SECONDS)
+        return merge_one(task, queue.ref)
+
+    queue.append(*range(5))
+    beside = queue.start(slow)
+    assert started.wait(PATIENCE_SECONDS)
+    threading.Timer(0.2, may_go.set).start()
+    beside.stop()
+    files = [status.name for status in queue.ref.file_io.list(f"{queue.ref.location}/bucket-0")]
+    assert len(files) == 5
+    assert kinds(queue.table) == [CommitKind.APPEND] * 5
+
+
+def test_changed_options_hold_from_the_next_round_on(queue: Setup) -> None:
+    queue.append(*range(4))
+    beside = queue.start()
+    until(lambda: beside.state.waiting_files == 4)
+    queue.catalog.alter_table("db.t", SetOption(key="compaction.min.file-num", value="3"))
+    until(lambda: beside.state.landed == 1)
+    assert queue.table.to_arrow()["id"].to_pylist() == list(range(4))
