@@ -71,6 +71,10 @@ class CommitUnknownError(TableStoreError):
     """The storage did not say whether the snapshot landed. Nothing was deleted; look before trying again."""
 
 
+class CheckpointError(TableStoreError):
+    """A streaming query's checkpoint does not fit the table: another table's, set back, or too old to tell."""
+
+
 class LeaseHeldError(TableStoreError):
     """What only one may use at a time (a consumer, a query's checkpoint) is in use by another, or was taken over."""
 

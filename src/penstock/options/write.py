@@ -119,7 +119,7 @@ class CommitOptions(OptionGroup):
         str | None, Key("commit.user-prefix", parse_text, "first part of made-up commit users", honoured=True)
     ] = None
     force_create_snapshot: Annotated[
-        bool, Key("commit.force-create-snapshot", parse_bool, "streams commit even without data")
+        bool, Key("commit.force-create-snapshot", parse_bool, "streams commit even without data", honoured=True)
     ] = False
     ignore_empty_commit: Annotated[
         bool | None,

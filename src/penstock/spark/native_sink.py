@@ -7,7 +7,6 @@ Spark writes (design/0007).
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,14 +15,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
 from penstock.datafile.types import timestamp_precision
-from penstock.errors import StorageError
 from penstock.io.local import LocalFileIO
 from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOptions
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
 from penstock.spec.file_format import FileFormat
 from penstock.spec.types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType, TypeRoot
 from penstock.table.adopt import adopt_parquet_files
-from penstock.table.roll import new_job_id
+from penstock.table.discard import delete_staging, staging_directory
 
 if TYPE_CHECKING:
     from penstock.spec.types import DataField
@@ -73,12 +71,15 @@ _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
 _PART: Final = re.compile(r"part-(\d+)-.*-c(\d+)\..*parquet")
 
 
-def write_natively(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...] | None:
+def write_natively(df: DataFrame, ref: TableRef, job_id: str) -> tuple[CommitMessage, ...] | None:
     """Let Spark write the rows of a DataFrame to Parquet files, and take those over; nothing is committed.
 
     Files are closed at ``target-file-row-num`` rows, and at about ``target-file-size`` by an estimate of the width of
     rows: Spark looks at rows only. The session's configuration stays as it is: the write runs in a clone of the
     session, so that no other thread meets our settings.
+
+    Args:
+        job_id: names the files, and the directory where Spark writes them.
 
     Returns:
         One message at most, files in the order of tasks; None where Spark would not write exactly what the table
@@ -88,17 +89,14 @@ def write_natively(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...] | 
         SchemaMismatchError: null in a NOT NULL column; no file is left.
     """
     order = _native_order(df, ref)
-    if order is None or _is_observed(df):
+    if order is None or is_observed(df):
         return None
-    job_id = new_job_id()
-    staging = f"{ref.location}/.penstock-{job_id}"
+    staging = staging_directory(ref, job_id)
     try:
         _write_files(_columns_with_ids(_in_clone(df), ref, order), ref, staging)
         return adopt_parquet_files(ref, _part_files(ref, staging), job_id=job_id)
     finally:
-        # What cannot be deleted is no file of the table.
-        with suppress(StorageError):
-            ref.file_io.delete(staging, recursive=True)
+        delete_staging(ref, job_id)
 
 
 def _native_order(df: DataFrame, ref: TableRef) -> tuple[int, ...] | None:
@@ -189,7 +187,7 @@ def _holds(given_nullable: bool, wanted_nullable: bool) -> bool:  # noqa: FBT001
     return wanted_nullable or not given_nullable
 
 
-def _is_observed(df: DataFrame) -> bool:
+def is_observed(df: DataFrame) -> bool:
     """Whether somebody waits for metrics of the rows, which reach the DataFrame's own session only."""
     given: Any = df._jdf  # noqa: SLF001 - Python does not show plans
     return "CollectMetrics" in given.queryExecution().analyzed().toString()

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 
-def write_dataframe(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
+def write_dataframe(df: DataFrame, ref: TableRef, job_id: str | None = None) -> tuple[CommitMessage, ...]:
     """Write the rows of a DataFrame to data files of a table; nothing is committed.
+
+    Args:
+        job_id: as ``new_job_id`` made it; None to make one here.
 
     Returns:
         Messages in the DataFrame's order: partition by partition, each in its own order.
@@ -30,11 +33,11 @@ def write_dataframe(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
     Raises:
         SchemaMismatchError: rows that do not fit the table; no file is left.
     """
-    native = write_natively(df, ref)
+    job_id = job_id or new_job_id()
+    native = write_natively(df, ref, job_id)
     if native is not None:
         return native
     ensure_python_worker(df.sparkSession)
-    job_id = new_job_id()
     names = tuple(df.columns)
     task = WriteTask(ref=ref, job_id=job_id, names=names)
     # mapInArrow looks columns up by name, and finds none with a dot in it, nor one of two of the same name.

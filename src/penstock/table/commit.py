@@ -30,6 +30,7 @@ from penstock.spec.snapshot_json import decode_snapshot, encode_snapshot
 from penstock.table.delta import build_delta
 from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.manifest_write import ManifestWriter
+from penstock.table.own_commits import search_commits
 from penstock.table.sequence import BucketIndex
 
 if TYPE_CHECKING:
@@ -82,21 +83,6 @@ def new_commit_user(prefix: str | None = None) -> str:
     return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
 
 
-def find_last_commit(store: MetadataStore, commit_user: str, *, latest_id: int, after_id: int = 0) -> Snapshot | None:
-    """Return the newest snapshot of a commit user among ids ``after_id`` < id <= ``latest_id``.
-
-    Walks down until one is found or ids are missing (expired), so give ``after_id`` where it is known.
-    """
-    for snapshot_id in range(latest_id, after_id, -1):
-        try:
-            snapshot = store.load_snapshot(snapshot_id)
-        except NotFoundError:
-            return None
-        if snapshot.commit_user == commit_user:
-            return snapshot
-    return None
-
-
 @dataclass(slots=True, kw_only=True)
 class TableCommitter:
     """Commits to one table; keeps what it learned between commits, so that each costs the same.
@@ -130,7 +116,7 @@ class TableCommitter:
         """
         self.may_have_landed = False
         base = self.store.load_latest_snapshot()
-        landed = self._find_landed(request, base, after_id=0)
+        landed = self._find_landed(request, base, after_id=request.landed_after_id)
         return self._race(request, base) if landed is None else landed
 
     def _race(self, request: CommitRequest, base: Snapshot | None) -> Snapshot | None:
@@ -144,7 +130,8 @@ class TableCommitter:
                 if attempt_number > 0:
                     self.sleep(self._wait_seconds(attempt_number - 1))
                     known, base = base, self.store.load_latest_snapshot()
-                    landed = self._find_landed(request, base, after_id=known.id if known else 0)
+                    after_id = max(known.id if known else 0, request.landed_after_id)
+                    landed = self._find_landed(request, base, after_id=after_id)
                     if landed is not None:
                         writer.delete_written()
                         return landed
@@ -182,7 +169,7 @@ class TableCommitter:
         """
         if not request.check_landed or base is None:
             return None
-        last = find_last_commit(self.store, request.commit_user, latest_id=base.id, after_id=after_id)
+        last = search_commits(self.store, request.commit_user, latest_id=base.id, after_id=after_id).last
         return last if last is not None and last.commit_identifier >= request.commit_identifier else None
 
     def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:

@@ -68,6 +68,17 @@ def _discard_replay(committer: TableCommitter, request: CommitRequest, landed: S
         delete_new_files(committer.ref, request.messages)
 
 
+def staging_directory(ref: TableRef, job_id: str) -> str:
+    """Return where a job's files lie before the table takes them over: no place where readers look."""
+    return f"{ref.location}/.penstock-{job_id}"
+
+
+def delete_staging(ref: TableRef, job_id: str) -> None:
+    """Delete what a job has left there; what cannot be deleted is no file of the table."""
+    with suppress(StorageError):
+        ref.file_io.delete(staging_directory(ref, job_id), recursive=True)
+
+
 def delete_job_files(ref: TableRef, job_id: str, *, keep: Collection[str]) -> None:
     """Delete the data files whose names bear the job's id, except those named in ``keep``.
 

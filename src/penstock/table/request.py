@@ -23,6 +23,7 @@ class CommitRequest:
         scope: what an OVERWRITE replaces; None for other kinds.
         watermark: event time in ms; the snapshot never falls behind its predecessor's.
         check_landed: first look whether this user has committed this identifier or a later one (a replayed batch).
+        landed_after_id: that look need not go back to this snapshot, nor behind it; 0 for as far as there are any.
         commit_empty: make a snapshot even when nothing changes.
     """
 
@@ -34,4 +35,5 @@ class CommitRequest:
     watermark: int | None = None
     properties: tuple[tuple[str, str], ...] = ()
     check_landed: bool = False
+    landed_after_id: int = 0
     commit_empty: bool = False

@@ -25,7 +25,9 @@ CODES = {
     errors.FormatError: 8,
     errors.SchemaMismatchError: 9,
     errors.UnsupportedFeatureError: 10,
+    errors.CheckpointError: 1,
     errors.LeaseHeldError: 11,
+    errors.CheckpointError: 1,
     errors.TableStoreError: 1,
 }
 

@@ -31,8 +31,8 @@ from penstock.spec.manifest import FileKind
 from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.spec.snapshot_json import encode_snapshot
 from penstock.table.changes import commit_append, commit_overwrite, drop_partitions, overwrite_scope, truncate
-from penstock.table.commit import find_last_commit
 from penstock.table.message import CommitMessage
+from penstock.table.own_commits import search_commits
 from penstock.table.partition_scope import TouchedPartitions, WholeTable, scope_of_specs
 from penstock.table.request import CommitRequest
 from penstock.table.store import MetadataStore
@@ -256,7 +256,7 @@ def test_a_replayed_identifier_finds_its_snapshot() -> None:
     later = committer(ref).commit(append(rows(2), user="query", commit_identifier=8, check_landed=True))
     assert later is not None
     assert later.id == 3
-    assert find_last_commit(MetadataStore(ref), "query", latest_id=3, after_id=3) is None
+    assert search_commits(MetadataStore(ref), "query", latest_id=3, after_id=3).last is None
 
 
 def test_the_watermark_never_goes_back() -> None:

@@ -1,0 +1,266 @@
+"""Streaming DataFrames to a table: one snapshot a micro-batch, each exactly once.
+
+Source:
+    PySpark ``foreachBatch``: it runs in the driver, where ``sql.streaming.queryId`` is a local property, and again for
+    a batch that Spark does not know to be done.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.catalog.features import check_writable
+from penstock.errors import InvalidOptionError, LeaseHeldError, StorageError, UnsupportedFeatureError
+from penstock.options import CommitOptions
+from penstock.spark.batches import from_spark_batch
+from penstock.spark.checkpoint import Checkpoint
+from penstock.spark.native_sink import is_observed
+from penstock.spark.sink import write_dataframe
+from penstock.spark.small_batch import collect_small, max_small_rows
+from penstock.spark.stream_door import QUERY_ID
+from penstock.spark.types import to_spark_type
+from penstock.spark.write_task import write_batches
+from penstock.table.batch_notes import BatchNotes
+from penstock.table.check_rows import plan_conform
+from penstock.table.lease import LeaseKeeper, acquire
+from penstock.table.store import MetadataStore
+from penstock.table.stream_commit import Batch, StreamCommitter, claim_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.types import StructType
+
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+_TRIGGERS: Final = ("processingTime", "availableNow", "once")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamWrite:
+    """How a query writes to a table.
+
+    Attributes:
+        checkpoint: the query's own directory, as Spark takes it.
+        trigger: one of ``{"processingTime": "10 seconds"}``, ``{"availableNow": True}``, ``{"once": True}``; None for
+            one batch after the other.
+        output_mode: ``append``, or ``complete``, where each batch takes the place of all rows.
+        query_name: shown by Spark.
+    """
+
+    checkpoint: str
+    trigger: Mapping[str, object] | None = None
+    output_mode: str = "append"
+    query_name: str | None = None
+
+
+def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> StreamingQuery:
+    """Start a query that commits each micro-batch to a table once, however often Spark runs it.
+
+    Raises:
+        SchemaMismatchError: columns that do not fit the table.
+        CheckpointError: the checkpoint is that of another table or sink.
+        LeaseHeldError: a query with this checkpoint runs already.
+        InvalidOptionError: no streaming DataFrame, another trigger or output mode.
+        UnsupportedFeatureError: output mode ``update``.
+    """
+    _check_request(sdf, ref, request)
+    check_fits(sdf.schema, ref)
+    spark = sdf.sparkSession
+    checkpoint = Checkpoint(spark, request.checkpoint)
+    committer = _open_committer(ref, checkpoint, is_overwrite=request.output_mode.lower() == "complete")
+    batches = _MicroBatches(ref, checkpoint, committer, _RowWriter(sdf), _QueryLease(ref))
+    query_id = checkpoint.load_query_id()
+    if query_id is not None:
+        _check_not_running(spark, query_id, ref)
+        batches.lease.take(query_id)
+    try:
+        query = _with_request(sdf.writeStream.foreachBatch(batches.run), request).start()
+    except BaseException:
+        batches.lease.give_back()
+        raise
+    batches.query = query
+    # Not a listener: those hear of it late, and of every batch of every query.
+    threading.Thread(target=batches.tidy_up, name=f"end of query {query.id}", daemon=True).start()
+    return query
+
+
+def check_fits(schema: StructType, ref: TableRef) -> None:
+    """Raise ``SchemaMismatchError`` where rows of these columns cannot be written, whatever they are."""
+    plain = to_arrow_schema(schema, timezone="UTC")
+    batch = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in plain], schema=plain)
+    plan_conform(ref.schema, from_spark_batch(batch, ref.schema.fields).schema, ref.name)
+
+
+def _check_request(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> None:
+    if not sdf.isStreaming:
+        raise InvalidOptionError(f"table {ref.name}: this DataFrame is no stream; write it with append")
+    mode = request.output_mode.lower()
+    if mode == "update":
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: output mode 'update' changes rows that were written before, and an append table has no "
+            "key to find them by; use 'append' with a watermark, or 'complete', which replaces all rows each time"
+        )
+    if mode not in {"append", "complete"}:
+        raise InvalidOptionError(f"table {ref.name}: output mode '{request.output_mode}': expected append or complete")
+    trigger = request.trigger
+    if trigger is not None and (len(trigger) != 1 or not trigger.keys() <= set(_TRIGGERS)):
+        raise InvalidOptionError(
+            f"table {ref.name}: trigger {dict(trigger)}: expected one of {', '.join(_TRIGGERS)}, such as "
+            "{'processingTime': '10 seconds'}"
+        )
+
+
+def _open_committer(ref: TableRef, checkpoint: Checkpoint, *, is_overwrite: bool) -> StreamCommitter:
+    notes = BatchNotes(checkpoint.files)
+    mark = claim_checkpoint(
+        ref,
+        notes,
+        base_id=MetadataStore(ref).latest_snapshot_id() or 0,
+        has_batches=checkpoint.has_batches(),
+        accept_unknown=CommitOptions.parse(ref.options, table=ref.name).accept_unknown_batch,
+    )
+    return StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite)
+
+
+def _check_not_running(spark: SparkSession, query_id: str, ref: TableRef) -> None:
+    if any(query.id == query_id for query in spark.streams.active):
+        raise LeaseHeldError(
+            f"table {ref.name}: query {query_id} runs in this session already, with the same checkpoint; stop that "
+            "one, or give this one a checkpoint of its own"
+        )
+
+
+def _with_request(writer: DataStreamWriter, request: StreamWrite) -> DataStreamWriter:
+    writer = writer.outputMode(request.output_mode).option("checkpointLocation", request.checkpoint)
+    if request.query_name is not None:
+        writer = writer.queryName(request.query_name)
+    # Spark's own signature has one keyword for each kind.
+    return writer if request.trigger is None else writer.trigger(**request.trigger)  # type: ignore[call-overload]
+
+
+class _QueryLease:
+    """Says who may run a query, on the storage of its table."""
+
+    def __init__(self, ref: TableRef) -> None:
+        self._ref = ref
+        self._keeper: LeaseKeeper | None = None
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def take(self, query_id: str) -> None:
+        """Take it, or make sure that nobody else has taken it since. Raises ``LeaseHeldError``."""
+        with self._lock:
+            if self._keeper is None and not self._is_over:
+                self._keeper = LeaseKeeper(acquire(self._ref.file_io, self._ref.location, f"query-{query_id}"))
+        self.check()
+
+    def check(self) -> None:
+        """Raise ``LeaseHeldError`` where somebody else was seen to have taken it."""
+        if self._keeper is not None:
+            self._keeper.check()
+
+    def give_back(self) -> None:
+        """Let the next one have it."""
+        with self._lock:
+            self._is_over = True
+            if self._keeper is not None:
+                with suppress(StorageError):  # it ends by itself
+                    self._keeper.close()
+
+
+class _RowWriter:
+    """Writes the rows of batches to data files: in the driver as long as they are few, else in tasks."""
+
+    def __init__(self, sdf: DataFrame) -> None:
+        # Metrics of rows that are read twice would count them twice.
+        self._max_rows = 0 if is_observed(sdf) else max_small_rows(sdf)
+        self._last_rows = 0
+
+    def write(self, df: DataFrame, ref: TableRef, job_id: str) -> tuple[CommitMessage, ...]:
+        rows = collect_small(df, self._max_rows) if self._last_rows < self._max_rows else None
+        if rows is not None:
+            messages = write_batches(ref, rows.to_batches(), job_id=job_id)
+        else:
+            messages = write_dataframe(df, ref, job_id)
+        self._last_rows = sum(file.row_count for message in messages for file in message.new_files)
+        return messages
+
+
+class _MicroBatches:
+    """What runs in the driver for each micro-batch."""
+
+    def __init__(
+        self, ref: TableRef, checkpoint: Checkpoint, committer: StreamCommitter, rows: _RowWriter, lease: _QueryLease
+    ) -> None:
+        self.query: StreamingQuery | None = None
+        self.lease = lease
+        self._checkpoint = checkpoint
+        self._committer = committer
+        self._rows = rows
+        self._first_ids = frozenset(field.id for field in ref.schema.fields)
+
+    def run(self, df: DataFrame, batch_id: int) -> None:
+        """Write and commit a batch: the function for ``foreachBatch``."""
+        try:
+            self._run(df, batch_id)
+        except Exception:
+            if self._is_stopping():
+                raise _interrupted() from None
+            raise
+
+    def tidy_up(self) -> None:
+        """Wait for the query's end, then let another process run it."""
+        if self.query is not None:
+            # How it ended is for those to hear who ask the query.
+            with suppress(PySparkException, Py4JError):
+                self.query.awaitTermination()
+        self.lease.give_back()
+
+    def _run(self, df: DataFrame, batch_id: int) -> None:
+        query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
+        ref = self._committer.load_ref()
+        self.lease.take(query_id)
+        check_writable(ref)
+        batch = Batch(commit_user=query_id, id=batch_id, digest=self._checkpoint.load_digest(batch_id))
+        job_id = self._committer.begin(batch)
+        if job_id is None:
+            return
+        messages = self._rows.write(self._with_new_columns(df, ref), ref, job_id)
+        self.lease.check()
+        self._committer.commit(batch, messages)
+
+    def _with_new_columns(self, df: DataFrame, ref: TableRef) -> DataFrame:
+        """Add the columns that the table got since the query began, all null."""
+        new = [
+            F.lit(None).cast(to_spark_type(field.type)).alias(field.name)
+            for field in ref.schema.fields
+            if field.id not in self._first_ids and field.type.nullable and field.name not in df.columns
+        ]
+        return df.select("*", *new) if new else df
+
+    def _is_stopping(self) -> bool:
+        return self.query is not None and not self.query.isActive
+
+
+def _interrupted() -> Exception:
+    """Return what Spark knows for the end of a batch whose query was stopped.
+
+    Spark looks for this in the text of the error by a pattern that overflows its stack on a long trace, and then
+    prints a thousand lines instead of ending the query quietly.
+    """
+    kind: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
+    return kind("An error occurred while calling foreachBatch.\n: java.lang.InterruptedException")

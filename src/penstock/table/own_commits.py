@@ -1,0 +1,41 @@
+"""Finding what a commit user has committed already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnCommits:
+    """What a search among the newest snapshots found.
+
+    Attributes:
+        last: the newest one of the user; None when there is none.
+        is_complete: whether a newer one than ``last`` surely does not exist; False where snapshots have expired that
+            might have been the user's.
+    """
+
+    last: Snapshot | None
+    is_complete: bool
+
+
+def search_commits(store: MetadataStore, commit_user: str, *, latest_id: int, after_id: int = 0) -> OwnCommits:
+    """Look for the newest snapshot of a commit user among ids ``after_id`` < id <= ``latest_id``, from the top down.
+
+    Reads one file for each snapshot that others made since, so give ``after_id`` where it is known.
+    """
+    for snapshot_id in range(latest_id, after_id, -1):
+        try:
+            snapshot = store.load_snapshot(snapshot_id)
+        except NotFoundError:
+            return OwnCommits(last=None, is_complete=False)
+        if snapshot.commit_user == commit_user:
+            return OwnCommits(last=snapshot, is_complete=True)
+    return OwnCommits(last=None, is_complete=True)

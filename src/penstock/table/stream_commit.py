@@ -1,0 +1,285 @@
+"""Committing the micro-batches of a streaming query, each exactly once.
+
+A batch is known by the query (the commit user), its id (the commit identifier) and a digest of the offsets that it
+covers, which its snapshot keeps. Before anything is written, the batch is looked for among the snapshots made since
+the checkpoint's last note; so a replay finds itself, and a checkpoint that does not fit the table is refused while
+the table is as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CheckpointError, NotFoundError
+from penstock.spec.snapshot import CommitKind
+from penstock.table.batch_notes import BatchNote, BatchNotes, CheckpointMark
+from penstock.table.changes import open_committer
+from penstock.table.discard import commit_or_discard, delete_new_files, delete_staging
+from penstock.table.identity import load_identity
+from penstock.table.own_commits import OwnCommits, search_commits
+from penstock.table.partition_scope import WholeTable
+from penstock.table.request import CommitRequest
+from penstock.table.roll import new_job_id
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.commit import TableCommitter
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+BATCH_DIGEST: Final = "penstock.batch-digest"
+"""Property of a snapshot: the digest of the batch that it holds."""
+
+_ACCEPT: Final = "set the write option 'penstock.accept-unknown-batch' = 'true' for this start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A micro-batch of a query.
+
+    Attributes:
+        commit_user: the query's id, which it keeps over restarts.
+        id: grows from 0 by one.
+        digest: of the offsets that it covers; None where those cannot be seen.
+    """
+
+    commit_user: str
+    id: int
+    digest: str | None = None
+
+    def __str__(self) -> str:
+        return f"batch {self.id} of query {self.commit_user}"
+
+
+def is_landed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown: bool = False) -> bool:
+    """Whether a batch is in the table already.
+
+    Args:
+        found: the query's newest snapshot.
+        accept_unknown: take for "no" what nobody can tell any more.
+
+    Raises:
+        CheckpointError: the query has committed a later batch, or another one under this id; or that cannot be told.
+    """
+    last = found.last
+    if last is None:
+        if found.is_complete or accept_unknown:
+            return False
+        raise CheckpointError(
+            f"table {table}: nobody can tell any more whether {batch} is in the table: the snapshots in which it would "
+            "be have expired; nothing was written. Restore the checkpoint to the state that belongs to this table; or, "
+            f"if the batch may be written, perhaps for the second time, {_ACCEPT}"
+        )
+    if last.commit_identifier < batch.id:
+        return False
+    stored = dict(last.properties).get(BATCH_DIGEST)
+    if last.commit_identifier == batch.id and (batch.digest is None or stored in (None, batch.digest)):
+        return True
+    raise CheckpointError(
+        f"table {table}: the checkpoint of query {batch.commit_user} was set back: it is about to run batch {batch.id} "
+        f"with other rows, but the table has the query's batches up to {last.commit_identifier} (snapshot {last.id}); "
+        "nothing was written. Restore the newer checkpoint; or roll the table back to a snapshot from before batch "
+        f"{batch.id}; or start with a new checkpoint from where the table's rows end"
+    )
+
+
+def claim_checkpoint(
+    ref: TableRef, notes: BatchNotes, *, base_id: int, has_batches: bool, accept_unknown: bool
+) -> CheckpointMark:
+    """Return the mark of a checkpoint, made now if there is none; it stays the table's from then on.
+
+    Args:
+        base_id: the table's latest snapshot; 0 for none.
+        has_batches: whether some query has run with the checkpoint.
+        accept_unknown: take over the checkpoint of such a query.
+
+    Raises:
+        CheckpointError: it belongs to another table, or to another sink.
+        NotFoundError: there is no table.
+    """
+    identity = load_identity(ref)
+    mark = notes.load_mark()
+    if mark is None:
+        if has_batches and not accept_unknown:
+            raise CheckpointError(
+                f"table {ref.name}: checkpoint {notes.place} is that of a query that wrote somewhere else, so its "
+                "batches are not in this table; use a new checkpoint; or, to go on here with the batch that comes "
+                f"next, {_ACCEPT}"
+            )
+        # A query that wrote through another door may have committed here under the same id.
+        mark = CheckpointMark(location=ref.location, identity=identity, base_id=0 if has_batches else base_id)
+        notes.write_mark(mark)
+    if mark.location != ref.location:
+        raise CheckpointError(
+            f"table {ref.name}: checkpoint {notes.place} belongs to another table, at {mark.location}; use a new "
+            "checkpoint for this one"
+        )
+    check_identity(mark, identity, ref, notes)
+    return mark
+
+
+def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: BatchNotes) -> None:
+    """Raise ``CheckpointError`` where the table is not the one that the checkpoint was made for."""
+    if mark.identity != identity:
+        raise CheckpointError(
+            f"table {ref.name}: it was dropped and made anew since the query with checkpoint {notes.place} began, so "
+            "the batches before this one are not in it; start with a new checkpoint to write all rows again"
+        )
+
+
+class StreamCommitter:
+    """Commits the batches of one query to one table. Keeps what it learned, so that each batch costs the same.
+
+    Args:
+        ref: the table as the query began.
+        notes: of the query's checkpoint.
+        mark: of the same, from ``claim_checkpoint``.
+        is_overwrite: each batch takes the place of all rows.
+    """
+
+    def __init__(self, ref: TableRef, notes: BatchNotes, mark: CheckpointMark, *, is_overwrite: bool) -> None:
+        self._store = MetadataStore(ref)
+        self._notes = notes
+        self._mark = mark
+        self._is_overwrite = is_overwrite
+        self._committer = open_committer(ref, self._store)
+        # The newest snapshot that was looked at; all of this query's later ones are its successors.
+        self._seen_id: int | None = None
+
+    @property
+    def committer(self) -> TableCommitter:
+        """Makes the snapshots."""
+        return self._committer
+
+    def load_ref(self) -> TableRef:
+        """Load the table as it is now.
+
+        Raises:
+            NotFoundError: it was dropped.
+            CheckpointError: another one has taken its place.
+        """
+        self._check_table()
+        ref = self._committer.ref
+        schema = self._store.load_latest_schema()
+        if schema.id != ref.schema.id:
+            ref = self._committer.ref = replace(ref, schema=schema)
+        return ref
+
+    def begin(self, batch: Batch) -> str | None:
+        """Look whether a batch is in the table; if not, note down that it is about to be.
+
+        Returns:
+            Id of the job that is to write the batch's files; None when the batch is there, and nothing is to be done.
+
+        Raises:
+            CheckpointError: as ``is_landed``.
+        """
+        ref = self._committer.ref
+        latest_id = self._store.latest_snapshot_id() or 0
+        note = self._notes.load_newest() if self._seen_id is None else None
+        if self._look(batch, latest_id, note):
+            return None
+        if note is not None and note.batch_id >= batch.id:
+            delete_staging(ref, note.job_id)
+        job_id = new_job_id()
+        self._notes.write(BatchNote(batch_id=batch.id, base_id=latest_id, job_id=job_id))
+        return job_id
+
+    def commit(self, batch: Batch, messages: tuple[CommitMessage, ...]) -> Snapshot | None:
+        """Make the rows of a batch that ``begin`` was called for a snapshot.
+
+        Returns:
+            The snapshot; None when nothing changes.
+
+        Raises:
+            CheckpointError: somebody else has committed this batch with other rows meanwhile.
+            TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are gone.
+        """
+        self._check_table()
+        snapshot = _commit(
+            self._committer, batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite
+        )
+        if snapshot is not None:
+            self._seen_id = snapshot.id
+        return snapshot
+
+    def _look(self, batch: Batch, latest_id: int, note: BatchNote | None) -> bool:
+        after_id = self._seen_id
+        if after_id is None:
+            after_id = self._mark.base_id if note is None else note.base_id
+        found = search_commits(self._store, batch.commit_user, latest_id=latest_id, after_id=after_id)
+        # What this process has seen before, it need not find again.
+        accept = self._committer.options.accept_unknown_batch or self._seen_id is not None
+        landed = is_landed(batch, found, table=self._store.name, accept_unknown=accept)
+        self._seen_id = latest_id
+        return landed
+
+    def _check_table(self) -> None:
+        ref = self._committer.ref
+        try:
+            identity = load_identity(ref)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"table {ref.name}: it was dropped while a query wrote to it, whose checkpoint is {self._notes.place}; "
+                "make it anew, and start the query with a new checkpoint"
+            ) from error
+        check_identity(self._mark, identity, ref, self._notes)
+
+
+def commit_unnoted(
+    ref: TableRef, batch: Batch, messages: tuple[CommitMessage, ...], *, is_overwrite: bool
+) -> Snapshot | None:
+    """Make the rows of a batch a snapshot, where no checkpoint can be asked; a replay's files are deleted.
+
+    Looks through the snapshots from the latest to the query's newest one, or through all. For a query's first batch,
+    one that has none counts as new even if snapshots have expired.
+
+    Raises:
+        CheckpointError: as ``is_landed``; the files are gone.
+        TableStoreError: as ``TableCommitter.commit``.
+    """
+    store = MetadataStore(ref)
+    committer = open_committer(ref, store)
+    latest_id = store.latest_snapshot_id() or 0
+    found = search_commits(store, batch.commit_user, latest_id=latest_id)
+    accept = committer.options.accept_unknown_batch or batch.id == 0
+    try:
+        landed = is_landed(batch, found, table=ref.name, accept_unknown=accept)
+    except CheckpointError:
+        delete_new_files(ref, messages)
+        raise
+    if landed:
+        delete_new_files(ref, messages)
+        return found.last
+    return _commit(committer, batch, messages, after_id=latest_id, is_overwrite=is_overwrite)
+
+
+def _commit(
+    committer: TableCommitter,
+    batch: Batch,
+    messages: tuple[CommitMessage, ...],
+    *,
+    after_id: int,
+    is_overwrite: bool,
+) -> Snapshot | None:
+    options = committer.options
+    snapshot = commit_or_discard(
+        committer,
+        CommitRequest(
+            commit_user=batch.commit_user,
+            commit_identifier=batch.id,
+            kind=CommitKind.OVERWRITE if is_overwrite else CommitKind.APPEND,
+            scope=WholeTable() if is_overwrite else None,
+            messages=messages,
+            properties=() if batch.digest is None else ((BATCH_DIGEST, batch.digest),),
+            check_landed=True,
+            landed_after_id=after_id,
+            commit_empty=options.force_create_snapshot or options.ignore_empty_commit is False,
+        ),
+    )
+    if snapshot is not None:
+        # Where somebody else was faster, it is theirs.
+        is_landed(batch, OwnCommits(last=snapshot, is_complete=True), table=committer.ref.name)
+    return snapshot

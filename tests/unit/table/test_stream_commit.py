@@ -1,0 +1,373 @@
+"""Micro-batches become snapshots once, whatever happens to the process, the checkpoint and the table."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.unit.table.checkpoints import MemoryCheckpoint
+from tests.unit.table.commit_tables import append, committer, new_table, on, row_counts, rows
+
+from penstock.catalog.filesystem import create_table, drop_table
+from penstock.catalog.new_schema import TableDefinition
+from penstock.catalog.warehouse import open_warehouse
+from penstock.errors import CheckpointError, CommitUnknownError, NotFoundError, StorageError
+from penstock.spec.ddl import parse_columns
+from penstock.spec.layout import snapshot_path
+from penstock.spec.snapshot import CommitKind
+from penstock.table.batch_notes import BatchNotes
+from penstock.table.discard import staging_directory
+from penstock.table.locate import FileLocator
+from penstock.table.store import MetadataStore
+from penstock.table.stream_commit import (
+    BATCH_DIGEST,
+    Batch,
+    StreamCommitter,
+    claim_checkpoint,
+    commit_unnoted,
+)
+from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError, RecordingFileIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+QUERY = "query-1"
+
+
+def batch(batch_id: int, digest: str | None = None) -> Batch:
+    return Batch(commit_user=QUERY, id=batch_id, digest=digest or f"offsets of {batch_id}")
+
+
+def start(ref: TableRef, files: MemoryCheckpoint, **arguments: Any) -> StreamCommitter:
+    """Start the query, or start it again in a new process."""
+    notes = BatchNotes(files)
+    given = {"base_id": MetadataStore(ref).latest_snapshot_id() or 0, "has_batches": False, "accept_unknown": False}
+    is_overwrite = arguments.pop("is_overwrite", False)
+    mark = claim_checkpoint(ref, notes, **(given | arguments))
+    result = StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite)
+    result.committer.sleep = lambda _: None
+    return result
+
+
+def run(query: StreamCommitter, which: Batch, *messages: CommitMessage) -> Snapshot | None:
+    """Run one batch as the sink does; None when it was there already."""
+    query.load_ref()
+    return None if query.begin(which) is None else query.commit(which, messages)
+
+
+def snapshot_of(ref: TableRef, snapshot_id: int) -> Snapshot:
+    return MetadataStore(ref).load_snapshot(snapshot_id)
+
+
+def metadata_files(ref: TableRef) -> list[str]:
+    return [
+        status.path
+        for directory in ("snapshot", "manifest", "schema")
+        for status in ref.file_io.list(f"{ref.location}/{directory}")
+    ]
+
+
+def unchanged(ref: TableRef, action: Callable[[], object], text: str, error: type[Exception] = CheckpointError) -> None:
+    """The action is refused with that text, and leaves the table's metadata as they were."""
+    before = metadata_files(ref)
+    with pytest.raises(error, match=text):
+        action()
+    assert metadata_files(ref) == before
+
+
+def test_each_batch_is_one_snapshot_that_says_which() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    for batch_id in range(3):
+        run(query, batch(batch_id), rows(10 + batch_id))
+    assert row_counts(ref) == [10, 11, 12]
+    for batch_id in range(3):
+        snapshot = snapshot_of(ref, batch_id + 1)
+        assert (snapshot.commit_user, snapshot.commit_identifier) == (QUERY, batch_id)
+        assert snapshot.commit_kind is CommitKind.APPEND
+        assert dict(snapshot.properties) == {BATCH_DIGEST: f"offsets of {batch_id}"}
+
+
+def test_a_batch_without_rows_makes_no_snapshot_unless_that_is_wanted() -> None:
+    ref = new_table()
+    query = start(ref, MemoryCheckpoint())
+    assert run(query, batch(0)) is None
+    assert run(query, batch(1), rows()) is None
+    assert MetadataStore(ref).latest_snapshot_id() is None
+    forced = start(ref.with_options({"commit.force-create-snapshot": "true"}), MemoryCheckpoint())
+    assert run(forced, batch(0)).total_record_count == 0
+
+
+def test_a_replay_in_a_new_process_finds_itself_and_writes_nothing() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    run(start(ref, files), batch(0), rows(5))
+    committer(ref).commit(append(rows(1), user="other"))
+    again = start(ref, files)
+    assert run(again, batch(0), rows(5)) is None
+    assert run(again, batch(1), rows(6)).id == 3
+    assert row_counts(ref) == [5, 1, 6]
+
+
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_a_process_that_dies_at_any_call_leaves_the_batch_there_once_after_its_replay(fault: Fault) -> None:
+    for at in itertools.count(1):
+        ref, files = new_table(), MemoryCheckpoint()
+        run(start(ref, files), batch(0), rows(5))
+        storage = FailingFileIO(ref.file_io, fault, at)
+        try:
+            run(start(on(ref, storage), files), batch(1), rows(6))
+            died = False
+        except ProcessDiedError:
+            died = True
+        again = start(ref, files)
+        run(again, batch(1), rows(6))
+        run(again, batch(2), rows(7))
+        assert row_counts(ref) == [5, 6, 7], f"call {at}"
+        if not died:
+            break
+    assert at > 15
+
+
+def test_an_unknown_outcome_is_known_after_the_restart() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+
+    class Deaf(RecordingFileIO):
+        """Puts snapshots, but says that it failed; then reads nothing any more."""
+
+        def put_if_absent(self, path: str, data: bytes) -> bool:
+            self.inner.put_if_absent(path, data)
+            raise StorageError("no answer", True)  # noqa: FBT003
+
+        def read(self, path: str) -> bytes:
+            if "/snapshot-" in path:
+                raise StorageError("no answer", True)  # noqa: FBT003
+            return self.inner.read(path)
+
+    query = start(on(ref, Deaf(ref.file_io)), files)
+    with pytest.raises(CommitUnknownError):
+        run(query, batch(0), rows(5))
+    assert run(start(ref, files), batch(0), rows(5)) is None
+    assert row_counts(ref) == [5]
+
+
+def test_a_checkpoint_that_was_set_back_is_refused_by_name_and_the_table_stays() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    run(query, batch(0), rows(1))
+    older = MemoryCheckpoint(dict(files.files))
+    run(query, batch(1), rows(2))
+    oldest = MemoryCheckpoint({"table": files.files["table"]})
+    text = (
+        r"was set back: it is about to run batch 1 .* the query's batches up to 1 \(snapshot 2\); nothing was written"
+    )
+    unchanged(ref, lambda: run(start(ref, older), batch(1, "others"), rows(2)), text)
+    run(query, batch(2), rows(3))
+    for copy in (older, oldest):
+        unchanged(ref, lambda copy=copy: run(start(ref, copy), batch(1), rows(2)), r"up to 2 \(snapshot 3\)")
+    assert row_counts(ref) == [1, 2, 3]
+
+
+def expire(ref: TableRef, up_to: int) -> None:
+    for snapshot_id in range(1, up_to + 1):
+        ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
+
+
+def test_a_batch_of_which_nobody_can_tell_is_refused_until_somebody_accepts_it() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    run(start(ref, files), batch(0), rows(1))
+    for _ in range(3):
+        committer(ref).commit(append(rows(9), user="other"))
+    expire(ref, 2)
+    text = "nobody can tell any more whether batch 0 of query query-1 .* 'penstock.accept-unknown-batch' = 'true'"
+    unchanged(ref, lambda: run(start(ref, files), batch(0), rows(1)), text)
+    unchanged(ref, lambda: run(start(ref, files), batch(1), rows(1)), "Restore the checkpoint")
+    accepting = ref.with_options({"penstock.accept-unknown-batch": "true"})
+    assert run(start(accepting, files), batch(1), rows(2)).id == 5
+    expire(ref, 4)
+    # From there on it is known again.
+    assert run(start(ref, files), batch(2), rows(3)).id == 6
+
+
+def test_snapshots_that_expire_while_the_query_runs_are_nothing_new_to_it() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    run(query, batch(0), rows(1))
+    for _ in range(3):
+        committer(ref).commit(append(rows(9), user="other"))
+    expire(ref, 3)
+    assert run(query, batch(1), rows(2)).id == 5
+
+
+def test_a_checkpoint_belongs_to_one_table() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    other = new_table()
+    start(ref, files)
+    text = f"belongs to another table, at {ref.location}; use a new checkpoint"
+    unchanged(other, lambda: start(other, files), text)
+
+
+def test_a_checkpoint_of_another_sink_is_refused_until_somebody_accepts_it() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    first = append(rows(4), user=QUERY, commit_identifier=7)
+    committer(ref).commit(first)
+    unchanged(ref, lambda: start(ref, files, has_batches=True), "a query that wrote somewhere else")
+    assert files.files == {}
+    query = start(ref, files, has_batches=True, accept_unknown=True)
+    # Through another door the same query wrote here.
+    assert run(query, batch(7), rows(4)) is None
+    assert run(query, batch(8), rows(5)).id == 2
+    start(ref, files, has_batches=True)
+
+
+def test_a_table_that_goes_while_a_query_runs_ends_it() -> None:
+    warehouse = open_warehouse("memory://stream-commit-drop")
+    definition = TableDefinition(columns=parse_columns("id BIGINT, p STRING"), partition_by=("p",))
+    location = "memory://stream-commit-drop/t"
+    ref, files = create_table(warehouse, location, definition), MemoryCheckpoint()
+    query = start(ref, files)
+    run(query, batch(0), rows(1))
+    assert query.begin(batch(1)) is not None
+    drop_table(warehouse, location)
+    text = "it was dropped while a query wrote to it, whose checkpoint is file:/checkpoint"
+    with pytest.raises(NotFoundError, match=text):
+        query.commit(batch(1), (rows(2),))
+    with pytest.raises(NotFoundError, match=text):
+        query.load_ref()
+    assert not ref.file_io.exists(location)
+    anew = TableDefinition(columns=parse_columns("id BIGINT, p STRING, n INT"), partition_by=("p",))
+    again = create_table(warehouse, location, anew)
+    for action in (query.load_ref, lambda: query.commit(batch(1), (rows(2),)), lambda: start(again, files)):
+        unchanged(again, action, "was dropped and made anew since the query .* began.*start with a new checkpoint")
+
+
+def test_the_schema_is_that_of_the_moment() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    assert query.load_ref() is ref
+    data = ref.file_io.read(f"{ref.location}/schema/schema-0").replace(
+        b'"id" : 0,\n  "fields"', b'"id" : 1,\n  "fields"'
+    )
+    assert b'"id" : 1,\n  "fields"' in data
+    ref.file_io.write(f"{ref.location}/schema/schema-1", data)
+    assert query.load_ref().schema.id == 1
+    assert run(query, batch(0), rows(3)).schema_id == 1
+
+
+def test_complete_output_replaces_all_rows_each_time() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files, is_overwrite=True)
+    assert run(query, batch(0)) is None
+    run(query, batch(1), rows(4), rows(5, p="b"))
+    last = run(query, batch(2), rows(6))
+    assert (last.commit_kind, last.total_record_count) == (CommitKind.OVERWRITE, 6)
+    assert run(start(ref, files, is_overwrite=True), batch(2), rows(6)) is None
+    assert run(query, batch(3)).total_record_count == 0
+    assert run(query, batch(4)) is None
+
+
+def test_what_a_killed_attempt_left_where_spark_writes_goes_with_its_replay() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    first = start(ref, files).begin(batch(0))
+    staging = staging_directory(ref, first)
+    ref.file_io.write(f"{staging}/part-0", b"x")
+    second = start(ref, files).begin(batch(0))
+    assert second not in (None, first)
+    assert not ref.file_io.exists(staging)
+
+
+def test_a_rival_that_was_faster_with_the_same_batch_counts_and_with_another_one_does_not() -> None:
+    for digest, lands in (("offsets of 0", True), ("others", False)):
+        ref, files = new_table(), MemoryCheckpoint()
+        query = start(ref, files)
+        query.begin(batch(0))
+        run(start(ref, MemoryCheckpoint(dict(files.files))), batch(0, digest), rows(5))
+        if lands:
+            assert query.commit(batch(0), (rows(5),)).id == 1
+        else:
+            with pytest.raises(CheckpointError, match="set back"):
+                query.commit(batch(0), (rows(5),))
+        assert row_counts(ref) == [5]
+
+
+def storage_reads(snapshots: int) -> tuple[int, int]:
+    """Calls to storage of a replay and of the batch after it, with that many snapshots in the table."""
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    for batch_id in range(snapshots):
+        run(query, batch(batch_id), rows(1))
+    log = RecordingFileIO(ref.file_io)
+    again = start(on(ref, log), files)
+    log.forget()
+    assert run(again, batch(snapshots - 1), rows(1)) is None
+    replay = len(log.calls)
+    log.forget()
+    again.load_ref()
+    again.begin(batch(snapshots))
+    looks = len(log.paths(Operation.READ, containing="/snapshot-"))
+    return replay, looks
+
+
+def test_a_replay_is_recognised_with_as_many_reads_among_few_snapshots_as_among_many() -> None:
+    few, many = storage_reads(10), storage_reads(300)
+    assert few == many
+    assert few[0] < 15
+
+
+def test_a_new_query_on_a_table_of_many_snapshots_looks_at_none_of_them() -> None:
+    ref = new_table()
+    for _ in range(50):
+        committer(ref).commit(append(rows(1), user="other"))
+    log = RecordingFileIO(ref.file_io)
+    query = start(on(ref, log), MemoryCheckpoint())
+    log.forget()
+    run(query, batch(0), rows(1))
+    assert len(log.paths(Operation.READ, containing="/snapshot-")) <= 2
+
+
+# Where no checkpoint can be asked
+
+
+def files_of(ref: TableRef, *messages: CommitMessage) -> list[str]:
+    """Make the messages' files; returns their paths."""
+    locator = FileLocator.of(ref)
+    paths = [
+        locator.path(message.partition, message.bucket, file) for message in messages for file in message.new_files
+    ]
+    for path in paths:
+        ref.file_io.write(path, b"x")
+    return paths
+
+
+def test_without_a_checkpoint_a_replay_is_found_and_its_files_go() -> None:
+    ref = new_table()
+    first = replace(batch(0), digest=None)
+    commit_unnoted(ref, first, (rows(3),), is_overwrite=False)
+    committer(ref).commit(append(rows(9), user="other"))
+    again = rows(3)
+    paths = files_of(ref, again)
+    assert commit_unnoted(ref, first, (again,), is_overwrite=False).id == 1
+    assert not any(map(ref.file_io.exists, paths))
+    assert commit_unnoted(ref, replace(first, id=1), (rows(4),), is_overwrite=False).properties == ()
+    assert row_counts(ref) == [3, 9, 4]
+    late = rows(5)
+    paths = files_of(ref, late)
+    unchanged(ref, lambda: commit_unnoted(ref, first, (late,), is_overwrite=False), "was set back")
+    assert not any(map(ref.file_io.exists, paths))
+
+
+def test_without_a_checkpoint_a_later_batch_that_may_have_expired_is_refused_and_a_first_one_is_new() -> None:
+    ref = new_table()
+    for _ in range(3):
+        committer(ref).commit(append(rows(9), user="other"))
+    expire(ref, 2)
+    later = replace(batch(1), digest=None)
+    unchanged(ref, lambda: commit_unnoted(ref, later, (rows(1),), is_overwrite=False), "nobody can tell")
+    assert commit_unnoted(ref, replace(later, id=0), (rows(1),), is_overwrite=False).id == 4
+    assert commit_unnoted(ref, later, (rows(2),), is_overwrite=False).id == 5
+    assert commit_unnoted(ref, replace(later, id=2), (rows(2),), is_overwrite=True).total_record_count == 2
