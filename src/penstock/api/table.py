@@ -13,6 +13,7 @@ from penstock.catalog.filesystem import load_location
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError
 from penstock.options import Side, check_keys, check_side
+from penstock.predicate.parse import parse_filter
 from penstock.table import changes
 from penstock.table.consumers import delete_consumer, reset_consumer
 from penstock.table.expire import Expiration, SnapshotExpirer
@@ -24,12 +25,14 @@ from penstock.table.query import Query, plan_query
 from penstock.table.read import open_batches, read_arrow
 from penstock.table.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.store import MetadataStore
+from penstock.table.stream.lag import measure_lag
+from penstock.table.stream.tail import Tail, Waiting
 from penstock.table.system import load_system_table
 from penstock.table.tags import create_tag
 from penstock.table.write import write_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -296,6 +299,44 @@ class Table:
         check_side(options or {}, self.name, Side.SOURCE)
         return spark_entry().read_stream(spark, self._ref.with_options(options or {}), columns, filter)
 
+    def follow(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Predicate | str | None = None,
+        *,
+        limit: int | None = None,
+        options: Mapping[str, str] | None = None,
+        once: bool = False,
+        interval_ms: int = 1_000,
+    ) -> Generator[pa.RecordBatch]:
+        """Read the table as a stream in this process, without Spark: what is there, then whatever is added.
+
+        Snapshot comes after snapshot, in a snapshot partition after partition, in a partition bucket after bucket; in
+        a bucket of a queue the order of writes holds. With the option ``consumer-id`` the position is kept in the table
+        when more is asked for behind the last row of a snapshot, and only one may read as that consumer. Close the
+        iterator when it is not read to its end, so that the consumer is free at once.
+
+        Args:
+            columns: names in the order wanted; None for all.
+            filter: as for ``to_arrow``.
+            limit: most rows; None for all.
+            options: of a stream, such as ``{"scan.mode": "latest"}`` or ``{"consumer-id": "nightly"}``.
+            once: end where nothing more is there, instead of waiting for it.
+            interval_ms: between looks that found nothing.
+
+        Raises:
+            NotFoundError: no such column; while reading ``DataLossError``, when what is next has expired.
+            LeaseHeldError: while reading, when another one reads as this consumer.
+            InvalidOptionError: options that contradict each other, or that only a batch read has.
+            InvalidFilterError: a filter that does not fit the table.
+        """
+        given = options or {}
+        check_keys(given, table=self.name)
+        check_side(given, self.name, Side.SOURCE)
+        predicate = parse_filter(filter) if isinstance(filter, str) else filter
+        tail = Tail(self._ref.with_options(given), MetadataStore(self._ref), columns=columns, predicate=predicate)
+        return tail.read(Waiting(interval_ms=interval_ms, once=once), limit=limit)
+
     def explain(
         self,
         filter: Predicate | str | None = None,
@@ -359,6 +400,21 @@ class Table:
             all_snapshots: of every snapshot and tag, not only of the latest snapshot.
         """
         return check_table(self._ref, self._store, all_snapshots=all_snapshots)
+
+    def lag(self, *checkpoints: str) -> pa.Table:
+        """Measure how far readers are behind: a row for each consumer, and for each Spark query by its checkpoint.
+
+        Args:
+            checkpoints: of streaming queries that read this table; paths or URIs.
+
+        Returns:
+            Columns ``reader, kind, next_snapshot_id, latest_snapshot_id, snapshots_behind, files_behind,
+            bytes_behind, rows_behind, event_time_lag_ms, oldest_unread_ms, expired_snapshots``.
+
+        Raises:
+            NotFoundError: a checkpoint that does not exist, or of a query that does not read this table.
+        """
+        return measure_lag(self._ref, self._store, checkpoints)
 
     # Tags and rollback
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv as pc
@@ -91,6 +91,40 @@ def note(session: Session, text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
 
+def json_objects(batch: pa.RecordBatch) -> Iterator[str]:
+    """Yield each row as the text of a JSON object."""
+    names = batch.schema.names
+    columns = [to_plain(column) for column in batch.columns]
+    for row in zip(*columns, strict=True):
+        yield _dump(dict(zip(names, row, strict=True)))
+
+
+def cells_of(batch: pa.RecordBatch) -> Iterator[tuple[Text, ...]]:
+    """Yield each row as the cells of a table."""
+    columns = [
+        [_cell(value, field.type) for value in to_plain(column)]
+        for column, field in zip(batch.columns, batch.schema, strict=True)
+    ]
+    yield from zip(*columns, strict=True)
+
+
+def csv_header(schema: pa.Schema) -> str:
+    """Return the line of CSV that names the columns."""
+    return _csv_text(pa.schema([(field.name, _csv_type(field.type)) for field in schema]).empty_table(), header=True)
+
+
+def csv_lines(batch: pa.RecordBatch) -> str:
+    """Return rows as lines of CSV."""
+    flat = pa.schema([(field.name, _csv_type(field.type)) for field in batch.schema])
+    arrays = [_csv_array(column) for column in batch.columns]
+    return _csv_text(pa.Table.from_arrays(arrays, schema=flat), header=False)
+
+
+def is_number(data_type: ArrowAny) -> bool:
+    """Whether a table has values of the type at the right."""
+    return arrow.is_integer(data_type) or arrow.is_floating(data_type) or arrow.is_decimal(data_type)
+
+
 def _batches(rows: Rows) -> Iterator[pa.RecordBatch]:
     return iter(rows.to_batches() if isinstance(rows, pa.Table) else rows)
 
@@ -98,31 +132,27 @@ def _batches(rows: Rows) -> Iterator[pa.RecordBatch]:
 def _print_json(batches: Iterable[pa.RecordBatch]) -> int:
     count = 0
     for batch in batches:
-        names = batch.schema.names
-        columns = [to_plain(column) for column in batch.columns]
-        for row in zip(*columns, strict=True):
+        for text in json_objects(batch):
             _write(",\n " if count else "[")
-            _write(_dump(dict(zip(names, row, strict=True))))
+            _write(text)
             count += 1
     _write("]\n" if count else "[]\n")
     return count
 
 
 def _print_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    flat = pa.schema([(field.name, _csv_type(field.type)) for field in schema])
-    _write_csv(flat.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], flat)], header=True)
+    _write(csv_header(schema))
     count = 0
     for batch in batches:
-        arrays = [_csv_array(column) for column in batch.columns]
-        _write_csv([pa.RecordBatch.from_arrays(arrays, schema=flat)], header=False)
+        _write(csv_lines(batch))
         count += batch.num_rows
     return count
 
 
-def _write_csv(batches: Sequence[pa.RecordBatch], *, header: bool) -> None:
+def _csv_text(rows: pa.Table, *, header: bool) -> str:
     sink = io.BytesIO()
-    pc.write_csv(pa.Table.from_batches(list(batches)), sink, pc.WriteOptions(include_header=header))
-    _write(sink.getvalue().decode())
+    pc.write_csv(rows, sink, pc.WriteOptions(include_header=header))
+    return sink.getvalue().decode()
 
 
 def _csv_type(data_type: ArrowAny) -> pa.DataType:
@@ -141,15 +171,11 @@ def _csv_array(array: ArrowAny) -> ArrowAny:
 def _print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for field in schema:
-        is_number = arrow.is_integer(field.type) or arrow.is_floating(field.type) or arrow.is_decimal(field.type)
-        table.add_column(Text(_visible(field.name)), justify="right" if is_number else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if is_number(field.type) else "left"
+        table.add_column(Text(visible(field.name)), justify=justify, overflow="fold")
     count = 0
     for batch in batches:
-        columns = [
-            [_cell(value, field.type) for value in to_plain(column)]
-            for column, field in zip(batch.columns, schema, strict=True)
-        ]
-        for row in zip(*columns, strict=True):
+        for row in cells_of(batch):
             table.add_row(*row)
         count += batch.num_rows
     if sys.stdout.isatty():
@@ -177,7 +203,7 @@ def _cell(value: Plain, data_type: ArrowAny) -> Text:
     if value is None:
         return _NULL
     text = _cell_text(value) or ""
-    return Text(_visible(text.replace("T", " ", 1) if arrow.is_timestamp(data_type) else text))
+    return Text(visible(text.replace("T", " ", 1) if arrow.is_timestamp(data_type) else text))
 
 
 def _cell_text(value: Plain) -> str | None:
@@ -186,7 +212,7 @@ def _cell_text(value: Plain) -> str | None:
     return str(value) if isinstance(value, float) else _dump(value)
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """Return the text with line ends and control characters spelled out: they would act on the terminal."""
     if text.isprintable():
         return text

@@ -17,7 +17,7 @@ from penstock.table.stream.limits import NO_LIMITS
 from penstock.table.stream.offset import UNRESOLVED, Phase, StreamOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -83,7 +83,7 @@ class Tail:
         self._reader = TableReader(ref, store, columns)
         self.schema = self._reader.schema
 
-    def read(self, waiting: Waiting, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, waiting: Waiting, *, limit: int | None = None) -> Generator[pa.RecordBatch]:
         """Yield rows until the stream's bound, or for ever; a consumer is held while it goes on.
 
         A consumer moves when the caller asks for more behind the last row of a snapshot; rows of a snapshot that was
