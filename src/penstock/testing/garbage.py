@@ -1,0 +1,62 @@
+"""What lies on storage, held against what a table's snapshots and tags need: for tests of what deletes files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.spec.index_manifest import decode_index_files
+from penstock.spec.layout import extra_file_paths, index_path, manifest_path, statistics_path
+from penstock.table.live import load_live_entries
+from penstock.table.locate import FileLocator
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.io.file_io import FileIO
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+
+
+def needed_files(ref: TableRef) -> set[str]:
+    """Paths of the data files, manifests and lists that a snapshot or tag needs to be read.
+
+    Raises:
+        TableStoreError: one cannot be read.
+    """
+    store, locator = MetadataStore(ref), FileLocator.of(ref)
+    needed: set[str] = set()
+    for snapshot in _readable(store):
+        names = {snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.index_manifest}
+        names |= {meta.file_name for meta in store.load_manifests(snapshot)}
+        needed |= {manifest_path(ref.location, name) for name in names if name is not None}
+        index = store.read_index_manifest(snapshot)
+        if index is not None:
+            needed |= {index_path(ref.location, name) for name in decode_index_files(index, "")}
+        if snapshot.statistics is not None:
+            needed.add(statistics_path(ref.location, snapshot.statistics))
+        for entry in load_live_entries(store, snapshot, lambda _: True).values():
+            path = locator.path(entry.partition, entry.bucket, entry.file)
+            needed |= {path, *extra_file_paths(path, entry.file)}
+    return needed
+
+
+def stored_files(ref: TableRef) -> set[str]:
+    """Paths of all data files, manifests, lists, index files and statistics that are there, needed or not."""
+    kinds = ("/manifest/", "/index/", "/statistics/", "/bucket-")
+    return {path for path in walk(ref.file_io, ref.location) if any(kind in path for kind in kinds)}
+
+
+def walk(file_io: FileIO, directory: str) -> Iterator[str]:
+    """Yield the paths of all files below a directory."""
+    for status in file_io.list(directory):
+        if status.is_dir:
+            yield from walk(file_io, status.path)
+        else:
+            yield status.path
+
+
+def _readable(store: MetadataStore) -> Iterator[Snapshot]:
+    yield from store.snapshots_between()
+    for name in store.list_tags():
+        yield store.load_tag(name).snapshot
