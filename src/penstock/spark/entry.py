@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from penstock.spark.frame import to_frame
 from penstock.spark.sink import write_dataframe
 from penstock.spark.stream_frame import read_stream
+from penstock.spark.stream_sink import StreamWrite, write_stream
 from penstock.spark.types import from_spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
     from penstock.predicate.tree import Predicate
@@ -47,3 +49,17 @@ class SparkEntry:
     ) -> DataFrame:
         """Return the table as a streaming DataFrame; see ``read_stream``."""
         return read_stream(spark, ref, columns, predicate)
+
+    @staticmethod
+    def write_stream(
+        sdf: DataFrame,
+        ref: TableRef,
+        *,
+        checkpoint: str,
+        trigger: Mapping[str, object] | None,
+        output_mode: str,
+        query_name: str | None,
+    ) -> StreamingQuery:
+        """Start a query that writes to the table; see ``write_stream``."""
+        request = StreamWrite(checkpoint=checkpoint, trigger=trigger, output_mode=output_mode, query_name=query_name)
+        return write_stream(sdf, ref, request)

@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 _FILTER: Final = "filter"
 _OVERWRITE_MODE: Final = "partitionoverwritemode"
 # What Spark puts among the options, or we read ourselves; the rest are options of the table.
-_OWN_OPTIONS: Final = frozenset({"path", "location", "paths", _FILTER, _OVERWRITE_MODE}) | HANDED_OVER
+_OWN_OPTIONS: Final = (
+    frozenset({"path", "location", "paths", "checkpointlocation", _FILTER, _OVERWRITE_MODE}) | HANDED_OVER
+)
 # PySpark hands options over in lower case.
 _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
