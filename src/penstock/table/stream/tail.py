@@ -14,7 +14,7 @@ from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.read import TableReader
 from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import NO_LIMITS
-from penstock.table.stream.offset import UNRESOLVED, Phase, StreamOffset
+from penstock.table.stream.offset import UNRESOLVED, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.split import DataSplit
     from penstock.table.store import MetadataStore
+    from penstock.table.stream.offset import Position, StreamOffset
     from penstock.table.stream.tasks import StreamTask
 
 # Option values: each step is one snapshot, so that all rows of one come before all rows of the next.
@@ -104,7 +105,11 @@ class Tail:
                 lease = acquire(self._ref.file_io, self._ref.location, lease_of(self._consumer))
                 keeper = stack.enter_context(LeaseKeeper(lease))
             left = limit
+            is_kept = False
             for offset, batches in self._steps(waiting):
+                if not is_kept:  # from now on what is unread does not expire
+                    self._keep(offset.start, keeper)
+                    is_kept = True
                 for batch in batches:
                     if left is not None and batch.num_rows > left:
                         if left:
@@ -112,7 +117,7 @@ class Tail:
                         return
                     yield batch
                     left = None if left is None else left - batch.num_rows
-                self._keep(offset, keeper)
+                self._keep(offset.position, keeper)
                 if left == 0:
                     return
 
@@ -140,8 +145,7 @@ class Tail:
         for split in splits:
             yield from self._reader.read_split(split)
 
-    def _keep(self, offset: StreamOffset, keeper: LeaseKeeper | None) -> None:
-        position = offset.position
+    def _keep(self, position: Position | None, keeper: LeaseKeeper | None) -> None:
         if self._consumer is None or keeper is None or position is None:
             return
         keeper.check()
