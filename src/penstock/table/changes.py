@@ -9,6 +9,7 @@ from penstock.options import CommitOptions, ManifestOptions, WriteOptions
 from penstock.spec.snapshot import CommitKind
 from penstock.table.commit import TableCommitter, new_commit_user
 from penstock.table.discard import commit_or_discard
+from penstock.table.housekeeping import Housekeeping
 from penstock.table.partition_scope import OverwriteScope, TouchedPartitions, WholeTable, scope_of_specs
 from penstock.table.request import CommitRequest
 from penstock.table.store import MetadataStore
@@ -22,13 +23,20 @@ if TYPE_CHECKING:
 
 
 def open_committer(ref: TableRef, store: MetadataStore | None = None) -> TableCommitter:
-    """Return a committer with the table's options; share a store to share what it has cached."""
-    return TableCommitter(
+    """Return a committer with the table's options, which keeps house after its commits unless told not to.
+
+    Args:
+        store: share one to share what it has cached.
+    """
+    committer = TableCommitter(
         ref=ref,
         store=store or MetadataStore(ref),
         options=CommitOptions.parse(ref.options, table=ref.name),
         manifest_options=ManifestOptions.parse(ref.options, table=ref.name),
     )
+    if not WriteOptions.parse(ref.options, table=ref.name).write_only:
+        committer.after_commit = Housekeeping(committer).after_commit
+    return committer
 
 
 def commit_append(

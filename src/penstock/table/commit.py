@@ -92,6 +92,7 @@ class TableCommitter:
     Attributes:
         may_have_landed: whether the last call of ``commit`` came so far that its snapshot may be there, however it
             ended; False also when it found the request landed already.
+        after_commit: told of each snapshot that it made; never raises an ``Exception``.
     """
 
     ref: TableRef
@@ -102,6 +103,7 @@ class TableCommitter:
     sleep: Callable[[float], None] = field(default=time.sleep)
     index: BucketIndex = field(default_factory=BucketIndex)
     may_have_landed: bool = False
+    after_commit: Callable[[Snapshot], None] = field(default=lambda _snapshot: None)
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """Make the request one snapshot.
@@ -178,6 +180,7 @@ class TableCommitter:
         writer.forget(prepared.file_names)
         writer.delete_written()
         self._write_hints(prepared.snapshot)
+        self.after_commit(prepared.snapshot)
 
     def _prepare(
         self,

@@ -102,7 +102,7 @@ def overwrite_delta(
 def compact_delta(
     messages: tuple[CommitMessage, ...], base: Snapshot | None, *, ref: TableRef, store: MetadataStore
 ) -> tuple[ManifestEntry, ...]:
-    """Return DELETE entries of the compacted files and ADD entries of those that replace them.
+    """Return DELETE entries of the files that the messages name and ADD entries of those that replace them.
 
     Raises:
         CommitConflictError: a file to replace is not live any more.
@@ -125,7 +125,7 @@ def build_delta(
     """Return the entries of a request on that base."""
     if request.kind is CommitKind.OVERWRITE and request.scope is not None:
         return overwrite_delta(request.messages, base, ref=ref, store=store, scope=request.scope)
-    if request.kind is CommitKind.COMPACT:
+    if request.kind in {CommitKind.COMPACT, CommitKind.OVERWRITE}:
         return compact_delta(request.messages, base, ref=ref, store=store)
     return append_delta(request.messages, base, ref=ref, store=store, index=index)
 

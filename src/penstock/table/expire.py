@@ -47,6 +47,8 @@ class Expiration:
         metadata_files: manifests, manifest lists, index files and statistics.
         earliest_id: the earliest snapshot that stays; None where there is none.
         holds: what keeps the others, and files of these.
+        next_cutoff_millis: no other goes for its age before the rules' cutoff is later than this; None where age is
+            not what keeps it.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -55,6 +57,7 @@ class Expiration:
     metadata_files: int = 0
     earliest_id: int | None = None
     holds: tuple[Hold, ...] = ()
+    next_cutoff_millis: int | None = None
     is_dry_run: bool = False
 
 
@@ -165,6 +168,7 @@ class SnapshotExpirer:
             metadata_files=sum(len(chunk.files.manifests) + len(chunk.files.lists) for chunk in done),
             earliest_id=earliest_id,
             holds=(*plan.holds, *file_holds(done)),
+            next_cutoff_millis=plan.next_cutoff_millis,
             is_dry_run=dry_run,
         )
 

@@ -75,11 +75,13 @@ class ExpirationPlan:
 
     Attributes:
         holds: why ``end`` and those after it stay.
+        next_cutoff_millis: ``end`` is too young until the cutoff is later than this; None where age does not keep it.
     """
 
     first: int
     end: int
     holds: tuple[Hold, ...] = ()
+    next_cutoff_millis: int | None = None
 
 
 def plan_expiration(
@@ -108,16 +110,14 @@ def plan_expiration(
         limit = earliest + rules.max_deletes
         bounds.append(Hold(kind=HoldKind.OPTION, name="snapshot.expire.limit", snapshot_id=limit))
     end = min(hold.snapshot_id for hold in bounds if hold.snapshot_id is not None)
-    young = _first_young(max(latest - rules.retain_max + 1, earliest), end, rules.cutoff_millis, time_of)
-    if young is not None:
-        bounds.append(Hold(kind=HoldKind.OPTION, name="snapshot.time-retained", snapshot_id=young))
-        end = young
-    return ExpirationPlan(first=earliest, end=max(earliest, end), holds=tuple(bounds))
-
-
-def _first_young(first: int, end: int, cutoff_millis: int, time_of: Callable[[int], int | None]) -> int | None:
-    for snapshot_id in range(first, end):
+    next_cutoff_millis = None
+    # Everything below goes whatever its age.
+    for snapshot_id in range(max(latest - rules.retain_max + 1, earliest), end):
         successor_millis = time_of(snapshot_id + 1)
-        if successor_millis is not None and successor_millis >= cutoff_millis:
-            return snapshot_id
-    return None
+        if successor_millis is not None and successor_millis >= rules.cutoff_millis:
+            bounds.append(Hold(kind=HoldKind.OPTION, name="snapshot.time-retained", snapshot_id=snapshot_id))
+            end, next_cutoff_millis = snapshot_id, successor_millis
+            break
+    return ExpirationPlan(
+        first=earliest, end=max(earliest, end), holds=tuple(bounds), next_cutoff_millis=next_cutoff_millis
+    )

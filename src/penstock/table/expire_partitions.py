@@ -1,0 +1,159 @@
+"""Partitions that are dropped by their age.
+
+Source:
+    Paimon ``core:operation/NormalPartitionExpire.java``, ``core:partition/PartitionValuesTimeExpireStrategy.java``,
+    ``PartitionUpdateTimeExpireStrategy.java``; spec/commit.md section 7.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.options import PartitionExpireOptions, PartitionExpireStrategy
+from penstock.spec.snapshot import CommitKind
+from penstock.table.commit import new_commit_user
+from penstock.table.discard import commit_or_discard
+from penstock.table.message import CommitMessage
+from penstock.table.partition_time import partition_time_parser
+from penstock.table.request import CommitRequest
+from penstock.table.scan import plan_scan
+from penstock.table.tags import local_now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.spec.manifest import ManifestEntry
+    from penstock.table.commit import TableCommitter
+    from penstock.table.ref import TableRef
+    from penstock.table.scan import ScanPartition
+    from penstock.table.store import MetadataStore
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks without a zone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredPartition:
+    """A partition that is dropped, or would be.
+
+    Attributes:
+        values: in the order of the partition columns, as they are inside.
+        time: what its age is counted from; a wall clock without a zone.
+        rows: in its live files.
+        entries: those files.
+    """
+
+    values: tuple[object, ...]
+    time: datetime
+    rows: int
+    bytes: int
+    entries: tuple[ManifestEntry, ...]
+
+
+def find_expired_partitions(
+    ref: TableRef,
+    store: MetadataStore,
+    *,
+    options: PartitionExpireOptions | None = None,
+    now: Callable[[], datetime] = local_now,
+) -> tuple[ExpiredPartition, ...]:
+    """Find the partitions that have outlived ``partition.expiration-time``, the oldest first.
+
+    Args:
+        options: None for those of the table.
+        now: wall clock of this machine's zone, which partition values are taken to be in.
+
+    Returns:
+        At most ``partition.expiration-max-num``.
+
+    Raises:
+        InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
+        UnsupportedFeatureError: index files speak of the rows.
+    """
+    options = options or PartitionExpireOptions.parse(ref.options, table=ref.name)
+    if options.expiration_time_ms is None or not ref.schema.partition_keys:
+        raise InvalidOptionError(
+            f"table {ref.name}: partitions expire where a partitioned table has the option "
+            "'partition.expiration-time', such as '7 d'"
+        )
+    time_of = _time_of(ref, options)
+    cutoff = now().replace(tzinfo=None) - timedelta(milliseconds=options.expiration_time_ms)
+    found = []
+    snapshot = store.load_latest_snapshot()
+    if snapshot is not None and snapshot.index_manifest is not None:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: snapshot {snapshot.id} has index files, which dropping a partition would have to "
+            "rewrite; expire its partitions with an engine that maintains them"
+        )
+    for partition in plan_scan(store, ref, snapshot).partitions:
+        time = time_of(partition)
+        if time is not None and time < cutoff:
+            found.append(
+                ExpiredPartition(
+                    values=tuple(partition.values),
+                    time=time,
+                    rows=sum(entry.file.row_count for entry in partition.entries),
+                    bytes=sum(entry.file.file_size for entry in partition.entries),
+                    entries=tuple(partition.entries),
+                )
+            )
+    return tuple(sorted(found, key=lambda each: each.time)[: options.max_num])
+
+
+def drop_expired_partitions(
+    committer: TableCommitter, partitions: Sequence[ExpiredPartition], *, batch_size: int | None = None
+) -> int:
+    """Drop the files that the partitions had when they were found; rows that came since stay.
+
+    Args:
+        batch_size: partitions that one snapshot drops; None for all in one.
+
+    Returns:
+        How many snapshots that took.
+
+    Raises:
+        CommitConflictError: others replaced some of the files; look again.
+    """
+    count = 0
+    for first in range(0, len(partitions), batch_size or max(1, len(partitions))):
+        batch = partitions[first : first + (batch_size or len(partitions))]
+        request = CommitRequest(
+            commit_user=new_commit_user(committer.options.user_prefix),
+            kind=CommitKind.OVERWRITE,
+            messages=tuple(_deletions(entry for partition in batch for entry in partition.entries)),
+        )
+        count += commit_or_discard(committer, request) is not None
+    return count
+
+
+def _time_of(ref: TableRef, options: PartitionExpireOptions) -> Callable[[ScanPartition], datetime | None]:
+    if options.strategy is PartitionExpireStrategy.UPDATE_TIME:
+        return lambda partition: _update_time(partition.entries)
+    parse = partition_time_parser(
+        ref.schema.partition_fields,
+        pattern=options.timestamp_pattern,
+        formatter=options.timestamp_formatter,
+        table=ref.name,
+    )
+    return lambda partition: parse(partition.values)
+
+
+def _update_time(entries: Iterable[ManifestEntry]) -> datetime | None:
+    created = [entry.file.creation_millis for entry in entries]
+    known = [millis for millis in created if millis is not None]
+    if not known or len(known) < len(created):
+        return None
+    # The writer's wall clock, as ``now`` is ours.
+    return _EPOCH + timedelta(milliseconds=max(known))
+
+
+def _deletions(entries: Iterable[ManifestEntry]) -> Iterable[CommitMessage]:
+    for entry in entries:
+        yield CommitMessage(
+            partition=entry.partition,
+            bucket=entry.bucket,
+            total_buckets=entry.total_buckets,
+            compact_before=(entry.file,),
+        )
