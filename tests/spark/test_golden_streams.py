@@ -1,0 +1,55 @@
+"""Tables that Flink's streaming jobs wrote, read by a streaming query, snapshot by snapshot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from tests.interop.canonical import dumps, rows_of
+from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, states_of
+
+from penstock import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+PATHS: Final = {path.stem: path for path in STATES}
+
+
+def bag(rows: Iterable[dict[str, Any]]) -> Counter[str]:
+    return Counter(map(dumps, rows))
+
+
+def batches_of(spark: SparkSession, name: str, checkpoint: Path, **options: str) -> list[Counter[str]]:
+    """Return the rows of each micro-batch that has some; one takes one snapshot."""
+    found = []
+
+    def keep(frame: DataFrame, _batch: int) -> None:
+        found.append(bag(expected_in_spark(rows_of(frame.toArrow()), fields)))
+
+    fields = Table.at(str(LOCATIONS[name])).schema.fields
+    given = {"scan.mode": "earliest", "scan.max-snapshot.count": "1"} | options
+    frame = spark.readStream.format("penstock").options(**given).load(str(LOCATIONS[name]))
+    writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    assert query.awaitTermination(90), query.status
+    return [rows for rows in found if rows]
+
+
+@pytest.mark.parametrize("name", ["f_watermark", "f_stream_bucket8", "f_stream_unaware"])
+def test_a_query_gets_flinks_commits_one_by_one(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    fields = Table.at(str(LOCATIONS[name])).schema.fields
+    states = [bag(expected_in_spark(state["rows"], fields)) for state in states_of(PATHS[name])]
+    # Compactions and the empty last commit add nothing, so they are no micro-batch.
+    added = [rows - before for before, rows in zip([Counter[str](), *states], states, strict=False)]
+    assert batches_of(spark, name, tmp_path / "checkpoint") == [rows for rows in added if rows]
+
+
+def test_a_query_ends_at_flinks_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    bound = {"scan.bounded.watermark": "1704067285000"}
+    found = batches_of(spark, "f_watermark", tmp_path / "checkpoint", **bound)
+    assert [rows.total() for rows in found] == [30, 30, 30]
