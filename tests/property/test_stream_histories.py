@@ -28,11 +28,12 @@ PARTS = (None, "a", "b")
 WRITERS = 3
 SMALL = st.integers(0, 3)
 # Partition, bucket, rows, creation: several in a commit.
-FILES = st.lists(st.tuples(st.sampled_from(PARTS), SMALL, st.integers(1, 3), st.integers(0, 9)), max_size=5)
+FILES = st.lists(st.tuples(st.sampled_from(PARTS), SMALL, st.integers(1, 2), st.integers(0, 5)), max_size=8)
 OPS = st.one_of(
     st.tuples(st.just("append"), st.integers(0, WRITERS - 1), FILES),
     st.tuples(st.just("append"), st.integers(0, WRITERS - 1), FILES),
-    st.tuples(st.just("compact"), SMALL, st.integers(0, 20), st.integers(2, 3), st.booleans()),
+    st.tuples(st.just("compact"), st.integers(0, 20), st.integers(2, 3), st.booleans()),
+    st.tuples(st.just("compact"), st.integers(0, 20), st.integers(2, 3), st.booleans()),
     st.tuples(st.just("overwrite"), FILES),
     st.tuples(st.just("evolve")),
     st.tuples(st.just("expire"), SMALL),
@@ -122,13 +123,14 @@ class World:
         if self.writers[0].commit(request):
             self.note(CommitKind.OVERWRITE, [each.new_files[0] for each in messages], gone)
 
-    def compact(self, bucket: int, first: int, count: int, keeps_creation: bool) -> None:  # noqa: FBT001
+    def compact(self, first: int, count: int, keeps_creation: bool) -> None:  # noqa: FBT001
         """Replace neighbours of one bucket; an engine that stamps its outputs anew makes the partition look young."""
-        entries = [entry for entry in live(self.ref) if entry.bucket == bucket]
+        entries = live(self.ref)
         if not entries:
             return
         like = entries[first % len(entries)]
-        same = [entry.file for entry in entries if entry.partition == like.partition]
+        bucket = like.bucket
+        same = [entry.file for entry in entries if (entry.partition, entry.bucket) == (like.partition, bucket)]
         same.sort(key=lambda file: file.min_sequence_number)
         before = tuple(same[first % len(same) :][:count])
         models = [self.rows[file.file_name] for file in before]
@@ -190,15 +192,16 @@ class World:
 
 
 @given(
-    ops=st.lists(OPS, min_size=1, max_size=40),
-    buckets=st.sampled_from([1, 3, -1]),
-    mode=st.sampled_from(["earliest", "latest-full", "latest"]),
+    ops=st.lists(OPS, min_size=10, max_size=40),
+    quiet=st.sampled_from([10, 0, 20, 30]),
+    buckets=st.sampled_from([1, 2, -1]),
+    mode=st.sampled_from(["latest-full", "earliest", "latest-full", "latest"]),
     by_value=st.booleans(),
     overwrites=st.booleans(),
 )
-@settings(deadline=None, max_examples=4 * settings().max_examples)
+@settings(deadline=None, max_examples=2 * settings().max_examples)
 def test_a_stream_delivers_every_appended_row_once_and_in_order(
-    *, ops: list[Any], buckets: int, mode: str, by_value: bool, overwrites: bool
+    *, ops: list[Any], quiet: int, buckets: int, mode: str, by_value: bool, overwrites: bool
 ) -> None:
     world = World(
         buckets=buckets,
@@ -208,7 +211,9 @@ def test_a_stream_delivers_every_appended_row_once_and_in_order(
             "streaming-read-append-overwrite": str(overwrites).lower(),
         },
     )
-    for name, *arguments in ops:
+    for step, (name, *arguments) in enumerate(ops):
+        if name == "read" and step < quiet:
+            continue  # else nearly every stream would begin with the first few snapshots
         getattr(world, name)(*arguments)
     while world.read(2, restarts=False):
         pass
