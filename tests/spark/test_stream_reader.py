@@ -182,6 +182,20 @@ def test_each_batch_has_one_task_a_bucket_and_unaware_tables_pack_files(queue: T
     assert checkpoint.values() == list(range(50))
 
 
+def test_work_without_order_is_cut_for_all_cores_and_ordered_work_is_not(queue: Table, catalog: Catalog) -> None:
+    scalable = catalog.create_table(
+        "d.s", "n BIGINT, k INT, p STRING", options={"source.split.open-file-cost": "100 b"}
+    )
+    for batch in range(10):
+        append(scalable, range(batch * 10, batch * 10 + 10))
+    for cores, tasks in (("1", 1), ("3", 3), ("100", 10)):
+        options = {**EARLIEST, "penstock.parallelism": cores}
+        checkpoint = Query(scalable, Checkpoint(), options).run()
+        assert len(checkpoint.rows[0]) == tasks
+        assert checkpoint.values() == list(range(100))
+        assert len(Query(queue, Checkpoint(), options).run().rows[0]) == 4
+
+
 def test_columns_and_filters_are_applied_and_prune(queue: Table) -> None:
     options = {"filter": "p = 'x' AND n >= 100"}
     checkpoint = Query(queue, Checkpoint(), {**EARLIEST, **options}, columns=["k", "n"]).run()

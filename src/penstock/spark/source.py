@@ -28,7 +28,7 @@ from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns
 from penstock.spark.sink import collect_messages
 from penstock.spark.stream_door import PenstockStreamWriter
-from penstock.spark.stream_options import HANDED_OVER, READER_OPTION, take_over
+from penstock.spark.stream_options import HANDED_OVER, READER_OPTION, parallelism_of, take_over
 from penstock.spark.stream_source import PenstockStreamReader
 from penstock.spark.table_names import find_source, find_target, with_location
 from penstock.spark.types import to_spark_schema
@@ -107,6 +107,7 @@ class PenstockDataSource(DataSource):
             schema=schema,
             predicate=None if text is None else parse_filter(text),
             reader=self.options.get(READER_OPTION, ""),
+            parallelism=parallelism_of(self.options),
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> PenstockStreamWriter:  # noqa: FBT001, N802 - as above

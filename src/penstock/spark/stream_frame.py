@@ -49,7 +49,8 @@ def read_stream(
     _check_options(ref)
     ensure_python_worker(spark)
     reader = uuid.uuid4().hex
-    stream = spark.readStream.format("penstock").schema(schema).options(**hand_over(ref, reader))
+    handed = hand_over(ref, reader=reader, parallelism=spark.sparkContext.defaultParallelism)
+    stream = spark.readStream.format("penstock").schema(schema).options(**handed)
     if predicate is not None:
         parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
         bind(parsed, ref.schema.fields, ref.name)

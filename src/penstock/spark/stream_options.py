@@ -5,6 +5,7 @@ The source is made from them in another process, at every start of the query.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,19 +21,26 @@ READER_OPTION: Final = "penstock.reader"
 
 _NAME_OPTION: Final = "penstock.table"
 _SCHEMA_OPTION: Final = "penstock.schema-id"
+_PARALLELISM_OPTION: Final = "penstock.parallelism"
 
-HANDED_OVER: Final = frozenset({READER_OPTION, _NAME_OPTION, _SCHEMA_OPTION})
+HANDED_OVER: Final = frozenset({READER_OPTION, _NAME_OPTION, _SCHEMA_OPTION, _PARALLELISM_OPTION})
 """Keys that are no options of the table."""
 
 
-def hand_over(ref: TableRef, reader: str) -> dict[str, str]:
-    """Return options from which ``take_over`` makes the same table again."""
+def hand_over(ref: TableRef, *, reader: str, parallelism: int) -> dict[str, str]:
+    """Return options from which ``take_over`` makes the same table again.
+
+    Args:
+        reader: by what the driver finds the query's progress.
+        parallelism: tasks that the session runs at the same time.
+    """
     return {
         **dict(ref.dynamic_options),
         "path": ref.location,
         READER_OPTION: reader,
         _NAME_OPTION: ref.name,
         _SCHEMA_OPTION: str(ref.schema.id),
+        _PARALLELISM_OPTION: str(parallelism),
     }
 
 
@@ -51,3 +59,8 @@ def take_over(ref: TableRef, options: Mapping[str, str]) -> TableRef:
         return replace(ref, name=name)
     schema = MetadataStore(ref).load_schema(schema_id)
     return replace(ref, name=name, schema=replace(schema, options=ref.schema.options))
+
+
+def parallelism_of(options: Mapping[str, str]) -> int:
+    """Return how many tasks run at the same time; where nobody could say, as many as the driver's machine has cores."""
+    return int(options.get(_PARALLELISM_OPTION) or os.cpu_count() or 1)

@@ -6,7 +6,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.options import ConsumerOptions, StreamOptions
+from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
+from penstock.spark.spread import spread_tasks
 from penstock.table.consumers import lease_of, record_progress
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.lease_files import LEASE_MS
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.table.stream.tasks import StreamTask
 
 _DISCOVERY_KEY: Final = "continuous.discovery-interval"
+_SPLIT_SIZE_KEY: Final = "source.split.target-size"
 # Under the default trigger Spark asks every 10 ms while there is nothing to do.
 _LEAST_WAIT_MS: Final = 200
 _NOTHING_YET: Final = 0
@@ -34,6 +36,7 @@ class StreamSession:
 
     Args:
         reader: a text that ``report`` repeats.
+        parallelism: tasks that run at the same time; work without an order is cut for so many.
         clock: seconds that only grow.
 
     Raises:
@@ -48,11 +51,15 @@ class StreamSession:
         predicate: Predicate | None = None,
         *,
         reader: str = "",
+        parallelism: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         options = StreamOptions.parse(ref.options, table=ref.name)
         self._ref = ref
         self._reader = reader
+        # Who says how large a split shall be gets it.
+        self._parallelism = 1 if _SPLIT_SIZE_KEY in ref.options else parallelism
+        self._open_file_cost_bytes = ReadOptions.parse(ref.options, table=ref.name).split_open_file_cost_bytes
         self._clock = clock
         self._limits = limits_of(options)
         self._wait_ms = options.discovery_interval_ms if _DISCOVERY_KEY in ref.options else _LEAST_WAIT_MS
@@ -99,8 +106,9 @@ class StreamSession:
         return self._report
 
     def plan(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[StreamTask, ...]:
-        """Plan the micro-batch between two offsets; the same ones give the same tasks always."""
-        return self._follower.plan_range(decode_offset(start), decode_offset(end))
+        """Plan the micro-batch between two offsets; the same ones give the same rows in the same order always."""
+        tasks = self._follower.plan_range(decode_offset(start), decode_offset(end))
+        return spread_tasks(tasks, parallelism=self._parallelism, least_bytes=self._open_file_cost_bytes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Note that a micro-batch is done."""

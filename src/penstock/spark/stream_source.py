@@ -70,13 +70,17 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         schema: the columns that Spark expects of the tasks.
         predicate: rows that do not pass are left out, and files where none does are not opened.
         reader: by what the driver finds the query's progress; empty where nobody looks.
+        parallelism: tasks that run at the same time.
     """
 
-    def __init__(self, ref: TableRef, schema: StructType, predicate: Predicate | None, reader: str = "") -> None:
+    def __init__(
+        self, ref: TableRef, schema: StructType, predicate: Predicate | None, *, reader: str = "", parallelism: int = 1
+    ) -> None:
         self._ref = ref
         self._schema = schema
         self._predicate = predicate
         self._reader = reader
+        self._parallelism = parallelism
         self._session: StreamSession | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
@@ -132,5 +136,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _open(self) -> StreamSession:
         if self._session is None:
             check_columns(self._ref, self._schema)
-            self._session = StreamSession(self._ref, self._predicate, reader=self._reader)
+            self._session = StreamSession(
+                self._ref, self._predicate, reader=self._reader, parallelism=self._parallelism
+            )
         return self._session
