@@ -12,12 +12,13 @@ from penstock.catalog.features import check_writable
 from penstock.catalog.filesystem import load_location
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError
-from penstock.options import Side, check_keys, check_side
+from penstock.options import PartitionExpireOptions, Side, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.table import changes
 from penstock.table.consumers import delete_consumer, reset_consumer
 from penstock.table.expire import Expiration, SnapshotExpirer
-from penstock.table.expire_tags import delete_tag
+from penstock.table.expire_partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
+from penstock.table.expire_tags import delete_tag, expire_tags
 from penstock.table.explain import explain_plan
 from penstock.table.fsck import Report, check_table
 from penstock.table.orphans import OrphanReport, remove_orphan_files
@@ -515,6 +516,43 @@ class Table:
             retain_max=retain_max, retain_min=retain_min, older_than=_to_millis(older_than), max_deletes=max_deletes
         )
         return expirer.run(rules, dry_run=dry_run)
+
+    def expire_tags(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Delete tags that have outlived the ``time_retained`` they were made with; commits do this by themselves.
+
+        Args:
+            dry_run: only find them.
+
+        Returns:
+            Their names.
+        """
+        check_writable(self._ref)
+        return expire_tags(self._ref, self._store, dry_run=dry_run)
+
+    def expire_partitions(
+        self, *, expiration_time: str | None = None, dry_run: bool = False
+    ) -> tuple[ExpiredPartition, ...]:
+        """Drop the partitions that have outlived ``partition.expiration-time``, the oldest first.
+
+        How old a partition is, the options ``partition.expiration-strategy``, ``partition.timestamp-pattern`` and
+        ``partition.timestamp-formatter`` say; a partition whose values are no time stays. At most
+        ``partition.expiration-max-num`` go. Rows that come to them meanwhile stay.
+
+        Args:
+            expiration_time: such as ``7 d``; None for what the option says.
+            dry_run: only find them.
+
+        Raises:
+            InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
+            CommitConflictError: others replaced some of the files meanwhile; do it again.
+        """
+        check_writable(self._ref)
+        given = {} if expiration_time is None else {"partition.expiration-time": expiration_time}
+        options = PartitionExpireOptions.parse(self._ref.options, given, table=self.name)
+        found = find_expired_partitions(self._ref, self._store, options=options)
+        if not dry_run:
+            drop_expired_partitions(self._committer(), found, batch_size=options.batch_size)
+        return found
 
     def remove_orphan_files(
         self, *, older_than: datetime | int | None = None, dry_run: bool = True, allow_recent: bool = False

@@ -19,19 +19,21 @@ class RetentionOptions(OptionGroup):
     """Which snapshots expire."""
 
     num_retained_min: Annotated[
-        int, Key("snapshot.num-retained.min", at_least(1, parse_int), "snapshots that are always kept")
+        int, Key("snapshot.num-retained.min", at_least(1, parse_int), "snapshots that are always kept", honoured=True)
     ] = 10
     num_retained_max: Annotated[
-        int, Key("snapshot.num-retained.max", at_least(1, parse_int), "snapshots beyond which the oldest go")
+        int,
+        Key("snapshot.num-retained.max", at_least(1, parse_int), "snapshots beyond which the oldest go", honoured=True),
     ] = MAX_INT
     time_retained_ms: Annotated[
-        int, Key("snapshot.time-retained", parse_duration_ms, "age at which a snapshot goes")
+        int, Key("snapshot.time-retained", parse_duration_ms, "age at which a snapshot goes", honoured=True)
     ] = 3_600_000
     expire_limit: Annotated[
-        int, Key("snapshot.expire.limit", at_least(1, parse_int), "snapshots that expire at once")
+        int, Key("snapshot.expire.limit", at_least(1, parse_int), "snapshots that expire at once", honoured=True)
     ] = 50
     expire_mode: Annotated[
-        ExpireMode, Key("snapshot.expire.execution-mode", ExpireMode, "whether a commit waits for the expiration")
+        ExpireMode,
+        Key("snapshot.expire.execution-mode", ExpireMode, "whether a commit waits for the expiration", honoured=True),
     ] = ExpireMode.SYNC
     clean_empty_directories: Annotated[
         bool,
@@ -40,6 +42,7 @@ class RetentionOptions(OptionGroup):
             parse_bool,
             "remove directories that an expiration leaves empty",
             ("snapshot.expire.clean-empty-directories",),
+            honoured=True,
         ),
     ] = False
     file_operation_threads: Annotated[
@@ -49,6 +52,7 @@ class RetentionOptions(OptionGroup):
             at_least(1, parse_int),
             "files that are deleted at once",
             ("delete-file.thread-num",),
+            honoured=True,
         ),
     ] = None
 
@@ -63,30 +67,42 @@ class PartitionExpireOptions(OptionGroup):
     """
 
     expiration_time_ms: Annotated[
-        int | None, Key("partition.expiration-time", parse_duration_ms, "age at which a partition is dropped")
+        int | None,
+        Key("partition.expiration-time", parse_duration_ms, "age at which a partition is dropped", honoured=True),
     ] = None
     check_interval_ms: Annotated[
-        int, Key("partition.expiration-check-interval", parse_duration_ms, "wait between checks")
+        int, Key("partition.expiration-check-interval", parse_duration_ms, "wait between checks", honoured=True)
     ] = 3_600_000
     strategy: Annotated[
         PartitionExpireStrategy,
-        Key("partition.expiration-strategy", PartitionExpireStrategy, "what tells a partition's age"),
+        Key("partition.expiration-strategy", PartitionExpireStrategy, "what tells a partition's age", honoured=True),
     ] = PartitionExpireStrategy.VALUES_TIME
     max_num: Annotated[
-        int, Key("partition.expiration-max-num", at_least(1, parse_int), "partitions that are dropped by one check")
+        int,
+        Key(
+            "partition.expiration-max-num",
+            at_least(1, parse_int),
+            "partitions that are dropped by one check",
+            honoured=True,
+        ),
     ] = 100
     batch_size: Annotated[
         int | None,
-        Key("partition.expiration-batch-size", at_least(1, parse_int), "partitions that are dropped by one commit"),
+        Key(
+            "partition.expiration-batch-size",
+            at_least(1, parse_int),
+            "partitions that are dropped by one commit",
+            honoured=True,
+        ),
     ] = None
     timestamp_pattern: Annotated[
-        str | None, Key("partition.timestamp-pattern", parse_text, "time of a partition from its values")
+        str | None, Key("partition.timestamp-pattern", parse_text, "time of a partition from its values", honoured=True)
     ] = None
     timestamp_formatter: Annotated[
-        str | None, Key("partition.timestamp-formatter", parse_text, "how that time is written")
+        str | None, Key("partition.timestamp-formatter", parse_text, "how that time is written", honoured=True)
     ] = None
     end_input_check: Annotated[
-        bool, Key("end-input.check-partition-expire", parse_bool, "check when a bounded input ends")
+        bool, Key("end-input.check-partition-expire", parse_bool, "check when a bounded input ends", honoured=True)
     ] = False
 
 
@@ -115,7 +131,9 @@ class TagOptions(OptionGroup):
     default_time_retained_ms: Annotated[
         int | None, Key("tag.default-time-retained", parse_duration_ms, "age at which a tag goes if it does not say")
     ] = None
-    time_expire_enabled: Annotated[bool, Key("tag.time-expire-enabled", parse_bool, "drop tags by their age")] = True
+    time_expire_enabled: Annotated[
+        bool, Key("tag.time-expire-enabled", parse_bool, "drop tags by their age", honoured=True)
+    ] = True
     automatic_completion: Annotated[
         bool, Key("tag.automatic-completion", parse_bool, "make tags of periods that were missed")
     ] = False

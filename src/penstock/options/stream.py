@@ -154,10 +154,11 @@ class ConsumerOptions(OptionGroup):
         bool, Key("consumer.ignore-progress", parse_bool, "start without the kept position, then keep it")
     ] = False
     expiration_time_ms: Annotated[
-        int | None, Key("consumer.expiration-time", parse_duration_ms, "age at which a silent consumer is dropped")
+        int | None,
+        Key("consumer.expiration-time", parse_duration_ms, "age at which a silent consumer is dropped", honoured=True),
     ] = None
     changelog_only: Annotated[
-        bool, Key("consumer.changelog-only", parse_bool, "the position holds back changelogs only")
+        bool, Key("consumer.changelog-only", parse_bool, "the position holds back changelogs only", honoured=True)
     ] = False
 
 

@@ -43,6 +43,7 @@ class WriteOptions(OptionGroup):
             parse_bool,
             "no compaction and no maintenance by writers",
             ("write.compaction-skip",),
+            honoured=True,
         ),
     ] = False
     write_buffer_for_append: Annotated[

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.options import PartitionExpireOptions, PartitionExpireStrategy
+from penstock.options import LayoutOptions, PartitionExpireOptions, PartitionExpireStrategy
+from penstock.spec.layout import partition_dir
 from penstock.spec.snapshot import CommitKind
 from penstock.table.commit import new_commit_user
 from penstock.table.discard import commit_or_discard
@@ -39,13 +40,13 @@ class ExpiredPartition:
     """A partition that is dropped, or would be.
 
     Attributes:
-        values: in the order of the partition columns, as they are inside.
+        directory: such as ``dt=2026-01-01/hour=5``.
         time: what its age is counted from; a wall clock without a zone.
         rows: in its live files.
         entries: those files.
     """
 
-    values: tuple[object, ...]
+    directory: str
     time: datetime
     rows: int
     bytes: int
@@ -70,7 +71,7 @@ def find_expired_partitions(
 
     Raises:
         InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
-        UnsupportedFeatureError: index files speak of the rows.
+        UnsupportedFeatureError: index files speak of the rows, or a strategy that is a Java class.
     """
     options = options or PartitionExpireOptions.parse(ref.options, table=ref.name)
     if options.expiration_time_ms is None or not ref.schema.partition_keys:
@@ -79,6 +80,7 @@ def find_expired_partitions(
             "'partition.expiration-time', such as '7 d'"
         )
     time_of = _time_of(ref, options)
+    layout = LayoutOptions.parse(ref.options, table=ref.name)
     cutoff = now().replace(tzinfo=None) - timedelta(milliseconds=options.expiration_time_ms)
     found = []
     snapshot = store.load_latest_snapshot()
@@ -92,7 +94,12 @@ def find_expired_partitions(
         if time is not None and time < cutoff:
             found.append(
                 ExpiredPartition(
-                    values=tuple(partition.values),
+                    directory=partition_dir(
+                        ref.schema.partition_fields,
+                        partition.values,
+                        default_name=layout.default_partition_name,
+                        legacy_name=layout.legacy_partition_name,
+                    ),
                     time=time,
                     rows=sum(entry.file.row_count for entry in partition.entries),
                     bytes=sum(entry.file.file_size for entry in partition.entries),
@@ -131,6 +138,11 @@ def drop_expired_partitions(
 def _time_of(ref: TableRef, options: PartitionExpireOptions) -> Callable[[ScanPartition], datetime | None]:
     if options.strategy is PartitionExpireStrategy.UPDATE_TIME:
         return lambda partition: _update_time(partition.entries)
+    if options.strategy is PartitionExpireStrategy.CUSTOM:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: option 'partition.expiration-strategy' = 'custom' names a Java class; take values-time "
+            "or update-time, or expire its partitions with Java"
+        )
     parse = partition_time_parser(
         ref.schema.partition_fields,
         pattern=options.timestamp_pattern,

@@ -6,7 +6,7 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -119,5 +119,8 @@ def plan_expiration(
             end, next_cutoff_millis = snapshot_id, successor_millis
             break
     return ExpirationPlan(
-        first=earliest, end=max(earliest, end), holds=tuple(bounds), next_cutoff_millis=next_cutoff_millis
+        first=earliest,
+        end=max(earliest, end),
+        holds=tuple(replace(hold, snapshot_id=max(earliest, hold.snapshot_id or 0)) for hold in bounds),
+        next_cutoff_millis=next_cutoff_millis,
     )

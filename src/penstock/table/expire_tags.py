@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from penstock.errors import TableStoreError
+from penstock.errors import NotFoundError, TableStoreError
 from penstock.options import RetentionOptions
 from penstock.spec.layout import tag_path
 from penstock.table.branches import load_oldest_of_branches
@@ -76,6 +76,19 @@ def find_expired_tags(tags: Mapping[str, Tag], *, now: Callable[[], datetime] = 
             and tag.create_time / 1000 + float(tag.retained_seconds) * 1_000_000 < now_micros
         )
     )
+
+
+def expire_tags(ref: TableRef, store: MetadataStore, *, dry_run: bool = False) -> tuple[str, ...]:
+    """Delete the tags that have outlived their retention; returns their names, sorted.
+
+    Args:
+        dry_run: only find them.
+    """
+    names = find_expired_tags(TagReader(ref.file_io, ref.location).load())
+    for name in () if dry_run else names:
+        with suppress(NotFoundError):  # another process was faster
+            delete_tag(ref, store, name)
+    return names
 
 
 def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:

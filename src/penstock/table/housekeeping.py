@@ -21,7 +21,7 @@ from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.table.consumers import expire_consumers
 from penstock.table.expire import Expiration, SnapshotExpirer
 from penstock.table.expire_partitions import drop_expired_partitions, find_expired_partitions
-from penstock.table.expire_tags import delete_tag, find_expired_tags
+from penstock.table.expire_tags import expire_tags
 from penstock.table.sequence import BucketIndex
 from penstock.table.store import MetadataStore
 
@@ -97,8 +97,7 @@ class Housekeeping:
             return
         self._next_look = now + _LOOK_INTERVAL_MS
         if self._tag_options.time_expire_enabled:
-            for name in find_expired_tags(self._expirer.tags.load()):
-                delete_tag(committer.ref, committer.store, name)
+            expire_tags(committer.ref, committer.store)
         if self._consumer_options.expiration_time_ms is not None:
             expire_consumers(committer.store, self._consumer_options.expiration_time_ms, clock=self._now)
 

@@ -97,8 +97,8 @@ def _check_cutoff(table: str, older_than_millis: int | None, now_millis: int, *,
         return now_millis - DEFAULT_AGE_MS
     if older_than_millis > now_millis:
         raise InvalidOptionError(
-            f"table {table}: orphans older than a time in the future are all files that jobs write; give a time in the "
-            "past"
+            f"table {table}: 'older_than' lies in the future, where all that jobs are writing would count as orphans; "
+            "give a time in the past"
         )
     if older_than_millis > now_millis - FLOOR_MS and not allow_recent:
         raise InvalidOptionError(
