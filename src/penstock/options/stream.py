@@ -146,12 +146,15 @@ class StreamOptions(OptionGroup):
 class ConsumerOptions(OptionGroup):
     """The position that a reader keeps in the table, which holds back expiration."""
 
-    consumer_id: Annotated[str | None, Key("consumer-id", parse_text, "name of the kept position")] = None
+    consumer_id: Annotated[str | None, Key("consumer-id", parse_text, "name of the kept position", honoured=True)] = (
+        None
+    )
     mode: Annotated[ConsumerMode, Key("consumer.mode", ConsumerMode, "when the position moves")] = (
         ConsumerMode.EXACTLY_ONCE
     )
     ignore_progress: Annotated[
-        bool, Key("consumer.ignore-progress", parse_bool, "start without the kept position, then keep it")
+        bool,
+        Key("consumer.ignore-progress", parse_bool, "start without the kept position, then keep it", honoured=True),
     ] = False
     expiration_time_ms: Annotated[
         int | None,
