@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.api.maintenance import TableMaintenance
 from penstock.catalog.features import check_writable
 from penstock.catalog.filesystem import load_location
-from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError
-from penstock.options import PartitionExpireOptions, Side, check_keys, check_side
+from penstock.options import Side, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.table import changes
-from penstock.table.consumers import delete_consumer, reset_consumer
-from penstock.table.expire import Expiration, SnapshotExpirer
-from penstock.table.expire_partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
-from penstock.table.expire_tags import delete_tag, expire_tags
 from penstock.table.explain import explain_plan
-from penstock.table.fsck import Report, check_table
-from penstock.table.orphans import OrphanReport, remove_orphan_files
 from penstock.table.query import Query, plan_query
 from penstock.table.read import open_batches, read_arrow
-from penstock.table.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.store import MetadataStore
-from penstock.table.stream.lag import measure_lag
 from penstock.table.stream.tail import Tail, Waiting
-from penstock.table.system import load_system_table
-from penstock.table.tags import create_tag
 from penstock.table.write import write_arrow
 
 if TYPE_CHECKING:
@@ -39,70 +28,28 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.predicate.tree import Predicate
-    from penstock.spec.schema import TableSchema
     from penstock.spec.snapshot import Snapshot
-    from penstock.table.commit import TableCommitter
     from penstock.table.message import CommitMessage
-    from penstock.table.ref import TableRef
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Rows: TypeAlias = "DataFrame | pa.Table | pa.RecordBatch | pa.RecordBatchReader"
 
 
-class Table:
+class Table(TableMaintenance):
     """A table at the schema it was loaded with. Get one from ``Catalog``.
 
     Rows go in as Spark DataFrames or Arrow, and come out as either; every method that changes rows is one commit.
     Not for use by several threads at once; each thread loads its own.
     """
 
-    def __init__(self, ref: TableRef) -> None:
-        self._ref = ref
-        self._store = MetadataStore(ref)
-        self._open_committer: TableCommitter | None = None
-
     @staticmethod
     def at(location: str) -> Table:
         """Load the table at a path or URI, without a catalog. Raises as ``Catalog.load_table``."""
         return Table(load_location(location))
 
-    def __repr__(self) -> str:
-        return f"Table({self.name!r}, location={self.location!r}, schema_id={self.schema.id})"
-
-    @property
-    def name(self) -> str:
-        """``database.table``, or the location where no catalog was asked."""
-        return self._ref.name
-
-    @property
-    def location(self) -> str:
-        """The table's directory."""
-        return self._ref.location
-
-    @property
-    def schema(self) -> TableSchema:
-        """Columns, keys and stored options."""
-        return self._ref.schema
-
-    @property
-    def arrow_schema(self) -> pa.Schema:
-        """The columns as ``to_arrow`` returns them."""
-        return to_arrow_schema(self._ref.schema.fields)
-
-    @property
-    def options(self) -> Mapping[str, str]:
-        """Stored options with those of this use on top."""
-        return self._ref.options
-
     def with_options(self, options: Mapping[str, str]) -> Table:
         """Return the same table with options of this use, which win over the stored ones; unknown keys warn."""
         check_keys(options, table=self.name)
         return Table(self._ref.with_options(options))
-
-    def latest_snapshot(self) -> Snapshot | None:
-        """Load the latest snapshot; None when nothing was ever committed."""
-        return self._store.load_latest_snapshot()
 
     # Rows in
 
@@ -351,232 +298,6 @@ class Table:
         """Say which files a read would open, and what pruned the others; reads metadata only."""
         return explain_plan(self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark)).plan)
 
-    # Metadata
-
-    def system_table(self, name: str, *, snapshot_id: int | None = None) -> pa.Table:
-        """Return a system table: snapshots, schemas, options, files, partitions, buckets, manifests, tags, consumers.
-
-        Args:
-            snapshot_id: for those that speak of one snapshot; None for the latest.
-        """
-        snapshot = None if snapshot_id is None else self._store.load_snapshot(snapshot_id)
-        return load_system_table(name, self._ref, self._store, snapshot)
-
-    def snapshots(self) -> pa.Table:
-        """All snapshots, oldest first."""
-        return self.system_table("snapshots")
-
-    def schemas(self) -> pa.Table:
-        """All schemas, oldest first."""
-        return self.system_table("schemas")
-
-    def files(self, *, snapshot_id: int | None = None) -> pa.Table:
-        """Data files of a snapshot."""
-        return self.system_table("files", snapshot_id=snapshot_id)
-
-    def partitions(self, *, snapshot_id: int | None = None) -> pa.Table:
-        """Partitions of a snapshot, with rows, files and bytes."""
-        return self.system_table("partitions", snapshot_id=snapshot_id)
-
-    def buckets(self, *, snapshot_id: int | None = None) -> pa.Table:
-        """Buckets of a snapshot, with rows, files and bytes."""
-        return self.system_table("buckets", snapshot_id=snapshot_id)
-
-    def manifests(self, *, snapshot_id: int | None = None) -> pa.Table:
-        """Manifests of a snapshot."""
-        return self.system_table("manifests", snapshot_id=snapshot_id)
-
-    def tags(self) -> pa.Table:
-        """All tags."""
-        return self.system_table("tags")
-
-    def consumers(self) -> pa.Table:
-        """All consumers and their positions."""
-        return self.system_table("consumers")
-
-    def fsck(self, *, all_snapshots: bool = False) -> Report:
-        """Check that all metadata can be read and that every live file is there with its size; changes nothing.
-
-        Args:
-            all_snapshots: of every snapshot and tag, not only of the latest snapshot.
-        """
-        return check_table(self._ref, self._store, all_snapshots=all_snapshots)
-
-    def lag(self, *checkpoints: str) -> pa.Table:
-        """Measure how far readers are behind: a row for each consumer, and for each Spark query by its checkpoint.
-
-        Args:
-            checkpoints: of streaming queries that read this table; paths or URIs.
-
-        Returns:
-            Columns ``reader, kind, next_snapshot_id, latest_snapshot_id, snapshots_behind, files_behind,
-            bytes_behind, rows_behind, event_time_lag_ms, oldest_unread_ms, expired_snapshots``.
-
-        Raises:
-            NotFoundError: a checkpoint that does not exist, or of a query that does not read this table.
-        """
-        return measure_lag(self._ref, self._store, checkpoints)
-
-    # Tags and rollback
-
-    def create_tag(self, name: str, *, snapshot_id: int | None = None, time_retained: str | None = None) -> None:
-        """Give a snapshot a name that keeps it from expiring.
-
-        Args:
-            snapshot_id: None for the latest.
-            time_retained: such as ``7 d``; None for ever.
-
-        Raises:
-            AlreadyExistsError: the table has a tag of that name.
-            NotFoundError: there is no such snapshot.
-        """
-        create_tag(self._store, name, snapshot_id=snapshot_id, time_retained=time_retained)
-
-    def delete_tag(self, name: str) -> None:
-        """Delete a tag; what only it kept of an expired snapshot goes too. Raises ``NotFoundError``."""
-        delete_tag(self._ref, self._store, name)
-
-    # Consumers
-
-    def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
-        """Make a consumer go on at a snapshot, forwards or backwards; makes it if there is none.
-
-        Args:
-            next_snapshot: the first one that it reads; from the earliest to the one after the latest.
-
-        Raises:
-            NotFoundError: that snapshot has expired, or is further ahead.
-            LeaseHeldError: a query reads as this consumer.
-        """
-        reset_consumer(self._store, consumer_id, next_snapshot)
-
-    def delete_consumer(self, consumer_id: str) -> None:
-        """Delete a consumer, so that what it has not read may expire.
-
-        Raises:
-            NotFoundError: there is no such consumer.
-            LeaseHeldError: a query reads as it.
-        """
-        delete_consumer(self._store, consumer_id)
-
-    def rollback_to(
-        self, *, snapshot_id: int | None = None, tag: str | None = None, dry_run: bool = False
-    ) -> RollbackPlan:
-        """Make an older snapshot the latest; what came after it is gone. No writer may commit meanwhile.
-
-        Args:
-            dry_run: only return what would go.
-
-        Raises:
-            NotFoundError: there is no such snapshot or tag.
-            InvalidOptionError: not exactly one target.
-        """
-        plan = plan_rollback(self._store, snapshot_id=snapshot_id, tag=tag)
-        if not dry_run:
-            apply_rollback(self._store, plan)
-        return plan
-
-    # Housekeeping
-
-    def expire_snapshots(
-        self,
-        *,
-        retain_max: int | None = None,
-        retain_min: int | None = None,
-        older_than: datetime | int | None = None,
-        max_deletes: int | None = None,
-        dry_run: bool = False,
-    ) -> Expiration:
-        """Let old snapshots go, with the files that nothing else reads.
-
-        What a consumer has not read stays, and so do the files of tags. Commits do this by themselves, unless the
-        option ``write-only`` is set.
-
-        Args:
-            retain_max: newest snapshots beyond which all go whatever their age; None for what the option
-                ``snapshot.num-retained.max`` says.
-            retain_min: newest snapshots that stay whatever their age; None for ``snapshot.num-retained.min``.
-            older_than: states of the table since then stay readable, in ms since 1970-01-01 UTC or as a datetime
-                (local without a zone); None for now less ``snapshot.time-retained``.
-            max_deletes: snapshots at most; None for all.
-            dry_run: only find what would go.
-
-        Returns:
-            What went, and what keeps the rest.
-
-        Raises:
-            InvalidOptionError: arguments that contradict each other.
-            FormatError: what a tag or consumer needs cannot be read; nothing that it may need was deleted.
-            StorageError: not everything could be deleted; doing it again goes on.
-            UnsupportedFeatureError: a table that Penstock only reads.
-        """
-        check_writable(self._ref)
-        expirer = SnapshotExpirer(self._ref, self._store)
-        rules = expirer.rules(
-            retain_max=retain_max, retain_min=retain_min, older_than=_to_millis(older_than), max_deletes=max_deletes
-        )
-        return expirer.run(rules, dry_run=dry_run)
-
-    def expire_tags(self, *, dry_run: bool = False) -> tuple[str, ...]:
-        """Delete tags that have outlived the ``time_retained`` they were made with; commits do this by themselves.
-
-        Args:
-            dry_run: only find them.
-
-        Returns:
-            Their names.
-        """
-        check_writable(self._ref)
-        return expire_tags(self._ref, self._store, dry_run=dry_run)
-
-    def expire_partitions(
-        self, *, expiration_time: str | None = None, dry_run: bool = False
-    ) -> tuple[ExpiredPartition, ...]:
-        """Drop the partitions that have outlived ``partition.expiration-time``, the oldest first.
-
-        How old a partition is, the options ``partition.expiration-strategy``, ``partition.timestamp-pattern`` and
-        ``partition.timestamp-formatter`` say; a partition whose values are no time stays. At most
-        ``partition.expiration-max-num`` go. Rows that come to them meanwhile stay.
-
-        Args:
-            expiration_time: such as ``7 d``; None for what the option says.
-            dry_run: only find them.
-
-        Raises:
-            InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
-            CommitConflictError: others replaced some of the files meanwhile; do it again.
-        """
-        check_writable(self._ref)
-        given = {} if expiration_time is None else {"partition.expiration-time": expiration_time}
-        options = PartitionExpireOptions.parse(self._ref.options, given, table=self.name)
-        found = find_expired_partitions(self._ref, self._store, options=options)
-        if not dry_run:
-            drop_expired_partitions(self._committer(), found, batch_size=options.batch_size)
-        return found
-
-    def remove_orphan_files(
-        self, *, older_than: datetime | int | None = None, dry_run: bool = True, allow_recent: bool = False
-    ) -> OrphanReport:
-        """Find files that stopped jobs left and nothing uses; delete them when told so.
-
-        Args:
-            older_than: files last changed up to then go, in ms since 1970-01-01 UTC or as a datetime (local without a
-                zone); None for a day ago. It has to lie further back than any job takes from its first file to its
-                commit, since files that are not committed yet look like orphans.
-            dry_run: only find them.
-            allow_recent: take ``older_than`` also where it is less than an hour ago; nobody may write then.
-
-        Raises:
-            InvalidOptionError: ``older_than`` is too recent, or in the future.
-            FormatError: metadata are damaged or missing, so nobody can say what is used; nothing was deleted.
-            StorageError: something cannot be listed or read, or be deleted.
-            UnsupportedFeatureError: a table that Penstock only reads.
-        """
-        check_writable(self._ref)
-        return remove_orphan_files(
-            self._ref, older_than_millis=_to_millis(older_than), dry_run=dry_run, allow_recent=allow_recent
-        )
-
     def _query(
         self, filter: Predicate | str | None, options: Mapping[str, str] | None, position: Mapping[str, str]
     ) -> Query:
@@ -595,12 +316,6 @@ class Table:
             "Table, RecordBatch or RecordBatchReader; pyarrow.Table.from_pandas and from_pylist make one"
         )
 
-    def _committer(self) -> TableCommitter:
-        check_writable(self._ref)
-        if self._open_committer is None:
-            self._open_committer = changes.open_committer(self._ref, self._store)
-        return self._open_committer
-
 
 def _position(
     snapshot_id: int | None, timestamp_millis: int | None, tag: str | None, watermark: int | None
@@ -612,9 +327,3 @@ def _position(
         "scan.watermark": watermark,
     }
     return {key: str(value) for key, value in given.items() if value is not None}
-
-
-def _to_millis(moment: datetime | int | None) -> int | None:
-    if not isinstance(moment, datetime):
-        return moment
-    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)

@@ -1,0 +1,134 @@
+"""What a table says of itself: the part of its handle that neither moves rows nor changes anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.catalog.features import check_writable
+from penstock.datafile.types import to_arrow_schema
+from penstock.table import changes
+from penstock.table.fsck import Report, check_table
+from penstock.table.store import MetadataStore
+from penstock.table.stream.lag import measure_lag
+from penstock.table.system import load_system_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from penstock.spec.schema import TableSchema
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.commit import TableCommitter
+    from penstock.table.ref import TableRef
+
+
+class TableHandle:
+    """A table at the schema it was loaded with; ``Table`` is the whole handle."""
+
+    def __init__(self, ref: TableRef) -> None:
+        self._ref = ref
+        self._store = MetadataStore(ref)
+        self._open_committer: TableCommitter | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, location={self.location!r}, schema_id={self.schema.id})"
+
+    @property
+    def name(self) -> str:
+        """``database.table``, or the location where no catalog was asked."""
+        return self._ref.name
+
+    @property
+    def location(self) -> str:
+        """The table's directory."""
+        return self._ref.location
+
+    @property
+    def schema(self) -> TableSchema:
+        """Columns, keys and stored options."""
+        return self._ref.schema
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as ``to_arrow`` returns them."""
+        return to_arrow_schema(self._ref.schema.fields)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Stored options with those of this use on top."""
+        return self._ref.options
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """Load the latest snapshot; None when nothing was ever committed."""
+        return self._store.load_latest_snapshot()
+
+    def system_table(self, name: str, *, snapshot_id: int | None = None) -> pa.Table:
+        """Return a system table: snapshots, schemas, options, files, partitions, buckets, manifests, tags, consumers.
+
+        Args:
+            snapshot_id: for those that speak of one snapshot; None for the latest.
+        """
+        snapshot = None if snapshot_id is None else self._store.load_snapshot(snapshot_id)
+        return load_system_table(name, self._ref, self._store, snapshot)
+
+    def snapshots(self) -> pa.Table:
+        """All snapshots, oldest first."""
+        return self.system_table("snapshots")
+
+    def schemas(self) -> pa.Table:
+        """All schemas, oldest first."""
+        return self.system_table("schemas")
+
+    def files(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Data files of a snapshot."""
+        return self.system_table("files", snapshot_id=snapshot_id)
+
+    def partitions(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Partitions of a snapshot, with rows, files and bytes."""
+        return self.system_table("partitions", snapshot_id=snapshot_id)
+
+    def buckets(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Buckets of a snapshot, with rows, files and bytes."""
+        return self.system_table("buckets", snapshot_id=snapshot_id)
+
+    def manifests(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Manifests of a snapshot."""
+        return self.system_table("manifests", snapshot_id=snapshot_id)
+
+    def tags(self) -> pa.Table:
+        """All tags."""
+        return self.system_table("tags")
+
+    def consumers(self) -> pa.Table:
+        """All consumers and their positions."""
+        return self.system_table("consumers")
+
+    def fsck(self, *, all_snapshots: bool = False) -> Report:
+        """Check that all metadata can be read and that every live file is there with its size; changes nothing.
+
+        Args:
+            all_snapshots: of every snapshot and tag, not only of the latest snapshot.
+        """
+        return check_table(self._ref, self._store, all_snapshots=all_snapshots)
+
+    def lag(self, *checkpoints: str) -> pa.Table:
+        """Measure how far readers are behind: a row for each consumer, and for each Spark query by its checkpoint.
+
+        Args:
+            checkpoints: of streaming queries that read this table; paths or URIs.
+
+        Returns:
+            Columns ``reader, kind, next_snapshot_id, latest_snapshot_id, snapshots_behind, files_behind,
+            bytes_behind, rows_behind, event_time_lag_ms, oldest_unread_ms, expired_snapshots``.
+
+        Raises:
+            NotFoundError: a checkpoint that does not exist, or of a query that does not read this table.
+        """
+        return measure_lag(self._ref, self._store, checkpoints)
+
+    def _committer(self) -> TableCommitter:
+        check_writable(self._ref)
+        if self._open_committer is None:
+            self._open_committer = changes.open_committer(self._ref, self._store)
+        return self._open_committer

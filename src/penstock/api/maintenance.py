@@ -1,0 +1,189 @@
+"""What keeps a table in shape: the part of its handle that changes no rows, only how and how long they are kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from penstock.api.handle import TableHandle
+from penstock.catalog.features import check_writable
+from penstock.options import PartitionExpireOptions
+from penstock.table.consumers import delete_consumer, reset_consumer
+from penstock.table.expire import Expiration, SnapshotExpirer
+from penstock.table.expire_partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
+from penstock.table.expire_tags import delete_tag, expire_tags
+from penstock.table.orphans import OrphanReport, remove_orphan_files
+from penstock.table.rollback import RollbackPlan, apply_rollback, plan_rollback
+from penstock.table.tags import create_tag
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class TableMaintenance(TableHandle):
+    """Tags, rollback, consumers, expiration, orphans; ``Table`` is the whole handle."""
+
+    # Tags and rollback
+
+    def create_tag(self, name: str, *, snapshot_id: int | None = None, time_retained: str | None = None) -> None:
+        """Give a snapshot a name that keeps it from expiring.
+
+        Args:
+            snapshot_id: None for the latest.
+            time_retained: such as ``7 d``; None for ever.
+
+        Raises:
+            AlreadyExistsError: the table has a tag of that name.
+            NotFoundError: there is no such snapshot.
+        """
+        create_tag(self._store, name, snapshot_id=snapshot_id, time_retained=time_retained)
+
+    def delete_tag(self, name: str) -> None:
+        """Delete a tag; what only it kept of an expired snapshot goes too. Raises ``NotFoundError``."""
+        delete_tag(self._ref, self._store, name)
+
+    def rollback_to(
+        self, *, snapshot_id: int | None = None, tag: str | None = None, dry_run: bool = False
+    ) -> RollbackPlan:
+        """Make an older snapshot the latest; what came after it is gone. No writer may commit meanwhile.
+
+        Args:
+            dry_run: only return what would go.
+
+        Raises:
+            NotFoundError: there is no such snapshot or tag.
+            InvalidOptionError: not exactly one target.
+        """
+        plan = plan_rollback(self._store, snapshot_id=snapshot_id, tag=tag)
+        if not dry_run:
+            apply_rollback(self._store, plan)
+        return plan
+
+    # Consumers
+
+    def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
+        """Make a consumer go on at a snapshot, forwards or backwards; makes it if there is none.
+
+        Args:
+            next_snapshot: the first one that it reads; from the earliest to the one after the latest.
+
+        Raises:
+            NotFoundError: that snapshot has expired, or is further ahead.
+            LeaseHeldError: a query reads as this consumer.
+        """
+        reset_consumer(self._store, consumer_id, next_snapshot)
+
+    def delete_consumer(self, consumer_id: str) -> None:
+        """Delete a consumer, so that what it has not read may expire.
+
+        Raises:
+            NotFoundError: there is no such consumer.
+            LeaseHeldError: a query reads as it.
+        """
+        delete_consumer(self._store, consumer_id)
+
+    # Housekeeping
+
+    def expire_snapshots(
+        self,
+        *,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: datetime | int | None = None,
+        max_deletes: int | None = None,
+        dry_run: bool = False,
+    ) -> Expiration:
+        """Let old snapshots go, with the files that nothing else reads.
+
+        What a consumer has not read stays, and so do the files of tags. Commits do this by themselves, unless the
+        option ``write-only`` is set.
+
+        Args:
+            retain_max: newest snapshots beyond which all go whatever their age; None for what the option
+                ``snapshot.num-retained.max`` says.
+            retain_min: newest snapshots that stay whatever their age; None for ``snapshot.num-retained.min``.
+            older_than: states of the table since then stay readable, in ms since 1970-01-01 UTC or as a datetime
+                (local without a zone); None for now less ``snapshot.time-retained``.
+            max_deletes: snapshots at most; None for all.
+            dry_run: only find what would go.
+
+        Returns:
+            What went, and what keeps the rest.
+
+        Raises:
+            InvalidOptionError: arguments that contradict each other.
+            FormatError: what a tag or consumer needs cannot be read; nothing that it may need was deleted.
+            StorageError: not everything could be deleted; doing it again goes on.
+            UnsupportedFeatureError: a table that Penstock only reads.
+        """
+        check_writable(self._ref)
+        expirer = SnapshotExpirer(self._ref, self._store)
+        rules = expirer.rules(
+            retain_max=retain_max, retain_min=retain_min, older_than=_to_millis(older_than), max_deletes=max_deletes
+        )
+        return expirer.run(rules, dry_run=dry_run)
+
+    def expire_tags(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Delete tags that have outlived the ``time_retained`` they were made with; commits do this by themselves.
+
+        Args:
+            dry_run: only find them.
+
+        Returns:
+            Their names.
+        """
+        check_writable(self._ref)
+        return expire_tags(self._ref, self._store, dry_run=dry_run)
+
+    def expire_partitions(
+        self, *, expiration_time: str | None = None, dry_run: bool = False
+    ) -> tuple[ExpiredPartition, ...]:
+        """Drop the partitions that have outlived ``partition.expiration-time``, the oldest first.
+
+        How old a partition is, the options ``partition.expiration-strategy``, ``partition.timestamp-pattern`` and
+        ``partition.timestamp-formatter`` say; a partition whose values are no time stays. At most
+        ``partition.expiration-max-num`` go. Rows that come to them meanwhile stay.
+
+        Args:
+            expiration_time: such as ``7 d``; None for what the option says.
+            dry_run: only find them.
+
+        Raises:
+            InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
+            CommitConflictError: others replaced some of the files meanwhile; do it again.
+        """
+        check_writable(self._ref)
+        given = {} if expiration_time is None else {"partition.expiration-time": expiration_time}
+        options = PartitionExpireOptions.parse(self._ref.options, given, table=self.name)
+        found = find_expired_partitions(self._ref, self._store, options=options)
+        if not dry_run:
+            drop_expired_partitions(self._committer(), found, batch_size=options.batch_size)
+        return found
+
+    def remove_orphan_files(
+        self, *, older_than: datetime | int | None = None, dry_run: bool = True, allow_recent: bool = False
+    ) -> OrphanReport:
+        """Find files that stopped jobs left and nothing uses; delete them when told so.
+
+        Args:
+            older_than: files last changed up to then go, in ms since 1970-01-01 UTC or as a datetime (local without a
+                zone); None for a day ago. It has to lie further back than any job takes from its first file to its
+                commit, since files that are not committed yet look like orphans.
+            dry_run: only find them.
+            allow_recent: take ``older_than`` also where it is less than an hour ago; nobody may write then.
+
+        Raises:
+            InvalidOptionError: ``older_than`` is too recent, or in the future.
+            FormatError: metadata are damaged or missing, so nobody can say what is used; nothing was deleted.
+            StorageError: something cannot be listed or read, or be deleted.
+            UnsupportedFeatureError: a table that Penstock only reads.
+        """
+        check_writable(self._ref)
+        return remove_orphan_files(
+            self._ref, older_than_millis=_to_millis(older_than), dry_run=dry_run, allow_recent=allow_recent
+        )
+
+
+def _to_millis(moment: datetime | int | None) -> int | None:
+    if not isinstance(moment, datetime):
+        return moment
+    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
