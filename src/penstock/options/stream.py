@@ -36,7 +36,13 @@ class StreamOptions(OptionGroup):
     """
 
     discovery_interval_ms: Annotated[
-        int, Key("continuous.discovery-interval", parse_duration_ms, "wait between looks for new snapshots")
+        int,
+        Key(
+            "continuous.discovery-interval",
+            parse_duration_ms,
+            "wait between looks for new snapshots; unset, every trigger looks",
+            honoured=True,
+        ),
     ] = 10_000
     snapshot_delay_ms: Annotated[
         int | None,
