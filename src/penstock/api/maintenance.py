@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from penstock.api.deferred import spark_entry
 from penstock.api.handle import TableHandle
 from penstock.catalog.features import check_writable
-from penstock.options import PartitionExpireOptions
+from penstock.options import PartitionExpireOptions, check_keys
+from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.consumers import delete_consumer, reset_consumer
 from penstock.table.expire import Expiration, SnapshotExpirer
 from penstock.table.expire_partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
@@ -16,11 +18,18 @@ from penstock.table.orphans import OrphanReport, remove_orphan_files
 from penstock.table.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.tags import create_tag
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from penstock.table.compact.job import CompactionResult, Merged
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TableMaintenance(TableHandle):
-    """Tags, rollback, consumers, expiration, orphans; ``Table`` is the whole handle."""
+    """Tags, rollback, consumers, compaction, expiration, orphans; ``Table`` is the whole handle."""
 
     # Tags and rollback
 
@@ -80,6 +89,53 @@ class TableMaintenance(TableHandle):
             LeaseHeldError: a query reads as it.
         """
         delete_consumer(self._store, consumer_id)
+
+    # Compaction
+
+    def compact(  # noqa: PLR0913 - the arguments of Paimon's procedure
+        self,
+        spark: SparkSession | None = None,
+        *,
+        partitions: Sequence[Mapping[str, object]] | None = None,
+        where: str | None = None,
+        strategy: str | None = None,
+        idle_time: str | None = None,
+        options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+        on_done: Callable[[Merged], None] | None = None,
+    ) -> CompactionResult:
+        """Merge small files; rows and, in a queue, their order stay as they are.
+
+        What others append meanwhile is not touched; a merge whose files another commit has replaced is dropped. Tables
+        with the option ``write-only`` are compacted too.
+
+        Args:
+            spark: merge on its executors; None to merge in this process.
+            partitions: only these, such as ``[{"dt": "2026-01-01"}]``; a spec may leave columns out.
+            where: only the partitions that pass this condition on partition columns; not with ``partitions``.
+            strategy: ``full``, the default, merges all small files; ``minor`` what a stream with compaction would have
+                merged by now.
+            idle_time: only partitions that got no rows for this long, such as ``1 h``.
+            options: of this job, such as ``{"target-file-size": "128 mb"}``.
+            dry_run: only say what would be merged.
+            on_done: told of every finished merge.
+
+        Returns:
+            What was done to each partition, or why nothing was.
+
+        Raises:
+            InvalidOptionError, InvalidFilterError: arguments that cannot be.
+            UnsupportedFeatureError: a table that Penstock only reads, with live deletion vectors, or with
+                ``clustering.incremental``.
+            TableStoreError: a file cannot be read or written, or the commit failed; the merges that landed before stay,
+                of the others no file is left.
+        """
+        check_keys(options or {}, table=self.name)
+        ref = for_compaction(self._ref, options)
+        check_writable(ref)
+        request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
+        execute = run_here(ref) if spark is None else spark_entry().merge_on(spark, ref)
+        return compact_table(ref, request, execute, dry_run=dry_run, on_done=on_done or _ignore)
 
     # Housekeeping
 
@@ -187,3 +243,7 @@ def _to_millis(moment: datetime | int | None) -> int | None:
     if not isinstance(moment, datetime):
         return moment
     return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _ignore(_: Merged) -> None:
+    pass

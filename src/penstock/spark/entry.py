@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.spark.compact_job import SparkMerger
 from penstock.spark.frame import to_frame
 from penstock.spark.sink import write_dataframe
 from penstock.spark.stream_frame import read_stream
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.predicate.tree import Predicate
     from penstock.spec.ddl import ColumnSpec
+    from penstock.table.compact.job import Execute
     from penstock.table.message import CommitMessage
     from penstock.table.query import Query
     from penstock.table.ref import TableRef
@@ -63,3 +65,8 @@ class SparkEntry:
         """Start a query that writes to the table; see ``write_stream``."""
         request = StreamWrite(checkpoint=checkpoint, trigger=trigger, output_mode=output_mode, query_name=query_name)
         return write_stream(sdf, ref, request)
+
+    @staticmethod
+    def merge_on(spark: SparkSession, ref: TableRef) -> Execute:
+        """Return what runs merges on the executors; see ``SparkMerger``."""
+        return SparkMerger(spark=spark, ref=ref).execute

@@ -138,12 +138,18 @@ def plan_only(plan: CompactionPlan) -> CompactionResult:
 
 
 def merge_in_threads(
-    tasks: Sequence[CompactTask], merge: Callable[[CompactTask], Merged], *, threads: int, ref: TableRef
+    tasks: Sequence[CompactTask],
+    merge: Callable[[CompactTask], Merged],
+    *,
+    threads: int,
+    ref: TableRef,
+    cancel: Callable[[], None] = lambda: None,
 ) -> Iterator[Merged]:
     """Run ``merge`` on ``threads`` tasks at a time; given up half-way, wait for those and delete what they made.
 
     Args:
         merge: ``merge_one`` of a table, or what runs that elsewhere.
+        cancel: ends running calls of ``merge`` early.
     """
     waiting = deque(tasks)
     with ThreadPoolExecutor(max_workers=threads) as pool:
@@ -158,6 +164,8 @@ def merge_in_threads(
                     yield finished.pop().result()
         finally:
             # Only when the caller gave up, or a merge raised: nobody will commit these.
+            if running:
+                cancel()
             for future in (*running, *finished):
                 message = future.result().message if future.exception() is None else None
                 if message is not None:

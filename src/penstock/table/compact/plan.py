@@ -152,7 +152,7 @@ class _Planner:
                 self._decode(data),
                 default_name=self._layout.default_partition_name,
                 legacy_name=self._layout.legacy_partition_name,
-            ),
+            ).rstrip("/"),
             files=len(entries),
             bytes=sum(entry.file.file_size for entry in entries),
             tasks=tasks,

@@ -39,7 +39,8 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
     Memory is bounded by a batch of rows and one row group, whatever the files' sizes.
 
     Args:
-        ref: its schema is that of the new files; older files are evolved to it.
+        ref: its schema is that of the new files; older files are evolved to it. Where a file has a newer one, that is
+            taken.
         job_id: from ``new_job_id``; the new files are found by it.
 
     Returns:
@@ -49,7 +50,9 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
         NotFoundError: a file is gone, as after another compaction and expiration; no new file is left.
         FormatError: a file does not hold the rows that the table says; no new file is left.
     """
-    reader = TableReader(ref, MetadataStore(ref))
+    store = MetadataStore(ref)
+    ref = _at_schema_of(task, ref, store)
+    reader = TableReader(ref, store)
     target = plan_files(ref, WriteOptions.parse(ref.options, table=ref.name), job_id=job_id)
     writer = GroupWriter(target, Group(partition=task.partition, bucket=task.bucket))
     with ExitStack() as on_error:
@@ -68,6 +71,12 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
         compact_before=task.files,
         compact_after=_as_outputs(task, message.new_files),
     )
+
+
+def _at_schema_of(task: CompactTask, ref: TableRef, store: MetadataStore) -> TableRef:
+    """Return the table at the newest schema that a file of the task has: an older one lacks some of its columns."""
+    newest = max(file.schema_id for file in task.files)
+    return ref if newest <= ref.schema.id else replace(ref, schema=store.load_schema(newest))
 
 
 def _as_split(task: CompactTask, ref: TableRef) -> DataSplit:

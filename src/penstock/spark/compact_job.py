@@ -1,0 +1,131 @@
+"""Merges as Spark jobs of one task each.
+
+One task is a few seconds of work, so whatever else the session runs gets a core soon, under Spark's default scheduler
+too: beside a job of many tasks a micro-batch waits for all of them. No row passes the JVM.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+
+from penstock.errors import StorageError, TableStoreError
+from penstock.options import CompactOptions
+from penstock.spark.python_worker import ensure_python_worker
+from penstock.table.compact.job import Merged, merge_in_threads, merge_one
+from penstock.table.discard import delete_job_files
+from penstock.table.roll import new_job_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.ref import TableRef
+
+POOL: Final = "penstock-compaction"
+"""Scheduler pool of the merges, where the session has a fair scheduler."""
+
+# Spark kills the Python of a cancelled task after two pauses of 2 s each (spark.python.task.killTimeout).
+_KILL_SECONDS: Final = 20.0
+_LOOK_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkMerger:
+    """Runs merges of one table on the executors; threads may share it.
+
+    Attributes:
+        tag: of its Spark jobs, by which they are cancelled.
+    """
+
+    spark: SparkSession
+    ref: TableRef
+    tag: str = field(default_factory=lambda: f"{POOL}-{uuid.uuid4()}")
+
+    def merge(self, task: CompactTask) -> Merged:
+        """Rewrite one task in a job of its own, and wait for it.
+
+        Raises:
+            TableStoreError: the job failed or was cancelled; the files that its attempts left are deleted.
+        """
+        job_id = new_job_id()
+        try:
+            merged, is_alone = self._run(task, job_id)
+        except BaseException as error:
+            self._wait_for_tasks(job_id)
+            delete_job_files(self.ref, job_id, keep=())
+            if isinstance(error, Py4JError | PySparkException):
+                raise self._failure(task, error) from error
+            raise
+        if not is_alone:
+            self._wait_for_tasks(job_id)
+            kept = merged.message.compact_after if merged.message is not None else ()
+            delete_job_files(self.ref, job_id, keep={file.file_name for file in kept})
+        return merged
+
+    def execute(self, tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+        """Run tasks, as many at a time as Spark has cores or the table's options say; yield each as it is done."""
+        if not tasks:
+            return
+        ensure_python_worker(self.spark)
+        most = CompactOptions.parse(self.ref.options, table=self.ref.name).max_tasks
+        threads = most or max(1, self.spark.sparkContext.defaultParallelism)
+        yield from merge_in_threads(tasks, self.merge, threads=threads, ref=self.ref, cancel=self.cancel)
+
+    def cancel(self) -> None:
+        """Cancel the jobs that run."""
+        self.spark.sparkContext.cancelJobsWithTag(self.tag)
+
+    def _run(self, task: CompactTask, job_id: str) -> tuple[Merged, bool]:
+        """Return what came of it, and whether no other attempt can have left files."""
+        context = self.spark.sparkContext
+        context.setJobGroup(job_id, f"{self.ref.name}: merging {len(task.files)} files")
+        context.addJobTag(self.tag)
+        context.setLocalProperty("spark.scheduler.pool", POOL)
+        attempt, merged = context.parallelize([task], 1).map(partial(_merge, ref=self.ref, job_id=job_id)).first()
+        speculates = context.getConf().get("spark.speculation", "false") == "true"
+        return merged, attempt == 0 and not speculates
+
+    def _failure(self, task: CompactTask, error: Exception) -> TableStoreError:
+        cause = _cause(error)
+        text = (
+            f"table {self.ref.name}: the Spark job that merges {len(task.files)} files failed or was cancelled, and "
+            f"nothing of it is left: {cause}"
+        )
+        return StorageError(text) if "StorageError" in cause else TableStoreError(text)
+
+    def _wait_for_tasks(self, job_id: str) -> None:
+        """Wait until no task of the job runs any more: one that was cancelled goes on writing until it is killed."""
+        tracker = self.spark.sparkContext.statusTracker()
+        deadline = time.monotonic() + _KILL_SECONDS
+        while time.monotonic() < deadline:
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(job_id)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            if not any(stage.numActiveTasks for stage in stages if stage is not None):
+                return
+            time.sleep(_LOOK_SECONDS)
+
+
+def _merge(task: CompactTask, *, ref: TableRef, job_id: str) -> tuple[int, Merged]:
+    merged = merge_one(task, ref, job_id=job_id)
+    context = TaskContext.get()
+    attempt = 0 if context is None else context.attemptNumber()
+    if isinstance(merged.error, StorageError) and not isinstance(merged.error, LookupError):
+        raise merged.error  # another attempt may do better
+    return attempt, merged
+
+
+def _cause(error: Exception) -> str:
+    """Return the line of Spark's report that names the cause."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if line.startswith("penstock.errors.")]
+    return (named or lines or [type(error).__name__])[-1 if named else 0]

@@ -1,0 +1,131 @@
+"""Compaction on demand, through the handle on a table."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock.catalog.changes import AddColumn
+from penstock.errors import InvalidFilterError, InvalidOptionError, OptionWarning, UnsupportedFeatureError
+from penstock.spec.snapshot import CommitKind
+from penstock.testing.garbage import needed_files, stored_files
+
+if TYPE_CHECKING:
+    from penstock.table.compact.job import CompactionResult, Merged
+
+NUMBERS = itertools.count()
+QUEUE = {"bucket": "1", "bucket-key": "k"}
+
+
+def catalog_of() -> penstock.Catalog:
+    catalog = penstock.Catalog(f"memory://compact-api-{next(NUMBERS)}")
+    catalog.create_database("db")
+    return catalog
+
+
+def filled(catalog: penstock.Catalog, options: dict[str, str], **counts: int) -> penstock.Table:
+    """A commit of one row for each file."""
+    table = catalog.create_table("db.t", "k BIGINT, p STRING", partition_by=["p"], options=options)
+    for p, count in counts.items():
+        for number in range(count):
+            table.append(rows(number, p))
+    return table
+
+
+def rows(k: int, p: str) -> pa.Table:
+    return pa.table({"k": pa.array([k], pa.int64()), "p": [p]})
+
+
+def moved(result: CompactionResult) -> dict[str, tuple[int, int]]:
+    return {row.partition: (row.files_in, row.files_out) for row in result.partitions}
+
+
+@pytest.mark.parametrize("options", [{}, QUEUE], ids=["scalable", "queue"])
+def test_small_files_become_one_and_the_rows_stay(options: dict[str, str]) -> None:
+    table = filled(catalog_of(), options, a=7, b=1)
+    before = table.to_arrow()
+    done: list[Merged] = []
+    result = table.compact(on_done=done.append)
+    assert moved(result) == {"p=a": (7, 1), "p=b": (0, 0)}
+    assert [row.skipped for row in result.partitions] == [None, "too few small files"]
+    assert [snapshot.commit_kind for snapshot in result.snapshots] == [CommitKind.COMPACT]
+    assert len(done) == 1
+    assert table.to_arrow().sort_by([("p", "ascending")]).equals(before.sort_by([("p", "ascending")]))
+    assert table.compact().snapshots == ()
+    assert stored_files(table._ref) == needed_files(table._ref)
+    assert table.fsck(all_snapshots=True).findings == ()
+
+
+def test_a_write_only_table_is_compacted_and_kept_house() -> None:
+    options = {"write-only": "true", "snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
+    table = filled(catalog_of(), options, a=7)
+    assert table.snapshots().num_rows == 7
+    assert moved(table.compact()) == {"p=a": (7, 1)}
+    assert table.snapshots().num_rows == 2
+
+
+def test_minor_leaves_what_a_stream_would_have_left() -> None:
+    table = filled(catalog_of(), {}, a=6, b=3)
+    assert moved(table.compact(strategy="MINOR")) == {"p=a": (6, 1), "p=b": (0, 0)}
+    assert moved(table.compact(strategy="full")) == {"p=a": (0, 0), "p=b": (3, 1)}
+
+
+def test_partitions_are_named_or_found_by_a_condition() -> None:
+    table = filled(catalog_of(), {}, a=2, b=2, c=2, d=2)
+    assert moved(table.compact(partitions=[{"p": "a"}, {"p": "b"}])) == {"p=a": (2, 1), "p=b": (2, 1)}
+    assert moved(table.compact(where="p = 'c'")) == {"p=c": (2, 1)}
+    assert moved(table.compact(idle_time="1 h"))["p=d"] == (0, 0)
+    assert moved(table.compact(idle_time="0 s"))["p=d"] == (2, 1)
+
+
+def test_a_dry_run_changes_nothing() -> None:
+    table = filled(catalog_of(), {}, a=4)
+    before = stored_files(table._ref)
+    (row,) = table.compact(dry_run=True).partitions
+    assert (row.files_in, row.files_out, row.skipped) == (4, 0, None)
+    assert stored_files(table._ref) == before
+
+
+def test_options_of_the_job_hold_for_the_job() -> None:
+    table = filled(catalog_of(), {}, a=4)
+    assert moved(table.compact(options={"compaction.min.file-num": "4"}, strategy="minor")) == {"p=a": (4, 1)}
+    assert "compaction.min.file-num" not in table.options
+    with pytest.warns(OptionWarning, match=r"compaction\.min\.file-nums"):
+        table.compact(options={"compaction.min.file-nums": "4"})
+
+
+def test_arguments_that_cannot_be_are_refused() -> None:
+    table = filled(catalog_of(), {}, a=4)
+    with pytest.raises(InvalidOptionError, match="not by both"):
+        table.compact(partitions=[{"p": "a"}], where="p = 'a'")
+    with pytest.raises(InvalidOptionError, match="no partition is named"):
+        table.compact(partitions=[])
+    with pytest.raises(InvalidOptionError, match="expected 'minor' or 'full'"):
+        table.compact(strategy="some")
+    with pytest.raises(InvalidOptionError, match="a duration"):
+        table.compact(idle_time="a while")
+    with pytest.raises(InvalidOptionError, match="'k' is no partition column"):
+        table.compact(partitions=[{"k": 1}])
+    with pytest.raises(InvalidFilterError, match="partition columns alone"):
+        table.compact(where="k = 1")
+    assert table.files().num_rows == 4
+
+
+@pytest.mark.parametrize("key", ["deletion-vectors.enabled", "row-tracking.enabled", "clustering.incremental"])
+def test_what_a_merge_would_break_is_refused(key: str) -> None:
+    table = filled(catalog_of(), {}, a=4).with_options({key: "true"})
+    with pytest.raises(UnsupportedFeatureError, match=key):
+        table.compact()
+
+
+def test_a_handle_that_does_not_know_the_newest_columns_keeps_their_values() -> None:
+    catalog = catalog_of()
+    table = filled(catalog, QUEUE, a=3)
+    catalog.alter_table("db.t", AddColumn(column="n", type="INT"))
+    catalog.load_table("db.t").append(rows(3, "a").append_column("n", pa.array([7], pa.int32())))
+    assert moved(table.compact()) == {"p=a": (4, 1)}
+    assert catalog.load_table("db.t").to_arrow()["n"].to_pylist() == [None, None, None, 7]
