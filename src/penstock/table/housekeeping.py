@@ -52,7 +52,6 @@ class Housekeeping:
         self._partition_options = PartitionExpireOptions.parse(ref.options, table=ref.name)
         self._consumer_options = ConsumerOptions.parse(ref.options, table=ref.name)
         self._expirer = SnapshotExpirer(ref, committer.store, clock_millis=self._now)
-        self._expirer.rules()
         self._is_async = self._expirer.options.expire_mode is ExpireMode.ASYNC
         if self._is_async:
             self._committer = replace(committer, store=MetadataStore(ref), index=BucketIndex())
