@@ -84,6 +84,17 @@ def make_lineitem(scale: float) -> Path:
     return _kept(f"lineitem-{scale:g}", write)
 
 
+def make_batches(batches: int, rows: int, files: int = FILES) -> Path:
+    """Return a folder with the seven-column table in so many micro-batches of so many rows and files each."""
+
+    def write(folder: Path) -> None:
+        for number in range(batches * files):
+            first, last = rows * number // files, rows * (number + 1) // files
+            pq.write_table(orders_chunk(first, last), folder / f"part-{number:06d}.parquet", compression="zstd")
+
+    return _kept(f"batches-{batches}x{rows}-{files}", write)
+
+
 def count_rows(folder: Path) -> int:
     """Return the number of rows in a folder of Parquet files."""
     return sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 import penstock
 from bench.many_files import COLUMNS, new_file
 from penstock.catalog.filesystem import load_location
+from penstock.spec.binary_row import encode_row
 from penstock.spec.manifest import EMPTY_ROW
 from penstock.spec.snapshot import CommitKind
+from penstock.spec.types import STRING
 from penstock.table.changes import open_committer
 from penstock.table.message import CommitMessage
 from penstock.table.request import CommitRequest
 from penstock.testing.file_io import Operation, RecordingFileIO
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.table.commit import TableCommitter
     from penstock.table.ref import TableRef
 
@@ -56,18 +60,25 @@ def open_recorded(ref: TableRef) -> Recorded:
     return Recorded(committer=open_committer(replace(ref, file_io=file_io)), file_io=file_io)
 
 
-def append_once(committer: TableCommitter) -> None:
-    """Commit what a micro-batch leaves: one file, or in a queue one for each bucket."""
+def append_once(committer: TableCommitter, days: Sequence[str] = ()) -> None:
+    """Commit what a micro-batch leaves in a partition: one file, or in a queue one for each bucket.
+
+    Args:
+        committer: of a table with the columns of ``many_files``.
+        days: the partitions, where the table is partitioned by ``dt``.
+    """
     ref = committer.ref
     buckets = int(ref.options.get("bucket", "-1"))
     template = new_file(ref.schema, 0, "day-000")
+    partitions = [encode_row([day], [STRING]) for day in days] or [EMPTY_ROW]
     messages = tuple(
         CommitMessage(
-            partition=EMPTY_ROW,
+            partition=partition,
             bucket=bucket,
             total_buckets=buckets,
             new_files=(replace(template, file_name=f"data-{uuid.uuid4()}-0.parquet"),),
         )
+        for partition in partitions
         for bucket in range(max(buckets, 1))
     )
     committer.commit(CommitRequest(commit_user="bench", kind=CommitKind.APPEND, messages=messages))

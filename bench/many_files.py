@@ -29,24 +29,32 @@ FILE_ROWS: Final = 1_000_000
 COMMITS: Final = 20
 
 
-def make_table(warehouse: str, files: int) -> TableRef:
-    """Return a scalable table of 100 partitions in a new warehouse, its files added in 20 commits."""
+def make_table(warehouse: str, files: int, buckets: int = -1) -> TableRef:
+    """Return a table of 100 partitions in a new warehouse, its files added in 20 commits.
+
+    Args:
+        warehouse: a folder that is not there yet.
+        files: live files.
+        buckets: of a queue, over which the files go in turn; -1 for a scalable table.
+    """
     catalog = penstock.Catalog(warehouse)
     catalog.create_database("bench")
-    table = catalog.create_table("bench.many", COLUMNS, partition_by=["dt"])
+    options = {"bucket": str(buckets), "bucket-key": "product_id"} if buckets > 0 else {}
+    table = catalog.create_table("bench.many", COLUMNS, partition_by=["dt"], options=options)
     return add_files(load_location(table.location), files)
 
 
 def add_files(ref: TableRef, files: int) -> TableRef:
     """Commit entries of files that nobody has written."""
     committer = open_committer(ref)
+    buckets = int(ref.options.get("bucket", "-1"))
     for number in range(COMMITS):
         span = range(files * number // COMMITS, files * (number + 1) // COMMITS)
         messages = tuple(
             CommitMessage(
                 partition=encode_row([partition_value(file, files)], [STRING]),
-                bucket=0,
-                total_buckets=-1,
+                bucket=file % max(buckets, 1),
+                total_buckets=buckets,
                 new_files=(new_file(ref.schema, file, partition_value(file, files)),),
             )
             for file in span

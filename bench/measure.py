@@ -58,6 +58,19 @@ class DisagreementError(Exception):
     """Contenders did not do the same work."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One contender's part of a round.
+
+    Attributes:
+        seconds: of wall time.
+        answer: what its work returned.
+    """
+
+    seconds: float
+    answer: object
+
+
 def race(
     work: str,
     contenders: Sequence[Contender],
@@ -67,25 +80,40 @@ def race(
     session: str = "",
     rows: int | None = None,
 ) -> tuple[Series, ...]:
-    """Run all contenders once a round, each round in another order, so that drift of the machine hits all alike.
+    """Time all contenders in turns; see ``take_turns``.
 
     Raises:
         DisagreementError: ``verify`` does not say the same of all.
     """
-    seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
+    turns = take_turns(work, contenders, rounds=rounds, warm_ups=warm_ups)
+    return tuple(
+        Series(work=work, contender=name, session=session, seconds=tuple(each.seconds for each in taken), rows=rows)
+        for name, taken in turns.items()
+    )
+
+
+def take_turns(
+    work: str, contenders: Sequence[Contender], *, rounds: int, warm_ups: int = 1
+) -> dict[str, tuple[Turn, ...]]:
+    """Run all contenders once a round, each round in another order, so that drift of the machine hits all alike.
+
+    Returns:
+        The turns of each contender by its name, one a round, warm-ups left out.
+
+    Raises:
+        DisagreementError: ``verify`` does not say the same of all.
+    """
+    turns: dict[str, list[Turn]] = {contender.name: [] for contender in contenders}
     said: dict[str, object] = {}
     for round_number in range(-warm_ups, rounds):
         first = round_number % len(contenders)
         for contender in (*contenders[first:], *contenders[:first]):
-            taken = _run_once(contender, said if round_number == -warm_ups else None)
+            turn = _run_once(contender, said if round_number == -warm_ups else None)
             if round_number >= 0:
-                seconds[contender.name].append(taken)
+                turns[contender.name].append(turn)
         if round_number == -warm_ups:
             check_agreement(work, said)
-    return tuple(
-        Series(work=work, contender=name, session=session, seconds=tuple(times), rows=rows)
-        for name, times in seconds.items()
-    )
+    return {name: tuple(taken) for name, taken in turns.items()}
 
 
 def check_agreement(work: str, said: dict[str, object]) -> None:
@@ -95,16 +123,16 @@ def check_agreement(work: str, said: dict[str, object]) -> None:
         raise DisagreementError(message)
 
 
-def _run_once(contender: Contender, said: dict[str, object] | None) -> float:
+def _run_once(contender: Contender, said: dict[str, object] | None) -> Turn:
     if contender.before:
         contender.before()
     gc.collect()
     os.sync()  # what others left to be written must not be written on our time
     started = time.perf_counter()
-    contender.run()
-    taken = time.perf_counter() - started
+    answer = contender.run()
+    turn = Turn(seconds=time.perf_counter() - started, answer=answer)
     if said is not None and contender.verify:
         said[contender.name] = contender.verify()
     if contender.after:
         contender.after()
-    return taken
+    return turn

@@ -33,7 +33,7 @@ def measure(settings: Settings, *, with_spark: bool = True) -> Section:
             smallest = min(locations)
             try:
                 work = f"to_spark, {smallest:,} live files, to the physical plan"
-                spark = run_spark("plan", PeerSet(name=PLAIN), settings, location=locations[smallest], work=work)
+                spark = run_spark("plan", PeerSet(name=PLAIN), settings, location=locations[smallest], work=work).series
             except SparkFailedError as error:
                 notes = (f"to_spark is left out: {error}",)
     finally:

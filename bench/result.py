@@ -83,6 +83,14 @@ def faster_than(ours: Series, peer: Series, *, at_least: float | None = None, na
     return Check(name=label, values=tuple(theirs / mine for theirs, mine in pairs), unit="x", at_least=at_least)
 
 
+def time_next_to(ours: Series, peer: Series, *, at_most: float | None = None) -> Check:
+    """Say which multiple of the peer's time we take, round by round."""
+    pairs = zip(ours.seconds, peer.seconds, strict=True)
+    label = f"{ours.work}: time of {ours.contender} next to {peer.contender}"
+    label += f" ({ours.session} session)" if ours.session else ""
+    return Check(name=label, values=tuple(mine / theirs for mine, theirs in pairs), unit="x", at_most=at_most)
+
+
 def find_series(series: Sequence[Series], work: str, contender: str, session: str = "") -> Series | None:
     """Return the series of a contender at a work, if it was measured."""
     found = (each for each in series if (each.work, each.contender, each.session) == (work, contender, session))

@@ -24,6 +24,10 @@ class Settings:
         python_rows: of the seven-column table where there is no Spark.
         live_files: sizes of the tables that are planned.
         snapshots: lengths of the histories that commits are added to.
+        batch_rows: sizes of the micro-batches that are written.
+        batches: how many of each size are timed, in the order of ``batch_rows``.
+        slope_batches: micro-batches in a row into one table.
+        offset_files: sizes of the tables whose latest offset is asked for.
         cores: of Spark's local master.
         driver_memory: of Spark, as it writes sizes.
         peers: of Spark, that are measured where their JARs can be had.
@@ -36,17 +40,39 @@ class Settings:
     python_rows: int = 2_000_000
     live_files: tuple[int, ...] = (10_000, 100_000)
     snapshots: tuple[int, ...] = (10, 1_000, 10_000)
+    batch_rows: tuple[int, ...] = (1_000, 100_000)
+    batches: tuple[int, ...] = (30, 10)
+    slope_batches: int = 1_000
+    offset_files: tuple[int, ...] = (10, 1_000, 100_000)
     cores: int = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     driver_memory: str = "4g"
     peers: tuple[str, ...] = ("delta", "iceberg")
 
 
 QUICK: Final = Settings(
-    rounds=2, rows=100_000, scale=0.01, python_rows=50_000, live_files=(1_000, 5_000), snapshots=(5, 50, 200)
+    rounds=2,
+    rows=100_000,
+    scale=0.01,
+    python_rows=50_000,
+    live_files=(1_000, 5_000),
+    snapshots=(5, 50, 200),
+    batches=(8, 3),
+    slope_batches=40,
+    offset_files=(10, 200, 2_000),
 )
 """A smoke test of the benchmarks themselves; its times mean nothing."""
 
 TOY: Final = Settings(
-    rounds=1, warm_ups=0, rows=2_000, scale=0.001, python_rows=2_000, live_files=(50,), snapshots=(2, 8)
+    rounds=1,
+    warm_ups=0,
+    rows=2_000,
+    scale=0.001,
+    python_rows=2_000,
+    live_files=(50,),
+    snapshots=(2, 8),
+    batch_rows=(10,),
+    batches=(2,),
+    slope_batches=10,
+    offset_files=(10, 40),
 )
 """What the tests run."""

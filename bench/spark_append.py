@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench.data import count_rows
 from bench.measure import Contender, Series, race
+from bench.result import Section
 from bench.spark_tables import OurTarget, ParquetTarget, peer_targets
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from bench.spark_tables import Target
 
 
-def measure(spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
+def measure(spark: SparkSession, job: SparkJob) -> Section:
     """Append every source to every table."""
     series: list[Series] = []
     for source in job.arguments["sources"]:
@@ -35,7 +36,7 @@ def measure(spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
             session=job.peer,
             rows=count_rows(Path(source["path"])),
         )
-    return tuple(series)
+    return Section(name="append", title="Append from Spark", series=tuple(series))
 
 
 def _contender(spark: SparkSession, target: Target, rows: DataFrame) -> Contender:

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.iceberg_catalog import compile_catalog
 from bench.jars import fetch_peer
-from bench.measure import Series
+from bench.result import Section, from_json
 from bench.settings import DATA, ROOT, Settings
 
 PLAIN = "plain"
@@ -25,7 +25,7 @@ class SparkJob:
     """What a process with one Spark session does.
 
     Attributes:
-        kind: ``append``, ``scan`` or ``plan``.
+        kind: a key of ``spark_worker.KINDS``.
         peer: whose JARs the session has; ``plain`` for none.
         folder: for everything that is written; goes afterwards.
         arguments: of the kind, such as folders of source rows.
@@ -66,7 +66,7 @@ def find_peers(settings: Settings) -> tuple[tuple[PeerSet, ...], tuple[str, ...]
     return tuple(found) or (PeerSet(name=PLAIN),), tuple(notes)
 
 
-def run_spark(kind: str, peer: PeerSet, settings: Settings, **arguments: Any) -> tuple[Series, ...]:  # noqa: ANN401 - JSON
+def run_spark(kind: str, peer: PeerSet, settings: Settings, **arguments: Any) -> Section:  # noqa: ANN401 - JSON
     """Do a job in a process of its own and return what it measured.
 
     Raises:
@@ -88,7 +88,7 @@ def load_job(text: str) -> SparkJob:
     return SparkJob(**{**data, "jars": tuple(data["jars"]), "settings": Settings(**numbers)})
 
 
-def _run(job: SparkJob) -> tuple[Series, ...]:
+def _run(job: SparkJob) -> Section:
     answer = Path(job.folder) / "answer.json"
     log = Path(job.folder) / "log.txt"
     with log.open("w") as stderr:
@@ -105,4 +105,4 @@ def _run(job: SparkJob) -> tuple[Series, ...]:
     if done.returncode or not answer.exists():
         message = f"{job.kind} beside {job.peer} failed:\n{log.read_text()[-4000:]}"
         raise SparkFailedError(message)
-    return tuple(Series(**{**each, "seconds": tuple(each["seconds"])}) for each in json.loads(answer.read_text()))
+    return from_json(json.loads(answer.read_text()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import penstock
-from bench.measure import Contender, Series, race
-from bench.result import OURS
+from bench.measure import Contender, race
+from bench.result import OURS, Section
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
     from bench.spark_job import SparkJob
 
 
-def measure(spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
+def measure(spark: SparkSession, job: SparkJob) -> Section:
     """Make the DataFrame anew each round."""
 
     def run() -> None:
         frame = penstock.Table.at(job.arguments["location"]).to_spark(spark)
         frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - there is no other door to the physical plan
 
-    return race(
+    series = race(
         job.arguments["work"],
         [Contender(name=OURS, run=run)],
         rounds=job.settings.rounds,
         warm_ups=job.settings.warm_ups,
         session=job.peer,
     )
+    return Section(name="plan", title="Planning on Spark", series=series)

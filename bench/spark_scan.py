@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from bench.data import count_rows
-from bench.measure import Contender, Series, race
-from bench.result import OURS
+from bench.measure import Contender, race
+from bench.result import OURS, Section
 from bench.spark_tables import OurTarget, ParquetTarget, peer_targets
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WORK = "sum of 2 of 7 columns"
 
 
-def measure(spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
+def measure(spark: SparkSession, job: SparkJob) -> Section:
     """Fill one table of each contender, then sum them in turns."""
     source = spark.read.parquet(job.arguments["path"])
     ours = OurTarget(spark, Path(job.folder))
@@ -35,7 +35,7 @@ def measure(spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
     contenders.append(_contender(f'{OURS} format("penstock")', ours.load_source))
     narrow = "price double, sales bigint"
     contenders.append(_contender(f'{OURS} format("penstock"), schema given', lambda: ours.load_source(narrow)))
-    return race(
+    series = race(
         WORK,
         contenders,
         rounds=3 * job.settings.rounds,  # they are short
@@ -43,6 +43,7 @@ def measure(spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
         session=job.peer,
         rows=count_rows(Path(job.arguments["path"])),
     )
+    return Section(name="scan", title="Scan from Spark", series=series)
 
 
 def _contender(name: str, load: Callable[[], DataFrame]) -> Contender:

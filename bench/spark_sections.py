@@ -43,8 +43,8 @@ def measure_append(settings: Settings) -> Section:
         sources.append(lineitem)
     except OSError as error:
         notes.append(f"TPC-H lineitem is left out: {error}")
-    series, left_out = _in_every_session("append", settings, sources=sources)
-    checks = [check for source in sources for check in _compare(f"append {source['name']}", series, APPEND_TARGETS)]
+    series, left_out = in_every_session("append", settings, sources=sources)
+    checks = [check for source in sources for check in compare(f"append {source['name']}", series, APPEND_TARGETS)]
     return Section(
         name="append", title="Append from Spark", series=series, checks=tuple(checks), notes=(*notes, *left_out)
     )
@@ -52,24 +52,26 @@ def measure_append(settings: Settings) -> Section:
 
 def measure_scan(settings: Settings) -> Section:
     """Sum two columns of the seven-column table."""
-    series, notes = _in_every_session("scan", settings, path=str(make_orders(settings.rows)))
-    checks = tuple(_compare(SCAN, series, SCAN_TARGETS))
+    series, notes = in_every_session("scan", settings, path=str(make_orders(settings.rows)))
+    checks = tuple(compare(SCAN, series, SCAN_TARGETS))
     return Section(name="scan", title="Scan from Spark", series=series, checks=checks, notes=notes)
 
 
-def _in_every_session(kind: str, settings: Settings, **arguments: object) -> tuple[tuple[Series, ...], tuple[str, ...]]:
+def in_every_session(kind: str, settings: Settings, **arguments: object) -> tuple[tuple[Series, ...], tuple[str, ...]]:
+    """Do a job in one process for each peer; return what they measured, and one line for each that is left out."""
     peers, notes = find_peers(settings)
     series: list[Series] = []
     left_out = list(notes)
     for peer in peers:
         try:
-            series += run_spark(kind, peer, settings, **arguments)
+            series += run_spark(kind, peer, settings, **arguments).series
         except SparkFailedError as error:
             left_out.append(f"{peer.name} is left out: {error}")
     return tuple(series), tuple(left_out)
 
 
-def _compare(work: str, series: Sequence[Series], targets: Mapping[tuple[str, str], float | None]) -> list[Check]:
+def compare(work: str, series: Sequence[Series], targets: Mapping[tuple[str, str], float | None]) -> list[Check]:
+    """Return how many times as fast as each named peer we are, in every session that has both."""
     checks = []
     for (our_name, peer_name), at_least in targets.items():
         for session in dict.fromkeys(each.session for each in series):

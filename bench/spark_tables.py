@@ -11,6 +11,8 @@ from bench.result import DELTA, ICEBERG, OURS, PARQUET
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.types import StructType
 
     from bench.spark_job import SparkJob
 
@@ -32,21 +34,31 @@ class Target(Protocol):
         """Return the table's rows."""
         ...
 
+    def load_stream(self) -> DataFrame:
+        """Return a stream that begins with all of the table's rows."""
+        ...
+
+    def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
+        """Start to add the rows of a stream, as many as there are now."""
+        ...
+
     def drop(self) -> None:
         """Remove the table."""
         ...
 
 
 class ParquetTarget:
-    """A directory that Spark's own writer fills."""
+    """A directory that Spark's own writers fill: the batch writer, or the file sink."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.name = PARQUET
         self._spark = spark
         self._path = folder / "parquet"
+        self._schema: StructType | None = None
 
     def create(self, rows: DataFrame) -> None:
-        """Nothing to do: the first append makes the directory."""
+        """Keep the columns, which a stream must be told; the first append makes the directory."""
+        self._schema = rows.schema
 
     def append(self, rows: DataFrame) -> None:
         """Add files."""
@@ -55,6 +67,14 @@ class ParquetTarget:
     def load(self) -> DataFrame:
         """List the directory and read it."""
         return self._spark.read.parquet(str(self._path))
+
+    def load_stream(self) -> DataFrame:
+        """Open the file stream source."""
+        return self._spark.readStream.schema(self._schema).parquet(str(self._path))
+
+    def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
+        """Start the file sink."""
+        return _writer(rows, checkpoint).format("parquet").start(str(self._path))
 
     def drop(self) -> None:
         """Remove the directory."""
@@ -80,6 +100,14 @@ class DeltaTarget:
     def load(self) -> DataFrame:
         """Read the latest version."""
         return self._spark.read.format("delta").load(str(self._path))
+
+    def load_stream(self) -> DataFrame:
+        """Open Delta's source."""
+        return self._spark.readStream.format("delta").load(str(self._path))
+
+    def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
+        """Start Delta's sink."""
+        return _writer(rows, checkpoint).format("delta").start(str(self._path))
 
     def drop(self) -> None:
         """Remove the directory."""
@@ -112,6 +140,14 @@ class IcebergTarget:
         """Read the latest snapshot."""
         return self._spark.table(self._table)
 
+    def load_stream(self) -> DataFrame:
+        """Open Iceberg's source."""
+        return self._spark.readStream.table(self._table)
+
+    def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
+        """Start Iceberg's sink, which asks for sorted rows or for writers that stay open."""
+        return _writer(rows, checkpoint).option("fanout-enabled", "true").toTable(self._table)
+
     def drop(self) -> None:
         """Drop the table with its files."""
         self._spark.sql(f"DROP TABLE IF EXISTS {self._table}")
@@ -134,21 +170,50 @@ class OurTarget:
 
     def append(self, rows: DataFrame) -> None:
         """Load the table and commit the rows."""
-        self._catalog.load_table(self._name).append(rows)
+        self.table().append(rows)
 
     def load(self) -> DataFrame:
         """Load the table and read its latest snapshot natively."""
-        return self._catalog.load_table(self._name).to_spark(self._spark)
+        return self.table().to_spark(self._spark)
 
     def load_source(self, columns: str | None = None) -> DataFrame:
         """Read through ``format("penstock")``, of these columns where a schema is given."""
         reader = self._spark.read.format("penstock")
         reader = reader.schema(columns) if columns else reader
-        return reader.load(self._catalog.load_table(self._name).location)
+        return reader.load(self.table().location)
+
+    def load_stream(self) -> DataFrame:
+        """Read all of the latest snapshot, then what follows."""
+        return self.table().read_stream(self._spark)
+
+    def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
+        """Start our sink."""
+        return self.table().write_stream(rows, checkpoint=checkpoint, trigger={"availableNow": True})
+
+    def table(self) -> penstock.Table:
+        """Load the table."""
+        return self._catalog.load_table(self._name)
 
     def drop(self) -> None:
         """Drop the table with its files."""
         self._catalog.drop_table(self._name, if_exists=True)
+
+
+class OurSourceTarget(OurTarget):
+    """One of our tables behind ``format("penstock")``."""
+
+    def __init__(self, spark: SparkSession, folder: Path, key: str | None = None) -> None:
+        super().__init__(spark, folder, key)
+        self.name += ' format("penstock")'
+        self._name += "_source"
+
+    def load_stream(self) -> DataFrame:
+        """Open the source by path."""
+        return self._spark.readStream.format("penstock").load(self.table().location)
+
+    def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
+        """Start the sink by path."""
+        return _writer(rows, checkpoint).format("penstock").start(self.table().location)
 
 
 def peer_targets(spark: SparkSession, job: SparkJob, key: str) -> list[Target]:
@@ -158,3 +223,7 @@ def peer_targets(spark: SparkSession, job: SparkJob, key: str) -> list[Target]:
     if job.peer == "iceberg":
         return [IcebergTarget(spark), IcebergTarget(spark, key)]
     return []
+
+
+def _writer(rows: DataFrame, checkpoint: str) -> DataStreamWriter:
+    return rows.writeStream.option("checkpointLocation", checkpoint).trigger(availableNow=True)

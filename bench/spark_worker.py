@@ -1,14 +1,14 @@
-"""The process with one Spark session: reads a job from standard input, writes the series to the file it is given."""
+"""The process with one Spark session: a job comes by standard input, what it measured goes to the given file."""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench import spark_append, spark_plan, spark_scan
+from bench import spark_append, spark_plan, spark_scan, spark_slope, spark_stream_read, spark_stream_write
+from bench.result import to_json
 from bench.spark_job import SparkJob, load_job
 from bench.spark_session import open_session
 
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from bench.measure import Series
+    from bench.result import Section
 
-KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], tuple[Series, ...]]]] = {
+KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
     "append": spark_append.measure,
     "scan": spark_scan.measure,
     "plan": spark_plan.measure,
+    "slope": spark_slope.measure,
+    "stream-read": spark_stream_read.measure,
+    "stream-write": spark_stream_write.measure,
 }
 
 
@@ -31,10 +34,10 @@ def main(answer: str) -> None:
     job = load_job(sys.stdin.read())
     spark = open_session(job)
     try:
-        series = KINDS[job.kind](spark, job)
+        section = KINDS[job.kind](spark, job)
     finally:
         spark.stop()
-    Path(answer).write_text(json.dumps([asdict(each) for each in series]))
+    Path(answer).write_text(json.dumps(to_json(section)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,117 @@
+"""Stream write: micro-batches of one size into a table, from the same files for everybody."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from bench.data import FILES
+from bench.measure import Contender, Series, take_turns
+from bench.micro_batches import Finished, finish, percentile
+from bench.result import Section
+from bench.spark_tables import OurSourceTarget, OurTarget, ParquetTarget, peer_targets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from bench.measure import Turn
+    from bench.micro_batches import MicroBatch
+    from bench.spark_job import SparkJob
+    from bench.spark_tables import Target
+
+KEY = "product_id"
+SKIPPED = 3
+"""First micro-batches of a query, in which everybody opens what it then keeps."""
+THROUGHPUT = "all of them"
+P50, P95 = "p50 of a micro-batch", "p95 of a micro-batch"
+SINK_P50, SINK_P95 = "p50 in the sink", "p95 in the sink"
+WALL, CPU = "with start and end of the query", "processor time of the query"
+
+
+def measure(spark: SparkSession, job: SparkJob) -> Section:
+    """Stream every size of micro-batch into every table, in turns."""
+    series: list[Series] = []
+    for source in job.arguments["sources"]:
+        targets: list[Target] = [
+            ParquetTarget(spark, Path(job.folder)),
+            *peer_targets(spark, job, KEY),
+            OurTarget(spark, Path(job.folder)),
+            OurTarget(spark, Path(job.folder), KEY),
+            OurSourceTarget(spark, Path(job.folder)),
+        ]
+        turns = take_turns(
+            work_name(source["rows"]),
+            [_contender(spark, target, source["path"], Path(job.folder) / "checkpoint") for target in targets],
+            rounds=job.settings.rounds,
+            warm_ups=job.settings.warm_ups,
+        )
+        series += _series(turns, job.peer, source["rows"], source["batches"] + SKIPPED)
+    return Section(name="stream-write", title="Stream write", series=tuple(series))
+
+
+def work_name(rows: int, figure: str = "") -> str:
+    """Return how a size of micro-batch, or a figure of it, is called."""
+    return f"micro-batches of {rows:,} rows" + (f", {figure}" if figure else "")
+
+
+def figures_of(batches: Sequence[MicroBatch]) -> dict[str, float]:
+    """Return seconds of the micro-batches that count."""
+    whole = [batch.seconds for batch in batches]
+    sink = [batch.sink_seconds for batch in batches]
+    return {
+        THROUGHPUT: sum(whole),
+        P50: percentile(whole, 0.5),
+        P95: percentile(whole, 0.95),
+        SINK_P50: percentile(sink, 0.5),
+        SINK_P95: percentile(sink, 0.95),
+    }
+
+
+def _series(turns: Mapping[str, tuple[Turn, ...]], session: str, rows: int, batches: int) -> list[Series]:
+    by_figure: dict[str, list[Series]] = {}
+    for name, taken in turns.items():
+        ended = [cast("Finished", turn.answer) for turn in taken]
+        if any(len(each.batches) != batches for each in ended):
+            message = f"{name} ran {[len(each.batches) for each in ended]} micro-batches instead of {batches}"
+            raise AssertionError(message)
+        rounds = [figures_of(each.batches[SKIPPED:]) for each in ended]
+        rounds = [
+            {**figures, WALL: each.wall_seconds, CPU: each.cpu_seconds}
+            for figures, each in zip(rounds, ended, strict=True)
+        ]
+        handled = {THROUGHPUT: rows * (batches - SKIPPED), WALL: rows * batches, CPU: rows * batches}
+        for figure in rounds[0]:
+            seconds = tuple(each[figure] for each in rounds)
+            each_series = Series(
+                work=work_name(rows, figure),
+                contender=name,
+                session=session,
+                seconds=seconds,
+                rows=handled.get(figure),
+            )
+            by_figure.setdefault(figure, []).append(each_series)
+    return [each for several in by_figure.values() for each in several]
+
+
+def _contender(spark: SparkSession, target: Target, source: str, checkpoint: Path) -> Contender:
+    schema = spark.read.parquet(source).schema
+
+    def before() -> None:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        target.create(spark.createDataFrame([], schema))
+        spark._jvm.java.lang.System.gc()  # noqa: SLF001 - a full heap is not the next contender's fault
+
+    def run() -> Finished:
+        rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", FILES).parquet(source)
+        return finish(lambda: target.start_stream(rows, str(checkpoint)))
+
+    return Contender(
+        name=target.name,
+        before=before,
+        run=run,
+        verify=lambda: target.load().count(),
+        after=target.drop,
+    )

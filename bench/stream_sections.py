@@ -1,0 +1,83 @@
+"""The streaming benchmarks on Spark: which targets the figures of a session are held to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bench import spark_stream_write as write
+from bench.data import FILES, make_batches, make_orders
+from bench.result import DELTA, ICEBERG, OURS, PARQUET, Check, Section, find_series, time_next_to
+from bench.spark_job import PLAIN, PeerSet, SparkFailedError, run_spark
+from bench.spark_sections import PLAIN_TABLE, QUEUE, compare, in_every_session
+from bench.spark_stream_read import BATCHES_WORK, CPU_WORK, WORK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bench.measure import Series
+    from bench.settings import Settings
+
+SOURCE_QUEUE = f'{QUEUE} format("penstock")'
+SOURCE_PLAIN = f'{PLAIN_TABLE} format("penstock")'
+READ_TARGETS: Mapping[tuple[str, str], float | None] = {
+    (PLAIN_TABLE, PARQUET): 0.4,
+    (PLAIN_TABLE, DELTA): 1.1,
+    (PLAIN_TABLE, ICEBERG): 1.1,
+    (QUEUE, PARQUET): 0.5,
+    (QUEUE, DELTA): 1.15,
+    (QUEUE, ICEBERG): 1.15,
+    (SOURCE_QUEUE, PARQUET): None,
+}
+TARGET_ROWS = 1_000
+WRITE_TARGETS: Mapping[tuple[str, str], float | None] = {
+    (ours, peer): at_most
+    for ours in (PLAIN_TABLE, QUEUE)
+    for peer, at_most in ((PARQUET, 1.5), (DELTA, 0.7), (ICEBERG, 0.9))
+} | {(QUEUE, f"{ICEBERG} bucket(8)"): None, (SOURCE_PLAIN, PARQUET): None}
+SLOPE_ROWS = 100
+
+
+def measure_read(settings: Settings) -> Section:
+    """Stream the seven-column table from its first row to its last."""
+    series, notes = in_every_session("stream-read", settings, path=str(make_orders(settings.rows)))
+    checks = compare(WORK, series, READ_TARGETS)
+    for work in (BATCHES_WORK, CPU_WORK):
+        checks += compare(work, series, dict.fromkeys(READ_TARGETS))
+    return Section(name="stream-read", title="Stream read", series=series, checks=tuple(checks), notes=notes)
+
+
+def measure_write(settings: Settings) -> Section:
+    """Stream micro-batches of every size into new tables."""
+    sources = [
+        {"rows": rows, "batches": batches, "path": str(make_batches(batches + write.SKIPPED, rows, FILES))}
+        for rows, batches in zip(settings.batch_rows, settings.batches, strict=True)
+    ]
+    series, notes = in_every_session("stream-write", settings, sources=sources)
+    checks = []
+    for rows in settings.batch_rows:
+        for figure in (write.P50, write.P95, write.SINK_P50, write.CPU):
+            has_target = figure == write.P50 and rows == TARGET_ROWS
+            targets = WRITE_TARGETS if has_target else dict.fromkeys(WRITE_TARGETS)
+            checks += compare_times(write.work_name(rows, figure), series, targets)
+    return Section(name="stream-write", title="Stream write", series=series, checks=tuple(checks), notes=notes)
+
+
+def measure_slope(settings: Settings) -> Section:
+    """Stream many small micro-batches into one table."""
+    path = str(make_batches(settings.slope_batches, SLOPE_ROWS, files=1))
+    try:
+        return run_spark("slope", PeerSet(name=PLAIN), settings, path=path)
+    except SparkFailedError as error:
+        return Section(name="slope", title="Slope", notes=(f"{OURS} is left out: {error}",))
+
+
+def compare_times(work: str, series: Sequence[Series], targets: Mapping[tuple[str, str], float | None]) -> list[Check]:
+    """Return which multiple of each named peer's time we take, in every session that has both."""
+    checks = []
+    for (our_name, peer_name), at_most in targets.items():
+        for session in dict.fromkeys(each.session for each in series):
+            ours = find_series(series, work, our_name, session)
+            peer = find_series(series, work, peer_name, session)
+            if ours and peer:
+                checks.append(time_next_to(ours, peer, at_most=at_most))
+    return checks
