@@ -47,8 +47,13 @@ def commit_compacted(
     *,
     commit_user: str,
     commit_identifier: int = BATCH_COMMIT_IDENTIFIER,
+    kind: CommitKind = CommitKind.COMPACT,
 ) -> Compacted:
-    """Commit merges as one COMPACT snapshot, without those that others have outrun.
+    """Commit merges as one snapshot, without those that others have outrun.
+
+    Args:
+        kind: COMPACT, or OVERWRITE where rows change their order. Either replaces the files that a message names and
+            no other.
 
     Raises:
         TableStoreError: as ``TableCommitter.commit``; unless the outcome is unknown, all new files are deleted.
@@ -58,7 +63,7 @@ def commit_compacted(
     while pending:
         request = CommitRequest(
             commit_user=commit_user,
-            kind=CommitKind.COMPACT,
+            kind=kind,
             commit_identifier=commit_identifier,
             messages=pending,
         )

@@ -53,6 +53,17 @@ class Ranks:
         """Return 0 for null, else 1 for less than all of the sample, and so on."""
         return rank_values(values, self.bounds)
 
+    def spread(self, values: ArrowAny) -> Codes:
+        """Return ranks stretched over all ``RANK_BITS`` bits, so that a column of few values weighs as much as others.
+
+        Null shares 0 with what is less than all of the sample.
+        """
+        if len(self.bounds) == 0:
+            return np.zeros(len(values), dtype=np.uint64)
+        least_one = np.maximum(self.rank(values), np.uint64(1))
+        # Of four values the last of each quarter: their first two bits are all different.
+        return (least_one - np.uint64(1)) * np.uint64((1 << RANK_BITS) - 1) // np.uint64(len(self.bounds))
+
 
 def rank_values(values: ArrowAny, bounds: ArrowAny) -> Codes:
     """Return how many ``bounds`` are less than or equal to each value, plus 1; 0 for null."""

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import TableStoreError
+from penstock.spec.snapshot import CommitKind
 from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.discard import delete_new_files
@@ -77,7 +78,7 @@ class CompactionResult:
     """What a compaction did.
 
     Attributes:
-        snapshots: its COMPACT snapshots, oldest first; empty where there was nothing to do, or nothing landed.
+        snapshots: its snapshots, oldest first; empty where there was nothing to do, or nothing landed.
         partitions: one for each in scope, in manifest order.
     """
 
@@ -91,6 +92,7 @@ def run_compaction(
     execute: Execute,
     *,
     commit_user: str,
+    kind: CommitKind = CommitKind.COMPACT,
     on_done: Callable[[Merged], None] = lambda _: None,
 ) -> CompactionResult:
     """Run all tasks of a plan and commit what they made.
@@ -98,13 +100,14 @@ def run_compaction(
     A merge that others have outrun is dropped: its partition says so. So is one whose input expired meanwhile.
 
     Args:
+        kind: as for ``commit_compacted``.
         on_done: told of every finished task, for a progress bar.
 
     Raises:
         TableStoreError: as ``commit_compacted``; a rewrite that failed for another reason than a missing input. What
             landed before stays, the other new files are deleted.
     """
-    run = _Run(committer, commit_user)
+    run = _Run(committer, commit_user, kind)
     done = execute(plan.tasks)
     try:
         for merged in done:
@@ -187,6 +190,7 @@ def merge_one(task: CompactTask, ref: TableRef, *, job_id: str | None = None) ->
 class _Run:
     committer: TableCommitter
     commit_user: str
+    kind: CommitKind
     snapshots: list[Snapshot] = field(default_factory=list)
     _waiting: list[CommitMessage] = field(default_factory=list)
     _committed: dict[bytes, list[CommitMessage]] = field(default_factory=dict)
@@ -212,7 +216,7 @@ class _Run:
         self._group_started = time.monotonic()
         if not messages:
             return
-        done = commit_compacted(self.committer, messages, commit_user=self.commit_user)
+        done = commit_compacted(self.committer, messages, commit_user=self.commit_user, kind=self.kind)
         if done.snapshot is not None:
             self.snapshots.append(done.snapshot)
         for message in done.committed:

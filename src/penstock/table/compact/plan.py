@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
 from penstock.options import CompactOptions, LayoutOptions, SortOptions
@@ -27,12 +28,16 @@ from penstock.table.roll import local_wall_millis
 from penstock.table.scan import check_deletion_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from penstock.spec.manifest import DataFileMeta, ManifestEntry
     from penstock.spec.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+
+
+Pick: TypeAlias = "Callable[[list[DataFileMeta], bool], Iterable[tuple[DataFileMeta, ...]]]"
+"""Chooses, of the files of a bucket and whether it is one of a queue, those of each task."""
 
 
 class CompactStrategy(StrEnum):
@@ -101,6 +106,24 @@ def plan_compaction(
     Raises:
         UnsupportedFeatureError: deletion vectors, or files that are kept in levels (``clustering.incremental``).
     """
+    pick = partial(_pick, ref, strategy, CompactSizes.of(ref))
+    return plan_partitions(ref, store, pick, scope=scope, idle_ms=idle_ms, otherwise="too few small files")
+
+
+def plan_partitions(
+    ref: TableRef,
+    store: MetadataStore,
+    pick: Pick,
+    *,
+    scope: OverwriteScope | None = None,
+    idle_ms: int | None = None,
+    otherwise: str,
+) -> CompactionPlan:
+    """Plan the tasks that ``pick`` chooses; other arguments and errors as ``plan_compaction``.
+
+    Args:
+        otherwise: what to say of a partition of which it chooses nothing.
+    """
     snapshot = store.load_latest_snapshot()
     _check_compactable(ref, store, snapshot)
     if snapshot is None:
@@ -109,7 +132,7 @@ def plan_compaction(
     groups: dict[bytes, list[ManifestEntry]] = {}
     for entry in load_live_entries(store, snapshot, keep).values():
         groups.setdefault(entry.partition, []).append(entry)
-    planner = _Planner(ref, strategy, idle_ms)
+    planner = _Planner(ref, pick, idle_ms, otherwise)
     return CompactionPlan(
         snapshot=snapshot, partitions=tuple(planner.plan(data, entries) for data, entries in groups.items())
     )
@@ -134,11 +157,10 @@ def scope_of_filter(ref: TableRef, text: str) -> MatchingPartitions:
 class _Planner:
     """Plans partition after partition."""
 
-    def __init__(self, ref: TableRef, strategy: CompactStrategy, idle_ms: int | None) -> None:
-        self._sizes = CompactSizes.of(ref)
-        self._strategy = strategy
+    def __init__(self, ref: TableRef, pick: Pick, idle_ms: int | None, otherwise: str) -> None:
+        self._pick = pick
+        self._otherwise = otherwise
         self._newest_allowed = None if idle_ms is None else local_wall_millis() - idle_ms
-        self._force = CompactOptions.parse(ref.options, table=ref.name).force_rewrite_all_files
         self._fields = ref.schema.partition_fields
         self._decode = row_decoder(tuple(field.type for field in self._fields))
         self._layout = LayoutOptions.parse(ref.options, table=ref.name)
@@ -168,25 +190,31 @@ class _Planner:
         tasks = tuple(
             CompactTask(partition=data, bucket=bucket, total_buckets=total, files=run)
             for (bucket, total), files in sorted(buckets.items(), key=lambda item: item[0])
-            for run in self._runs(files, is_bucketed=total > 0)
+            for run in self._pick(files, total > 0)
         )
-        return tasks, None if tasks else "too few small files"
+        return tasks, None if tasks else self._otherwise
 
-    def _runs(self, files: list[DataFileMeta], *, is_bucketed: bool) -> Iterable[tuple[DataFileMeta, ...]]:
-        is_full = self._strategy is CompactStrategy.FULL
-        if is_bucketed:
-            if is_full:
-                return plan_bucket_fully(files, self._sizes, force=self._force)
-            return plan_bucket(files, self._sizes)
-        if is_full and self._force:
-            return _all_in_bins(files, self._sizes)
-        small = [file for file in files if file.file_size < self._sizes.small_bytes]
-        bins = pack_small(small, self._sizes)
-        if not is_full:
-            return bins
-        packed = {file.file_name for part in bins for file in part}
-        rest = tuple(file for file in small if file.file_name not in packed)
-        return (*bins, rest) if len(rest) > 1 else bins
+
+def _pick(
+    ref: TableRef,
+    strategy: CompactStrategy,
+    sizes: CompactSizes,
+    files: list[DataFileMeta],
+    is_queue: bool,  # noqa: FBT001 - as Pick has it
+) -> Iterable[tuple[DataFileMeta, ...]]:
+    is_full = strategy is CompactStrategy.FULL
+    force = CompactOptions.parse(ref.options, table=ref.name).force_rewrite_all_files
+    if is_queue:
+        return plan_bucket_fully(files, sizes, force=force) if is_full else plan_bucket(files, sizes)
+    if is_full and force:
+        return _all_in_bins(files, sizes)
+    small = [file for file in files if file.file_size < sizes.small_bytes]
+    bins = pack_small(small, sizes)
+    if not is_full:
+        return bins
+    packed = {file.file_name for part in bins for file in part}
+    rest = tuple(file for file in small if file.file_name not in packed)
+    return (*bins, rest) if len(rest) > 1 else bins
 
 
 def _all_in_bins(files: list[DataFileMeta], sizes: CompactSizes) -> list[tuple[DataFileMeta, ...]]:

@@ -62,7 +62,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
         writer.finish_file()
         message = writer.take_message()
         on_error.callback(_delete_new, ref, message)
-        _check_rows(task, message, ref)
+        check_rows(task, message.new_files, ref)
         on_error.pop_all()
     return CommitMessage(
         partition=task.partition,
@@ -92,9 +92,10 @@ def _as_split(task: CompactTask, ref: TableRef) -> DataSplit:
     )
 
 
-def _check_rows(task: CompactTask, message: CommitMessage, ref: TableRef) -> None:
+def check_rows(task: CompactTask, new_files: Sequence[DataFileMeta], ref: TableRef) -> None:
+    """Raise ``FormatError`` unless new files have as many rows as the task's."""
     before = sum(file.row_count for file in task.files)
-    after = sum(file.row_count for file in message.new_files)
+    after = sum(file.row_count for file in new_files)
     if before != after:
         names = ", ".join(file.file_name for file in task.files)
         raise FormatError(

@@ -1,0 +1,208 @@
+"""Sort compaction but for the sorting itself: by what, which files, and what takes their place.
+
+Rows of a partition change their order, so its snapshots are OVERWRITE on disk, which streaming readers pass over. Where
+the reference replaces whatever is live at the commit, a commit of ours names the files that were read: rows that came
+meanwhile stay, and where one of those files is gone the result of its partition is dropped.
+
+Source:
+    spec/compaction.md section 8; Paimon ``flink:action/SortCompactAction.java``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
+from penstock.options import BucketOptions
+from penstock.spec.type_text import format_sql_type
+from penstock.spec.types import AtomicType, TypeRoot
+from penstock.table.compact.plan import plan_partitions
+from penstock.table.compact.rewrite import check_rows
+from penstock.table.live import load_live_of_partitions
+from penstock.table.message import CommitMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.spec.manifest import DataFileMeta
+    from penstock.spec.types import DataField
+    from penstock.table.compact.plan import CompactionPlan
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.partition_scope import OverwriteScope
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+_UNSORTABLE: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
+
+
+class OrderStrategy(StrEnum):
+    """How a sort compaction orders rows by several columns.
+
+    ORDER: by the first, among equals by the next, and so on; null first.
+    ZORDER, HILBERT: along a curve, so that files are narrow in every column; HILBERT has fewer leaps.
+    """
+
+    ORDER = "order"
+    ZORDER = "zorder"
+    HILBERT = "hilbert"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortOrder:
+    """The order of the rows to write.
+
+    Attributes:
+        columns: names, at least one, at least two on the Hilbert curve.
+    """
+
+    strategy: OrderStrategy
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortJob:
+    """A sort compaction, planned.
+
+    Attributes:
+        ref: the table at its latest schema: with an older one, younger columns would be lost.
+        plan: one task a partition, which holds all its files.
+    """
+
+    ref: TableRef
+    order: SortOrder
+    plan: CompactionPlan
+
+
+def plan_sort(
+    ref: TableRef,
+    store: MetadataStore,
+    order: SortOrder,
+    *,
+    scope: OverwriteScope | None = None,
+    idle_ms: int | None = None,
+) -> SortJob:
+    """Plan the sorting of the latest snapshot; reads metadata only.
+
+    Args:
+        scope: the partitions; None for all.
+        idle_ms: only partitions that got no rows for this long.
+
+    Raises:
+        InvalidOptionError: columns that cannot be sorted by.
+        UnsupportedFeatureError: a queue, deletion vectors, or files that are kept in levels.
+    """
+    plan = plan_partitions(
+        ref, store, _every_file, scope=scope, idle_ms=idle_ms, otherwise="its files are those of a queue"
+    )
+    # Loaded behind the snapshot, so it is not older than any of the snapshot's files.
+    ref = replace(ref, schema=store.load_latest_schema())
+    _check_is_scalable(ref)
+    _check_order(ref, order)
+    return SortJob(ref=ref, order=order, plan=plan)
+
+
+def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: TableRef) -> CommitMessage:
+    """Return what a sort came to as one message, which names the files that were read and those that replace them.
+
+    The new files are numbered through in their order, so a read by number sees the rows sorted, and are as old as the
+    oldest of those that they replace.
+
+    Args:
+        messages: as they were written, in order.
+
+    Raises:
+        FormatError: other rows, or those of another partition, came out of the files than the table says.
+    """
+    for message in messages:
+        if (message.partition, message.bucket) != (task.partition, task.bucket):
+            raise FormatError(
+                f"table {ref.name}: files of a partition hold rows of another one; nothing was changed: look at them "
+                "with 'penstock fsck', and write the rows of that partition anew"
+            )
+    files = tuple(file for message in messages for file in message.new_files)
+    check_rows(task, files, ref)
+    created = min((file.creation_millis for file in task.files if file.creation_millis is not None), default=None)
+    outputs = []
+    number = 0
+    for file in files:
+        outputs.append(
+            replace(
+                file,
+                min_sequence_number=number,
+                max_sequence_number=number + file.row_count - 1,
+                creation_millis=file.creation_millis if created is None else created,
+            )
+        )
+        number += file.row_count
+    return CommitMessage(
+        partition=task.partition,
+        bucket=task.bucket,
+        total_buckets=task.total_buckets,
+        compact_before=task.files,
+        compact_after=tuple(outputs),
+    )
+
+
+def is_outrun(task: CompactTask, ref: TableRef, store: MetadataStore) -> bool:
+    """Whether a file of the task is not live any more."""
+    latest = store.load_latest_snapshot()
+    if latest is None:
+        return True
+    live = load_live_of_partitions(store, ref.schema, latest, frozenset({task.partition}))
+    names = {identity.file_name for identity in live}
+    return any(file.file_name not in names for file in task.files)
+
+
+def count_ranges(task: CompactTask, target_bytes: int) -> int:
+    """Return into how many files of about the target size a task's rows go."""
+    return max(1, -(-task.size_bytes // target_bytes))
+
+
+def _every_file(
+    files: list[DataFileMeta],
+    is_queue: bool,  # noqa: FBT001 - as Pick has it
+) -> tuple[tuple[DataFileMeta, ...], ...]:
+    return () if is_queue else (tuple(files),)
+
+
+def _check_is_scalable(ref: TableRef) -> None:
+    if BucketOptions.parse(ref.options, table=ref.name).bucket != -1:
+        raise UnsupportedFeatureError(
+            f"table {ref.name} is a queue ('bucket' is not -1), whose promise is the order in which rows were written; "
+            "sorting would break it: compact it without an order strategy, or copy it into a table with 'bucket' = '-1'"
+        )
+
+
+def _check_order(ref: TableRef, order: SortOrder) -> None:
+    if not order.columns:
+        raise InvalidOptionError(f"table {ref.name}: order_by names no column: give those that queries filter by")
+    if order.strategy is OrderStrategy.HILBERT and len(order.columns) == 1:
+        raise InvalidOptionError(
+            f"table {ref.name}: a Hilbert curve needs two columns; with '{order.columns[0]}' alone say "
+            f"'{OrderStrategy.ORDER}'"
+        )
+    fields = {field.name: field for field in ref.schema.fields}
+    for place, name in enumerate(order.columns):
+        if name in order.columns[:place]:
+            raise InvalidOptionError(f"table {ref.name}: order_by names column '{name}' twice")
+        _check_column(ref, name, fields)
+
+
+def _check_column(ref: TableRef, name: str, fields: dict[str, DataField]) -> None:
+    if name not in fields:
+        near = difflib.get_close_matches(name, fields, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"its columns are {', '.join(fields)}"
+        raise InvalidOptionError(f"table {ref.name}: order_by names '{name}', which is no column; {hint}")
+    if name in ref.schema.partition_keys:
+        raise InvalidOptionError(
+            f"table {ref.name}: order_by names the partition column '{name}', which has one value in each partition; "
+            "leave it out, partitions are sorted one by one"
+        )
+    data_type = fields[name].type
+    if not isinstance(data_type, AtomicType) or data_type.root in _UNSORTABLE:
+        raise InvalidOptionError(
+            f"table {ref.name}: order_by names '{name}', and values of type {format_sql_type(data_type)} have no order"
+        )
