@@ -12,6 +12,7 @@ import pytest
 from penstock.spec.avro_container import AvroCodec, decode_container
 from penstock.spec.manifest import FileKind, FileSource, ManifestEntry, ManifestFileMeta, SimpleStats
 from penstock.spec.manifest_avro import (
+    decode_file_numbers,
     decode_manifest,
     decode_manifest_list,
     encode_manifest,
@@ -122,6 +123,11 @@ def test_every_file_decodes_to_what_an_independent_reader_sees(manifests: list[P
         data = path.read_bytes()
         for entry, record in zip(decode_manifest(data, str(path)), fast_records(data), strict=True):
             assert_same_where_both_have(entry_record(entry), record)
+        for entry, numbers in zip(decode_manifest(data, str(path)), decode_file_numbers(data, str(path)), strict=True):
+            for name in ("kind", "partition", "bucket", "total_buckets"):
+                assert getattr(numbers, name) == getattr(entry, name)
+            assert numbers.file.file_name == entry.file.file_name
+            assert numbers.file.max_sequence_number == entry.file.max_sequence_number
     for path in lists:
         data = path.read_bytes()
         for meta, record in zip(decode_manifest_list(data, str(path)), fast_records(data), strict=True):

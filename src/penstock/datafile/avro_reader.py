@@ -19,7 +19,7 @@ from penstock.datafile.conform import select_rows
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError
-from penstock.spec.avro_reader import read_bytes, read_long
+from penstock.spec.avro_primitives import read_bytes, read_long
 from penstock.spec.avro_values import encode_bytes, encode_long
 
 if TYPE_CHECKING:

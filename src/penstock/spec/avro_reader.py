@@ -12,16 +12,17 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from struct import Struct
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from penstock.spec.avro_primitives import PRIMITIVES, read_long, read_text
+from penstock.spec.avro_skip import read_past, skipper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.spec.avro_primitives import Read
     from penstock.spec.manifest_schemas import AvroType
-
-    Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
-    """(data, position) to (value, position behind it); an IndexError when the data end before."""
 
     Named: TypeAlias = Mapping[str, AvroType]
 
@@ -45,6 +46,13 @@ class Slot:
     adapt: Callable[[Any], object] | None = None
     shape: Shape | None = None
     repeats: bool = False
+
+
+PAST: Final = Slot(attribute=None)
+"""Of a field that nobody wants; fields that no slot names are the same."""
+
+PAST_ALIKE: Final = Slot(attribute=None, absent=None, repeats=True)
+"""The same, where neighbours often have the same; a run of such fields is compared as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +124,7 @@ def _short(name: str) -> str:
 def _reader(avro_type: AvroType, named: Named, shape: Shape | None = None) -> Read:
     """Return a function that reads one value of any type; without a shape, records become tuples."""
     if isinstance(avro_type, str):
-        return _PRIMITIVES.get(avro_type) or _reader(named[_short(avro_type)], named, shape)
+        return PRIMITIVES.get(avro_type) or _reader(named[_short(avro_type)], named, shape)
     if isinstance(avro_type, list):
         return _union_reader(avro_type, named, shape)
     if avro_type is None:
@@ -148,8 +156,14 @@ def _shaped(types: Mapping[str, AvroType], named: Named, shape: Shape) -> Read:
     for name, slot in shape.slots.items():
         if name not in types and slot.absent is REQUIRED:
             raise ValueError(f"its records have no field {name}, so they are something else")
-    slots = {name: shape.slots.get(name, _PAST) for name in types}
-    steps = [(_slot_reader(types[name], named, slot), _setter(value_type, slot)) for name, slot in slots.items()]
+    steps: list[tuple[Read, Callable[[Any, Any], None]]] = []
+    fields = [(types[name], shape.slots.get(name, PAST)) for name in types]
+    for past, run in groupby(fields, lambda field: field[1] if field[1] in (PAST, PAST_ALIKE) else None):
+        if past is None:
+            steps += [(_slot_reader(part, named, slot), _setter(value_type, slot)) for part, slot in run]
+        else:
+            skip = read_past([skipper(part, lambda part: _reader(part, named)) for part, _ in run])
+            steps.append((_repeating(skip) if past.repeats else skip, _ignore))
     absent = [(_setter(value_type, slot), slot.absent) for name, slot in shape.slots.items() if name not in types]
     new = object.__new__
 
@@ -175,9 +189,13 @@ def _slot_reader(avro_type: AvroType, named: Named, slot: Slot) -> Read:
 
 def _setter(value_type: type, slot: Slot) -> Callable[[Any, Any], None]:
     if slot.attribute is None:
-        return lambda _value, _field: None
+        return _ignore
     setter: Callable[[Any, Any], None] = getattr(value_type, slot.attribute).__set__
     return setter
+
+
+def _ignore(_value: object, _field: object) -> None:
+    """Keep nothing."""
 
 
 def _adapted(read: Read, adapt: Callable[[Any], object]) -> Read:
@@ -201,47 +219,6 @@ def _repeating(read: Read) -> Read:
         return last, end
 
     return read_repeating
-
-
-def read_long(data: bytes, position: int) -> tuple[int, int]:
-    """Read an int or a long: zigzag, 7 bits a byte, lowest first."""
-    byte = data[position]
-    position += 1
-    if byte < 0x80:
-        return byte >> 1 ^ -(byte & 1), position
-    number = byte & 0x7F
-    shift = 7
-    while True:
-        byte = data[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number >> 1 ^ -(number & 1), position
-        shift += 7
-
-
-def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    """Read bytes; a slice that is cut short is found when the next value is read, or at the end."""
-    size, position = read_long(data, position)
-    if size < 0:
-        raise ValueError("a length is negative")
-    end = position + size
-    return data[position:end], end
-
-
-def read_text(data: bytes, position: int) -> tuple[str, int]:
-    """Read a string."""
-    text, position = read_bytes(data, position)
-    return text.decode(), position
-
-
-def _struct(layout: str) -> Read:
-    struct = Struct(layout)
-
-    def read(data: bytes, position: int) -> tuple[Any, int]:
-        return struct.unpack_from(data, position)[0], position + struct.size
-
-    return read
 
 
 def _fixed(size: int) -> Read:
@@ -284,19 +261,6 @@ def _sequence(reads: list[Read]) -> Read:
 
     return read
 
-
-_PAST: Final = Slot(attribute=None)
-
-_PRIMITIVES: Final[dict[str, Read]] = {
-    "null": lambda _data, position: (None, position),
-    "boolean": lambda data, position: (data[position] == 1, position + 1),
-    "int": read_long,
-    "long": read_long,
-    "float": _struct("<f"),
-    "double": _struct("<d"),
-    "bytes": read_bytes,
-    "string": read_text,
-}
 
 _COMPLEX: Final[dict[str, Callable[[dict[str, AvroType], Named, Shape | None], Read]]] = {
     "record": _record_reader,

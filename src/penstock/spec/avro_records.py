@@ -12,7 +12,7 @@ from penstock.spec.avro_reader import Shape, dict_reader, record_reader
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.spec.avro_reader import Read
+    from penstock.spec.avro_primitives import Read
     from penstock.spec.manifest_schemas import AvroType
 
 # What reading raises on bytes that are not what the schema says, and on schemas that are none.

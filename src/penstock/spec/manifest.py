@@ -128,6 +128,25 @@ class ManifestEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileNumbers:
+    """The little of ``DataFileMeta`` that numbers of rows need."""
+
+    file_name: str
+    max_sequence_number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryNumbers:
+    """The little of ``ManifestEntry`` that numbers of rows need."""
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: FileNumbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFileMeta:
     """One manifest, as a manifest list names it.
 

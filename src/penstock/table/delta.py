@@ -13,7 +13,7 @@ from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.spec.manifest import DataFileMeta, FileKind, ManifestEntry
 from penstock.spec.snapshot import CommitKind
 from penstock.table.conflict import check_conflicts
-from penstock.table.live import load_live_entries, load_live_of_partitions
+from penstock.table.live import load_live_entries, load_live_numbers, load_live_of_partitions
 from penstock.table.partition_scope import OverwriteScope, TouchedPartitions, partition_test
 from penstock.table.sequence import BucketIndex, EntrySource
 
@@ -43,7 +43,7 @@ def append_delta(
     partitions = frozenset(message.partition for message in messages if message.new_files)
     if _is_bucketed(messages):
         source = EntrySource(
-            load_live=lambda snapshot, wanted: load_live_of_partitions(store, ref.schema, snapshot, wanted).values(),
+            load_live=lambda snapshot, wanted: load_live_numbers(store, ref.schema, snapshot, wanted),
             load_snapshot=store.load_snapshot,
             load_delta=store.load_delta,
         )

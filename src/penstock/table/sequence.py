@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, NotFoundError
-from penstock.spec.manifest import FileKind, ManifestEntry
+from penstock.spec.manifest import EntryNumbers, FileKind, ManifestEntry
 from penstock.spec.snapshot import CommitKind
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class EntrySource:
         load_delta: what a snapshot changed.
     """
 
-    load_live: Callable[[Snapshot, frozenset[bytes]], Iterable[ManifestEntry]]
+    load_live: Callable[[Snapshot, frozenset[bytes]], Iterable[ManifestEntry | EntryNumbers]]
     load_snapshot: Callable[[int], Snapshot]
     load_delta: Callable[[Snapshot], Sequence[ManifestEntry]]
 
@@ -141,7 +141,7 @@ class BucketIndex:
         self.next_numbers.clear()
         self.total_buckets.clear()
 
-    def _note(self, entries: Iterable[ManifestEntry]) -> None:
+    def _note(self, entries: Iterable[ManifestEntry | EntryNumbers]) -> None:
         for entry in entries:
             if entry.kind is not FileKind.ADD or entry.partition not in self.partitions:
                 continue

@@ -17,13 +17,21 @@ from penstock.spec.manifest import (
     EMPTY_ROW,
     EMPTY_STATS,
     DataFileMeta,
+    EntryNumbers,
     FileKind,
+    FileNumbers,
     FileSource,
     ManifestEntry,
     ManifestFileMeta,
     SimpleStats,
 )
-from penstock.spec.manifest_avro import decode_manifest, decode_manifest_list, encode_manifest, encode_manifest_list
+from penstock.spec.manifest_avro import (
+    decode_file_numbers,
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest,
+    encode_manifest_list,
+)
 from penstock.spec.manifest_schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 
 PATH = "memory://w/shop.db/orders/manifest/manifest-1-0"
@@ -58,6 +66,19 @@ META = ManifestFileMeta(
     min_level=0,
     max_level=0,
 )
+
+
+def numbers_of(entries: list[ManifestEntry]) -> list[EntryNumbers]:
+    return [
+        EntryNumbers(
+            kind=entry.kind,
+            partition=entry.partition,
+            bucket=entry.bucket,
+            total_buckets=entry.total_buckets,
+            file=FileNumbers(file_name=entry.file.file_name, max_sequence_number=entry.file.max_sequence_number),
+        )
+        for entry in entries
+    ]
 
 
 def test_the_schema_is_the_text_of_the_reference() -> None:
@@ -269,3 +290,59 @@ def test_every_flipped_byte_is_an_error_of_ours_or_no_error(codec: AvroCodec) ->
                 decode_manifest(bytes(broken), PATH)
             except (FormatError, UnsupportedFeatureError) as error:
                 assert PATH in str(error)  # noqa: PT017 - a changed name still is a name
+
+
+def test_numbers_of_entries_are_those_of_the_whole_entries() -> None:
+    first = ENTRIES[7]
+    odd = replace(
+        first,
+        kind=FileKind.DELETE,
+        file=replace(
+            first.file,
+            extra_files=("x.index", "y.index"),
+            creation_millis=None,
+            delete_row_count=3,
+            embedded_file_index=bytes(300),
+            value_stats_cols=None,
+            external_path="s3://elsewhere/x",
+        ),
+    )
+    entries = [*ENTRIES[:50], odd, *ENTRIES[50:], odd, odd]
+    data = encode_manifest(entries, codec="none")
+    assert decode_file_numbers(data, PATH) == numbers_of(decode_manifest(data, PATH))
+    for end in range(len(data) - 300, len(data)):
+        with pytest.raises(FormatError):
+            decode_file_numbers(data[:end], PATH)
+
+
+def test_fields_that_nobody_wants_are_read_past_whatever_their_type() -> None:
+    odd = {"type": "fixed", "name": "pair", "size": 2}
+    extras = [
+        {"name": "_A", "type": ["null", "long", {"type": "map", "values": "string"}]},
+        {"name": "_B", "type": {"type": "array", "items": ["null", odd]}},
+        {
+            "name": "_C",
+            "type": ["null", {"type": "record", "name": "inner", "fields": [{"name": "d", "type": "double"}]}],
+        },
+        {"name": "_D", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "_E", "type": "pair"},
+        {"name": "_F", "type": "boolean"},
+    ]
+    schema = json.loads(MANIFEST_SCHEMA)
+    schema["fields"] = [*extras[:3], *schema["fields"], *extras[3:]]
+    records = [
+        {
+            **record,
+            "_A": (None, number, {"k": "v" * number})[number % 3],
+            "_B": [None, b"xy"] * number,
+            "_C": {"d": 0.5} if number % 2 else None,
+            "_D": 10**number,
+            "_E": b"zz",
+            "_F": True,
+        }
+        for number, record in enumerate(fastavro.reader(BytesIO(encode_manifest(ENTRIES[:12]))))
+    ]
+    output = BytesIO()
+    fastavro.writer(output, schema, records)
+    assert decode_file_numbers(output.getvalue(), PATH) == numbers_of(ENTRIES[:12])
+    assert decode_manifest(output.getvalue(), PATH) == ENTRIES[:12]

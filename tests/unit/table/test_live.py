@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.table.commit_tables import append, committer, new_queue, on, partition, rows
 
-from penstock.table.live import load_live_entries, load_live_of_partitions
+from penstock.table.changes import commit_overwrite
+from penstock.table.live import load_live_entries, load_live_numbers, load_live_of_partitions
+from penstock.table.partition_scope import scope_of_specs
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import Operation, RecordingFileIO
 
@@ -35,6 +37,23 @@ def test_a_queue_of_days_numbers_rows_of_a_new_day_without_reading_the_days_befo
     assert not [
         path for path in file_io.paths(Operation.READ, containing="/manifest/manifest-") if "-list-" not in path
     ]
+
+
+def test_numbers_are_those_of_the_live_files() -> None:
+    ref = new_queue()
+    ours = committer(ref)
+    for p in ("a", "b", "a"):
+        ours.commit(append(rows(3, 4, p=p, total_buckets=2)))
+    snapshot = commit_overwrite(ours, (rows(5, p="a", total_buckets=2),), scope_of_specs(ref, [{"p": "a"}]))
+    assert snapshot is not None
+    wanted = frozenset({partition("a")})
+    for store in (MetadataStore(ref), ours.store):  # the second has read whole manifests already
+        found = load_live_numbers(store, ref.schema, snapshot, wanted)
+        assert [(entry.file.file_name, entry.file.max_sequence_number) for entry in found] == [
+            (entry.file.file_name, entry.file.max_sequence_number)
+            for entry in load_live_of_partitions(MetadataStore(ref), ref.schema, snapshot, wanted).values()
+        ]
+        assert [entry.file.max_sequence_number for entry in found] == [4]
 
 
 def test_more_partitions_than_worth_looking_for_are_found_too() -> None:
