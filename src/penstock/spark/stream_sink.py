@@ -238,6 +238,8 @@ class _MicroBatches:
         batch = Batch(commit_user=query_id, id=batch_id, digest=self._checkpoint.load_digest(batch_id))
         job_id = self._committer.begin(batch)
         if job_id is None:
+            # Aggregates and the like move on in the checkpoint only when their rows are read to the end.
+            df.write.format("noop").mode("overwrite").save()
             return
         messages = self._rows.write(self._with_new_columns(df, ref), ref, job_id)
         self.lease.check()
