@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError, LeaseHeldError, TableStoreError
+from penstock.options import WriteOptions
 from penstock.table.changes import open_committer
 from penstock.table.compact.commit import Compacted, commit_compacted
 from penstock.table.compact.watch import CompactionWatch
@@ -175,6 +176,8 @@ class CompactionBeside:
             ref = replace(self._watch.ref, schema=latest)
             self._watch.use(ref)
             self._committer = open_committer(ref)
+        if WriteOptions.parse(self._watch.ref.options, table=self._watch.ref.name).write_only:
+            return  # set while the stream runs: the work is left to a dedicated job
         self._queue.extend(self._watch.plan())
         files, size = self._watch.waiting
         self._state = replace(

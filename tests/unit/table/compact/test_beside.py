@@ -165,6 +165,18 @@ def test_stopping_leaves_no_file_of_an_unfinished_merge(queue: Setup) -> None:
     assert kinds(queue.table) == [CommitKind.APPEND] * 5
 
 
+def test_a_table_that_becomes_write_only_is_left_alone(queue: Setup) -> None:
+    beside = queue.start()
+    until(lambda: beside.state.is_active)
+    queue.catalog.alter_table("db.t", SetOption(key="write-only", value="true"))
+    queue.append(*range(5))
+    beside.wake()
+    time.sleep(0.3)
+    assert beside.state.landed == 0
+    queue.catalog.alter_table("db.t", SetOption(key="write-only", value="false"))
+    until(lambda: beside.state.landed == 1)
+
+
 def test_changed_options_hold_from_the_next_round_on(queue: Setup) -> None:
     queue.append(*range(4))
     beside = queue.start()
