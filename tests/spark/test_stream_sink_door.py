@@ -108,3 +108,14 @@ def test_a_commit_whose_outcome_is_unknown_keeps_its_files(catalog: Catalog, fee
     blocker.rmdir()
     run(table, feed.stream(), checkpoint)
     assert numbers(table) == list(range(60))
+
+
+def test_a_batch_write_whose_outcome_is_unknown_keeps_its_files_too(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.t", "id BIGINT")
+    blocker = Path(table.location) / "snapshot/snapshot-1"
+    blocker.mkdir(parents=True)
+    writer = spark.range(0, 10, 1, 2).write.format("penstock").mode("append")
+    options = {"commit.max-retries": "1", "commit.min-retry-wait": "1 ms"}
+    with pytest.raises(Exception, match="CommitUnknownError"):
+        writer.options(**options).save(table.location)
+    assert len(data_files(table)) == 2

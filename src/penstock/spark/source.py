@@ -222,6 +222,9 @@ class TableSourceWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete what the tasks of a failed job have written."""
+        if None not in messages:
+            # All tasks were done, so it was the commit that failed: it knows which files may be live, we do not.
+            return
         for message in messages:
             if isinstance(message, OutcomeMessage):
                 delete_new_files(self._task.ref, message.outcome.messages)

@@ -195,6 +195,10 @@ class TableCommitter:
         base_list = writer.write_list(base_manifests)
         delta_manifests = writer.write_manifests(delta, schema_id=schema_id)
         delta_list = writer.write_list(delta_manifests)
+        self.store.remember_list(base_list.name, base_manifests)
+        self.store.remember_list(delta_list.name, delta_manifests)
+        if len(delta_manifests) == 1:
+            self.store.remember_manifest(delta_manifests[0].file_name, delta)
         added = sum(entry.file.row_count * (1 - 2 * entry.kind) for entry in delta)
         snapshot = Snapshot(
             id=base.id + 1 if base else 1,

@@ -285,6 +285,14 @@ class MetadataStore:
             self._manifests.put(name, entries)
         return entries
 
+    def remember_list(self, name: str, metas: Sequence[ManifestFileMeta]) -> None:
+        """Take for read what this process has written as a manifest list."""
+        self._lists.put(name, tuple(metas))
+
+    def remember_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> None:
+        """Take for read what this process has written as a manifest."""
+        self._manifests.put(name, entries)
+
     def load_entry_numbers(
         self, name: str, size: int, *, snapshot_id: int | None = None
     ) -> Sequence[ManifestEntry | EntryNumbers]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.unit.table.checkpoints import MemoryCheckpoint
-from tests.unit.table.commit_tables import append, committer, new_table, on, row_counts, rows
+from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
 from penstock.catalog.filesystem import create_table, drop_table
 from penstock.catalog.new_schema import TableDefinition
@@ -317,6 +317,24 @@ def test_a_replay_is_recognised_with_as_many_reads_among_few_snapshots_as_among_
     few, many = storage_reads(10), storage_reads(300)
     assert few == many
     assert few[0] < 15
+
+
+@pytest.mark.parametrize("buckets", [-1, 2])
+def test_each_batch_asks_the_storage_for_as_much_as_the_one_before(buckets: int) -> None:
+    ref = new_table() if buckets < 0 else new_queue(buckets)
+    log = RecordingFileIO(ref.file_io)
+    query = start(on(ref, log), MemoryCheckpoint())
+    calls: list[int] = []
+    manifests: list[int] = []
+    for batch_id in range(240):
+        log.forget()
+        run(query, batch(batch_id), rows(1, total_buckets=buckets))
+        calls.append(len(log.calls))
+        manifests.append(len(log.paths(Operation.READ, containing="/manifest/")))
+    # Thirty small manifests are merged at a time, so that batches differ within each thirty.
+    assert sum(calls[180:]) <= 1.02 * sum(calls[60:120])
+    # What it has written itself, a process does not read.
+    assert set(manifests) == {0}
 
 
 def test_a_new_query_on_a_table_of_many_snapshots_looks_at_none_of_them() -> None:
