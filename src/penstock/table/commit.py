@@ -34,7 +34,7 @@ from penstock.table.own_commits import search_commits
 from penstock.table.sequence import BucketIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.options import CommitOptions, ManifestOptions
     from penstock.spec.manifest import ManifestEntry, ManifestFileMeta
@@ -193,12 +193,10 @@ class TableCommitter:
         schema_id = self.store.latest_schema_id()
         base_manifests = apply_merges(self._manifests(base), merges)
         base_list = writer.write_list(base_manifests)
-        delta_manifests = writer.write_manifests(delta, schema_id=schema_id)
+        delta_manifests = self._write_manifests(writer, delta, schema_id)
         delta_list = writer.write_list(delta_manifests)
         self.store.remember_list(base_list.name, base_manifests)
         self.store.remember_list(delta_list.name, delta_manifests)
-        if len(delta_manifests) == 1:
-            self.store.remember_manifest(delta_manifests[0].file_name, delta)
         added = sum(entry.file.row_count * (1 - 2 * entry.kind) for entry in delta)
         snapshot = Snapshot(
             id=base.id + 1 if base else 1,
@@ -272,8 +270,16 @@ class TableCommitter:
             self._manifests(base),
             self.manifest_options,
             lambda meta: self.store.load_manifest(meta.file_name, meta.file_size),
-            lambda entries: writer.write_manifests(entries, schema_id=base.schema_id),
+            lambda entries: self._write_manifests(writer, entries, base.schema_id),
         )
+
+    def _write_manifests(
+        self, writer: ManifestWriter, entries: Sequence[ManifestEntry], schema_id: int
+    ) -> tuple[ManifestFileMeta, ...]:
+        metas = writer.write_manifests(entries, schema_id=schema_id)
+        if len(metas) == 1:
+            self.store.remember_manifest(metas[0].file_name, entries)
+        return metas
 
     def _manifests(self, base: Snapshot | None) -> tuple[ManifestFileMeta, ...]:
         return tuple(self.store.load_manifests(base)) if base else ()
