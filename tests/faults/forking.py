@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 # Reads one JSON object a line: {"start": <arguments of work>} is answered with the pid, {"wait": pid} with the exit
-# code, negative for a signal. Nothing here uses threads before it forks.
+# code, negative for a signal, {"poll": pid} too or, while the process runs, with null. Nothing here uses threads before
+# it forks.
 SERVER = """
 import json, os, sys, traceback
 import pyarrow as pa
@@ -34,6 +35,9 @@ for line in sys.stdin:
                 sys.stderr.flush()
                 os._exit(code)
         answer = pid
+    elif "poll" in request:
+        ended, status = os.waitpid(request["poll"], os.WNOHANG)
+        answer = os.waitstatus_to_exitcode(status) if ended else None
     else:
         answer = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
     print(json.dumps(answer), flush=True)
@@ -74,13 +78,22 @@ class Forker:
     def start(self, **arguments: Any) -> int:
         """Start a process; returns its pid."""
         pid = self._ask({"start": arguments})
+        assert pid is not None
         self._running.add(pid)
         return pid
 
     def wait(self, pid: int) -> int:
         """Wait for a process to end; returns its exit code, negative for a signal."""
         code = self._ask({"wait": pid})
+        assert code is not None
         self._running.discard(pid)
+        return code
+
+    def poll(self, pid: int) -> int | None:
+        """Return the exit code of a process as ``wait`` does, once, or None while it runs."""
+        code = self._ask({"poll": pid})
+        if code is not None:
+            self._running.discard(pid)
         return code
 
     @staticmethod
@@ -88,9 +101,10 @@ class Forker:
         """Kill a process that was not waited for, without a chance to do anything more."""
         os.kill(pid, signal.SIGKILL)
 
-    def _ask(self, request: dict[str, Any]) -> int:
+    def _ask(self, request: dict[str, Any]) -> int | None:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
-        return int(json.loads(self._server.stdout.readline()))
+        answer: int | None = json.loads(self._server.stdout.readline())
+        return answer
