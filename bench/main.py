@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from bench import commit, imports, latest_offset, plan, python_io, spark_sections, stream_sections
+from bench import commit, history_flat, imports, latest_offset, plan, python_io, spark_sections, stream_sections
 from bench.environment import describe_code, describe_machine, describe_versions, load_average
 from bench.jars import peer_version
 from bench.result import to_json, to_markdown
@@ -33,6 +33,7 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "stream-write": stream_sections.measure_write,
     "latest-offset": latest_offset.measure,
     "slope": stream_sections.measure_slope,
+    "history-flat": history_flat.measure,
 }
 BUSY: Final = 1.5
 

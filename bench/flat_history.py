@@ -1,0 +1,302 @@
+"""Thousands of micro-batches into one table that compacts and expires as it goes, without Spark.
+
+The commits are those of a streaming query: each batch is noted in a checkpoint, written, committed, and followed by
+the housekeeping that the table's options ask for. Compaction runs in turn with the batches, which comes out the same
+every time, or on a thread beside them, as beside ``write_stream``.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+import penstock
+from bench.counted_storage import READS, is_manifest
+from penstock.catalog.filesystem import load_location
+from penstock.spec.layout import manifest_directory, snapshot_directory
+from penstock.table.batch_notes import BatchNotes
+from penstock.table.changes import open_committer
+from penstock.table.compact.beside import CompactionBeside
+from penstock.table.compact.commit import commit_compacted
+from penstock.table.compact.job import merge_one
+from penstock.table.compact.rewrite import rewrite
+from penstock.table.compact.watch import CompactionWatch
+from penstock.table.live import load_live_entries
+from penstock.table.store import MetadataStore
+from penstock.table.stream_commit import Batch, StreamCommitter, claim_checkpoint
+from penstock.table.write import write_arrow
+from penstock.testing.file_io import RecordingFileIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from penstock.spec.manifest import DataFileMeta
+    from penstock.table.ref import TableRef
+
+_QUERY: Final = "query"
+_COMPACTOR: Final = "query-compaction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What is to happen to a table.
+
+    Attributes:
+        partitions: each batch has rows for all of them.
+        buckets: of a queue; -1 for a scalable table.
+        rows: of a batch, for each partition.
+        payload_bytes: of each row, that no codec makes smaller.
+        is_beside: compaction runs on its own thread, not in turn with the batches.
+        pause_seconds: between batches, untimed.
+        options: of the table.
+    """
+
+    batches: int
+    partitions: int
+    buckets: int
+    rows: int = 8
+    payload_bytes: int = 0
+    is_beside: bool = False
+    pause_seconds: float = 0.0
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> int:
+        """Partitions times buckets."""
+        return self.partitions * max(self.buckets, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one micro-batch cost, and what was there after it.
+
+    Attributes:
+        seconds: from the look whether it has landed to the end of the housekeeping behind its commit; compaction in
+            turn is left out.
+        cpu_seconds: of all threads, in the same time.
+        calls: to the storage, of the batch alone.
+        manifests_read: among them.
+        live_files: after the compaction, if it is in turn.
+        metadata_bytes: in the snapshot and manifest directories.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    calls: int
+    manifests_read: int
+    live_files: int
+    metadata_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What happened.
+
+    Attributes:
+        appended: bytes of the files of each batch.
+        rewritten_bytes: of all files that merges wrote.
+        merges: that landed.
+        is_whole: each row is in the table once at the end, and each file that a snapshot names is there.
+    """
+
+    course: Course
+    steps: tuple[Step, ...]
+    appended: tuple[int, ...]
+    rewritten_bytes: int
+    merges: int
+    is_whole: bool
+
+    @property
+    def rewritten_share(self) -> float:
+        """Bytes that merges wrote, for each byte that batches wrote."""
+        return self.rewritten_bytes / sum(self.appended)
+
+
+def run_course(warehouse: str, course: Course) -> History:
+    """Run all batches of a course into a new table.
+
+    Args:
+        warehouse: URI of a folder that is not there yet.
+    """
+    ref = _create(warehouse, course)
+    query = _Query(ref, course)
+    compactor = _Beside(ref) if course.is_beside else _InTurn(ref)
+    look = MetadataStore(ref)
+    steps = []
+    with ExitStack() as stack:
+        stack.callback(compactor.stop)
+        for number in range(course.batches):
+            seconds, cpu_seconds = query.run(number)
+            calls = query.storage.calls
+            query.storage.forget()
+            compactor.compact()
+            steps.append(
+                Step(
+                    seconds=seconds,
+                    cpu_seconds=cpu_seconds,
+                    calls=len(calls),
+                    manifests_read=sum(each.operation in READS and is_manifest(each.path) for each in calls),
+                    live_files=_count_live(look),
+                    metadata_bytes=_metadata_bytes(ref),
+                )
+            )
+            time.sleep(course.pause_seconds)
+    return History(
+        course=course,
+        steps=tuple(steps),
+        appended=tuple(query.appended),
+        rewritten_bytes=compactor.rewritten_bytes,
+        merges=compactor.merges,
+        is_whole=_is_whole(ref, course.batches * course.partitions * course.rows),
+    )
+
+
+class _Query:
+    """The streaming query."""
+
+    def __init__(self, ref: TableRef, course: Course) -> None:
+        self.storage = RecordingFileIO(ref.file_io)
+        self.appended: list[int] = []
+        self._course = course
+        self._random = np.random.default_rng(7)
+        ref = replace(ref, file_io=self.storage)
+        notes = BatchNotes(_MemoryCheckpoint())
+        mark = claim_checkpoint(ref, notes, base_id=0, has_batches=False, accept_unknown=False)
+        self._committer = StreamCommitter(ref, notes, mark, is_overwrite=False)
+
+    def run(self, number: int) -> tuple[float, float]:
+        """Run a micro-batch; returns its wall and processor time in seconds."""
+        rows = self._rows(number)
+        batch = Batch(commit_user=_QUERY, id=number, digest=f"offsets of {number}")
+        started, cpu_started = time.perf_counter(), time.process_time()
+        ref = self._committer.load_ref()
+        assert self._committer.begin(batch) is not None
+        messages = write_arrow(ref, rows)
+        self._committer.commit(batch, messages)
+        seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
+        self.appended.append(sum(file.file_size for message in messages for file in message.new_files))
+        return seconds, cpu_seconds
+
+    def _rows(self, number: int) -> pa.Table:
+        course = self._course
+        count = course.rows * course.partitions
+        first = number * count
+        payloads = self._random.bytes(count * course.payload_bytes)
+        size = course.payload_bytes
+        return pa.table(
+            {
+                "id": pa.array(range(first, first + count), pa.int64()),
+                "payload": pa.array([payloads[row * size : (row + 1) * size] for row in range(count)], pa.binary()),
+                "dt": pa.array([f"day-{row % course.partitions}" for row in range(count)]),
+            }
+        )
+
+
+class _InTurn:
+    """Compaction between the batches."""
+
+    def __init__(self, ref: TableRef) -> None:
+        self.rewritten_bytes = 0
+        self.merges = 0
+        self._watch = CompactionWatch(ref, MetadataStore(ref))
+        self._committer = open_committer(ref)
+
+    def compact(self) -> None:
+        """Do what one look at the table asks for."""
+        tasks = self._watch.plan()
+        if not tasks:
+            return
+        messages = tuple(rewrite(task, self._watch.ref) for task in tasks)
+        done = commit_compacted(self._committer, messages, commit_user=_COMPACTOR)
+        assert not done.lost
+        for task in tasks:
+            self._watch.finish(task, is_done=True)
+        self.merges += len(tasks)
+        self.rewritten_bytes += _bytes(file for message in messages for file in message.compact_after)
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+
+
+class _Beside:
+    """Compaction on its own thread."""
+
+    def __init__(self, ref: TableRef) -> None:
+        self._beside = CompactionBeside(ref, partial(merge_one, ref=ref), commit_user=_COMPACTOR, max_tasks=1)
+        self._beside.start()
+
+    @property
+    def rewritten_bytes(self) -> int:
+        return self._beside.state.bytes_out
+
+    @property
+    def merges(self) -> int:
+        return self._beside.state.landed
+
+    def compact(self) -> None:
+        """Say that there is something to look at."""
+        self._beside.wake()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._beside.stop()
+        assert self._beside.state.last_error is None
+
+
+@dataclass(slots=True)
+class _MemoryCheckpoint:
+    """Our files in a query's checkpoint."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    place: str = "memory"
+
+    def list(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    def read(self, name: str) -> bytes | None:
+        return self.files.get(name)
+
+    def write(self, name: str, data: bytes) -> None:
+        self.files[name] = data
+
+    def delete(self, name: str) -> None:
+        self.files.pop(name, None)
+
+
+def _create(warehouse: str, course: Course) -> TableRef:
+    catalog = penstock.Catalog(warehouse)
+    catalog.create_database("bench", if_not_exists=True)
+    options = {**course.options}
+    if course.buckets > 0:
+        options |= {"bucket": str(course.buckets), "bucket-key": "id"}
+    table = catalog.create_table(
+        "bench.t", "id BIGINT, payload BINARY, dt STRING", partition_by=["dt"], options=options
+    )
+    return load_location(table.location)
+
+
+def _bytes(files: Iterable[DataFileMeta]) -> int:
+    return sum(file.file_size for file in files)
+
+
+def _count_live(store: MetadataStore) -> int:
+    latest = store.load_latest_snapshot()
+    return 0 if latest is None else len(load_live_entries(store, latest, lambda _: True))
+
+
+def _metadata_bytes(ref: TableRef) -> int:
+    folders = (snapshot_directory(ref.location), manifest_directory(ref.location))
+    return sum(status.size for folder in folders for status in ref.file_io.list(folder))
+
+
+def _is_whole(ref: TableRef, rows: int) -> bool:
+    """Whether each row is there once, and each file that any snapshot names."""
+    table = penstock.Table(ref)
+    ids = table.to_arrow(columns=["id"])["id"].to_numpy()
+    return np.array_equal(np.sort(ids), np.arange(rows)) and not table.fsck(all_snapshots=True).findings
