@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.columns import SchemaLike, columns_of
+from penstock.api.compact_tables import TableCompaction, compact_tables
 from penstock.api.table import Table
 from penstock.catalog import databases, filesystem
 from penstock.catalog.new_schema import TableDefinition
+from penstock.catalog.selection import select_tables
 from penstock.catalog.warehouse import open_warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pyspark.sql import SparkSession
+
     from penstock.catalog.changes import SchemaChange
+    from penstock.table.compact.job import CompactionResult
 
 
 class Catalog:
@@ -130,3 +135,38 @@ class Catalog:
             InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
         """
         return Table(filesystem.alter_table(self._warehouse, name, changes))
+
+    def compact_database(  # noqa: PLR0913 - the arguments of Paimon's procedure
+        self,
+        databases: str = ".*",
+        spark: SparkSession | None = None,
+        *,
+        including: str = ".*",
+        excluding: str | None = None,
+        strategy: str | None = None,
+        idle_time: str | None = None,
+        options: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> tuple[TableCompaction, ...]:
+        """Compact the tables of one or more databases, one after the other, as ``Table.compact``.
+
+        Args:
+            databases: a name, or a regular expression for the whole name.
+            including: regular expression for the tables, by ``table`` or by ``database.table``.
+            excluding: regular expression for tables to leave out of those.
+
+        Returns:
+            One for each table. A table that cannot be compacted, or fails, says so and keeps none of the others from
+            it.
+
+        Raises:
+            NotFoundError: no database has such a name.
+            InvalidOptionError: no regular expression.
+        """
+        names = select_tables(self._warehouse, databases=databases, including=including, excluding=excluding)
+
+        def compact(name: str) -> CompactionResult:
+            table = self.load_table(name)
+            return table.compact(spark, strategy=strategy, idle_time=idle_time, options=options, dry_run=dry_run)
+
+        return tuple(compact_tables(names, compact))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import typer
 
     from penstock.api.table import Table
-    from penstock.catalog.warehouse import TablePlace
+    from penstock.catalog.warehouse import TablePlace, Warehouse
     from penstock.table.ref import TableRef
 
 
@@ -58,6 +58,10 @@ class Session:
     def place(self, name: str) -> TablePlace:
         """Return where a table is or would be."""
         return place_of(open_warehouse(self._warehouse_for(name)), name)
+
+    def open_warehouse(self) -> Warehouse:
+        """Return the warehouse itself."""
+        return open_warehouse(self._warehouse_for(None))
 
     def _warehouse_for(self, name: str | None) -> str:
         if self.warehouse:

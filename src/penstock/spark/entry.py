@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
 from penstock.spark.compact_job import SparkMerger
 from penstock.spark.frame import to_frame
+from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.sink import write_dataframe
 from penstock.spark.stream_frame import read_stream
 from penstock.spark.stream_sink import StreamWrite, write_stream
 from penstock.spark.types import from_spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
     from penstock.predicate.tree import Predicate
     from penstock.spec.ddl import ColumnSpec
-    from penstock.table.compact.job import Execute
+    from penstock.table.compact.job import Execute, Merged
+    from penstock.table.compact.task import CompactTask
     from penstock.table.message import CommitMessage
     from penstock.table.query import Query
     from penstock.table.ref import TableRef
@@ -70,3 +74,16 @@ class SparkEntry:
     def merge_on(spark: SparkSession, ref: TableRef) -> Execute:
         """Return what runs merges on the executors; see ``SparkMerger``."""
         return SparkMerger(spark=spark, ref=ref).execute
+
+    @staticmethod
+    def merge_beside(spark: SparkSession, ref: TableRef) -> tuple[Callable[[CompactTask], Merged], Callable[[], None]]:
+        """Return what runs one merge on the executors, and what cancels those that run; see ``SparkMerger``."""
+        ensure_python_worker(spark)
+        merger = SparkMerger(spark=spark, ref=ref)
+        return merger.merge, merger.cancel
+
+    @staticmethod
+    def open_session(master: str) -> SparkSession:
+        """Return the session of this process, started if there is none."""
+        builder = SparkSession.builder.master(master).appName("penstock")
+        return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()

@@ -1,0 +1,36 @@
+"""Compaction of many tables, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import TableStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from penstock.table.compact.job import CompactionResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCompaction:
+    """What the compaction of one of several tables came to.
+
+    Attributes:
+        table: ``database.table``.
+        result: None where ``error`` says why.
+    """
+
+    table: str
+    result: CompactionResult | None
+    error: TableStoreError | None
+
+
+def compact_tables(names: Iterable[str], compact: Callable[[str], CompactionResult]) -> Iterator[TableCompaction]:
+    """Compact tables; one that cannot be, or fails, does not keep the others from it."""
+    for name in names:
+        try:
+            yield TableCompaction(table=name, result=compact(name), error=None)
+        except TableStoreError as error:
+            yield TableCompaction(table=name, result=None, error=error)

@@ -1,0 +1,53 @@
+"""Tables chosen by patterns of their names."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from penstock.catalog.databases import list_databases, list_tables
+from penstock.errors import InvalidOptionError, NotFoundError
+
+if TYPE_CHECKING:
+    from penstock.catalog.warehouse import Warehouse
+
+
+def select_tables(
+    warehouse: Warehouse, *, databases: str = ".*", including: str = ".*", excluding: str | None = None
+) -> tuple[str, ...]:
+    """List the tables, ``database.table``, whose whole name a regular expression matches, sorted.
+
+    Args:
+        databases: expression for names of databases.
+        including: expression for tables to take, by ``table`` or by ``database.table``.
+        excluding: expression for tables to leave out of those.
+
+    Raises:
+        InvalidOptionError: no regular expression.
+        NotFoundError: no database has such a name.
+
+    Source:
+        Paimon ``flink:action/CompactDatabaseAction.java``, which knows ``database.table`` only.
+    """
+    wanted, taken = _compile(databases), _compile(including)
+    left_out = None if excluding is None else _compile(excluding)
+    found = [name for name in list_databases(warehouse) if wanted.fullmatch(name)]
+    if not found:
+        raise NotFoundError(f"warehouse {warehouse.location}: no database is called '{databases}'")
+    return tuple(
+        f"{database}.{table}"
+        for database in found
+        for table in list_tables(warehouse, database)
+        if _matches(taken, database, table) and not (left_out and _matches(left_out, database, table))
+    )
+
+
+def _matches(pattern: re.Pattern[str], database: str, table: str) -> bool:
+    return bool(pattern.fullmatch(table) or pattern.fullmatch(f"{database}.{table}"))
+
+
+def _compile(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise InvalidOptionError(f"'{text}' is no regular expression: {error}") from error

@@ -1,0 +1,149 @@
+"""Compactions as the command line runs them: in this process or on Spark, with a bar, once or until interrupted."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from penstock.api.deferred import spark_entry
+from penstock.catalog.features import check_writable
+from penstock.cli.compaction_report import EventPrinter
+from penstock.cli.interrupt import until_interrupted
+from penstock.cli.progress import progress_bar
+from penstock.cli.render import note
+from penstock.options import CommitOptions, CompactOptions, check_keys
+from penstock.table.commit import new_commit_user
+from penstock.table.compact.beside import CompactionBeside
+from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
+from penstock.table.compact.job import merge_one
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from penstock.cli.progress import Report
+    from penstock.cli.session import Session
+    from penstock.table.compact.job import CompactionResult, Merged
+    from penstock.table.compact.plan import CompactionPlan
+    from penstock.table.ref import TableRef
+
+_LOOK_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to compact, as ``Table.compact`` takes it."""
+
+    partitions: Sequence[Mapping[str, str]] | None = None
+    where: str | None = None
+    strategy: str | None = None
+    idle_time: str | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionJob:
+    """Where and with which options compactions of one call run.
+
+    Attributes:
+        options: of the job, on top of those of each table.
+        threads: merges at once; None for what the table or the machine says.
+        master: of Spark; None for this process.
+    """
+
+    session: Session
+    options: Mapping[str, str]
+    threads: int | None
+    master: str | None
+
+    def run(self, table: str, wanted: Wanted) -> CompactionResult:
+        """Compact a table once. Raises as ``Table.compact``."""
+        ref = self._ref(table)
+        request = request_compaction(
+            ref,
+            partitions=wanted.partitions,
+            where=wanted.where,
+            strategy=wanted.strategy,
+            idle_time=wanted.idle_time,
+        )
+        is_here = self.master is None or wanted.dry_run
+        execute = run_here(ref, self.threads) if is_here else spark_entry().merge_on(self._spark(), ref)
+        with ExitStack() as stack:
+            bar = _Bar(self.session, ref.name, stack)
+            return compact_table(ref, request, execute, dry_run=wanted.dry_run, on_plan=bar.begin, on_done=bar.advance)
+
+    def follow(self, table: str, *, idle_ms: int) -> None:
+        """Compact a table as it grows, until interrupted; what was not committed by then leaves no file.
+
+        Args:
+            idle_ms: wait between looks that find nothing.
+
+        Raises:
+            KeyboardInterrupt: it was.
+            UnsupportedFeatureError: a table that cannot be written.
+        """
+        ref = self._ref(table)
+        merge, cancel, most = self._merger(ref)
+        user = new_commit_user(CommitOptions.parse(ref.options, table=ref.name).user_prefix)
+        beside = CompactionBeside(
+            ref, merge, commit_user=user, max_tasks=most, idle_seconds=idle_ms / 1000, cancel=cancel
+        )
+        printer = EventPrinter(self.session)
+        with until_interrupted() as interrupted:
+            beside.start()
+            note(self.session, f"compacting {table} as it grows; end with Ctrl-C")
+            try:
+                while not interrupted.wait(_LOOK_SECONDS):
+                    printer.show(beside.state)
+            finally:
+                beside.stop()
+            printer.show(beside.state)
+
+    def _ref(self, table: str) -> TableRef:
+        ref = self.session.ref(table)
+        check_keys(self.options, table=ref.name)
+        ref = for_compaction(ref, self.options)
+        check_writable(ref)
+        return ref
+
+    def _merger(self, ref: TableRef) -> tuple[Callable[..., Merged], Callable[[], None], int]:
+        """Return what merges, what cancels, and how many merges at a time."""
+        most = self.threads or CompactOptions.parse(ref.options, table=ref.name).max_tasks
+        if self.master is None:
+            return partial(merge_one, ref=ref), _nothing, most or max(1, (os.cpu_count() or 1) - 1)
+        spark = self._spark()
+        merge, cancel = spark_entry().merge_beside(spark, ref)
+        return merge, cancel, most or max(1, spark.sparkContext.defaultParallelism - 1)
+
+    def _spark(self) -> SparkSession:
+        return spark_entry().open_session(self.master or "local[*]")
+
+
+class _Bar:
+    """A bar of the bytes that are merged."""
+
+    def __init__(self, session: Session, name: str, stack: ExitStack) -> None:
+        self._session = session
+        self._name = name
+        self._stack = stack
+        self._report: Report | None = None
+        self._rows = 0
+        self._bytes = 0
+
+    def begin(self, plan: CompactionPlan) -> None:
+        total = sum(task.size_bytes for task in plan.tasks)
+        self._report = self._stack.enter_context(progress_bar(self._session, f"compacting {self._name}", total))
+
+    def advance(self, merged: Merged) -> None:
+        self._rows += sum(file.row_count for file in merged.task.files)
+        self._bytes += merged.task.size_bytes
+        if self._report is not None:
+            self._report(self._rows, self._bytes)
+
+
+def _nothing() -> None:
+    pass
