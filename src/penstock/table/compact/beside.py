@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from penstock.table.lease import LeaseKeeper, acquire, find_holder
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.table.commit import TableCommitter
     from penstock.table.compact.job import Merged
@@ -40,6 +41,9 @@ LEASE_NAME: Final = "compaction"
 _LOG: Final = logging.getLogger(__name__)
 _IDLE_SECONDS: Final = 10.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
+# A snapshot for each merge would be as many as a batch has partitions and buckets, each in a race with the stream's.
+_GROUP_TASKS: Final = 64
+_GROUP_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,7 @@ class CompactionBeside:
         self._cancel = cancel
         self._queue: deque[CompactTask] = deque()
         self._running: dict[Future[Merged], CompactTask] = {}
+        self._last_commit = time.monotonic()
         self._state = CompactionState()
         self._is_stopping = False
         self._news = threading.Event()
@@ -162,7 +167,7 @@ class CompactionBeside:
                 self._submit(pool)
                 self._commit_finished()
                 self._state = replace(self._state, last_error=None)
-                if not self._queue or len(self._running) >= self._max_tasks:
+                if not self._queue or self._is_at_work():
                     self._wait(self._idle_seconds)
         finally:
             self._abandon()
@@ -188,14 +193,25 @@ class CompactionBeside:
         )
 
     def _submit(self, pool: ThreadPoolExecutor) -> None:
-        while self._queue and len(self._running) < self._max_tasks:
+        while self._queue and not self._is_at_work():
             task = self._queue.popleft()
             future = pool.submit(self._merge, task)
             self._running[future] = task
             future.add_done_callback(lambda _: self._news.set())
 
+    def _is_at_work(self) -> bool:
+        """Whether as many merges run as may."""
+        return sum(not future.done() for future in self._running) >= self._max_tasks
+
+    def _is_due(self, done: Sequence[Future[Merged]]) -> bool:
+        """Whether merges that are done should not wait for others."""
+        is_last = not self._queue and len(done) == len(self._running)
+        has_failed = any(future.exception() or future.result().error for future in done)
+        is_late = time.monotonic() - self._last_commit >= _GROUP_SECONDS
+        return is_last or has_failed or is_late or len(done) >= _GROUP_TASKS
+
     def _commit_finished(self) -> None:
-        """Commit all merges that are done, as one snapshot.
+        """Commit the merges that are done as one snapshot, when no more are to come soon.
 
         Raises:
             TableStoreError: one of them failed; the others are committed before.
@@ -203,7 +219,11 @@ class CompactionBeside:
         messages: dict[int, CommitMessage] = {}
         tasks: dict[int, CompactTask] = {}
         failure: BaseException | None = None
-        for future in [future for future in self._running if future.done()]:
+        done = [future for future in self._running if future.done()]
+        if not self._is_due(done):
+            return
+        self._last_commit = time.monotonic()
+        for future in done:
             task = self._running.pop(future)
             error = future.exception() or future.result().error
             message = None if error is not None else future.result().message

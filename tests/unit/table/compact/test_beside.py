@@ -100,6 +100,17 @@ def test_what_was_there_before_is_merged_too(queue: Setup) -> None:
     assert queue.table.files().num_rows == 1
 
 
+def test_merges_of_one_look_land_as_one_snapshot() -> None:
+    setup = Setup(bucket="4", **{"bucket-key": "id"})
+    for _ in range(5):
+        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+    beside = setup.start()
+    until(lambda: beside.state.landed == 4)
+    beside.stop()
+    assert kinds(setup.table) == [CommitKind.APPEND] * 5 + [CommitKind.COMPACT]
+    assert setup.table.files().num_rows == 4
+
+
 def test_one_of_two_works_and_the_other_takes_over(queue: Setup) -> None:
     first = queue.start(user="first")
     until(lambda: first.state.is_active)
