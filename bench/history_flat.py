@@ -33,7 +33,7 @@ METADATA: Final = "trace: metadata, mean"
 MIB: Final = 1024 * 1024
 
 _RETAIN: Final = {"snapshot.num-retained.max": str(RETAINED)}
-_PAUSE_SECONDS: Final = 0.05
+_PAUSE_SECONDS: Final = 0.02
 COURSES: Final = {
     "scalable": Course(batches=0, partitions=4, buckets=-1, options=_RETAIN),
     "queue": Course(batches=0, partitions=2, buckets=2, options=_RETAIN),
