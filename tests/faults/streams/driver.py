@@ -3,7 +3,7 @@
 Run as a program: ``driver.py <state directory> <Spark master> <scratch directory>``. Prints ``@ready``; each line of
 standard input is a request, one JSON object, answered with ``@`` and one JSON object. A request holds a plan for
 ``calls`` and phases, one after the other; a phase is a list of queries that run together. It ends when those with the
-trigger availableNow have ended, upon which the others are stopped.
+trigger availableNow have ended, upon which the others are stopped; one without any of them goes on until it fails.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,12 @@ def start_query(spark: SparkSession, query: dict[str, Any]) -> StreamingQuery:
             return writer.option("checkpointLocation", query["checkpoint"]).trigger(**trigger).start()
 
 
+def wait_for_start(query: StreamingQuery) -> None:
+    """Wait until a source has said what there is: a dozen that start at once take longer than Spark waits for each."""
+    while query.isActive and query.status["message"].startswith(("Initializing", "Getting offsets")):
+        time.sleep(0.02)
+
+
 def run_phase(spark: SparkSession, queries: list[dict[str, Any]]) -> dict[str, str]:
     """Run queries together; returns what went wrong with which."""
     errors: dict[str, str] = {}
@@ -99,8 +106,9 @@ def run_phase(spark: SparkSession, queries: list[dict[str, Any]]) -> dict[str, s
         except Exception as error:  # noqa: BLE001 - a refusal is a result
             errors[query["name"]] = f"{type(error).__name__}: {error}"
             continue
+        wait_for_start(started)
         (running if "availableNow" in query["trigger"] else endless).append((query["name"], started))
-    for name, each in running:
+    for name, each in running or endless:
         try:
             each.awaitTermination()
         except Exception as error:  # noqa: BLE001 - as above

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[2]
-RUN_SECONDS: Final = 150
+RUN_SECONDS: Final = 300
 START_SECONDS: Final = 150
-_AHEAD: Final = 2
+_AHEAD: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class Drivers:
         root: what they leave is here.
 
     Attributes:
-        kills_ahead: how many more are going to be killed, so that as many start ahead of their time, two at most.
+        kills_ahead: how many more are going to be killed, so that one starts ahead of its time.
     """
 
     def __init__(self, root: Path, master: str = "local[2]") -> None:

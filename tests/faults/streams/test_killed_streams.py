@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from tests.faults.streams.calls import Plan
 from tests.faults.streams.chain import Chain
+from tests.faults.streams.checker import LANE, LANE_OF_PRODUCER, check_rows, load_placed_rows
 from tests.faults.streams.harness import Drivers
+from tests.faults.streams.rows import Producer, make_queue
+
+import penstock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +23,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 LIMIT_SECONDS = 900
 SOAK_SECONDS = 3 * 3600
+PRODUCERS = 3
+COMMITS = 12
+ROWS = 200
 
 
 def _kill_often(chain: Chain, kills: int, *, files: int, batches: int) -> None:
@@ -29,18 +40,19 @@ def _kill_often(chain: Chain, kills: int, *, files: int, batches: int) -> None:
         if chain.chance.random() < 0.25:
             chain.delete_last_log_entry()
     chain.delete_last_log_entry()
-    chain.produce(max(0, batches - chain.batches()))
     chain.run_to_end()
+    while chain.batches() < batches:
+        chain.produce(files)
+        chain.run_to_end()
     print(f"\n{chain.report()}")  # noqa: T201 - the figures that the test is about
     chain.check()
-    assert chain.batches() >= batches
     assert chain.in_window >= chain.kills / 3
 
 
 @pytest.mark.timeout(LIMIT_SECONDS)
 def test_rows_arrive_once_and_in_order_however_often_the_driver_is_killed(drivers: Drivers, tmp_path: Path) -> None:
     chain = Chain(tmp_path, drivers, random.Random(4))  # noqa: S311 - no secret
-    _kill_often(chain, 17, files=8, batches=200)
+    _kill_often(chain, 16, files=6, batches=200)
 
 
 @pytest.mark.timeout(LIMIT_SECONDS)
@@ -50,11 +62,56 @@ def test_rows_arrive_once_and_in_order_where_tasks_share_nothing_with_the_driver
         _kill_often(chain, 1, files=6, batches=20)
 
 
+@pytest.mark.timeout(LIMIT_SECONDS)
+def test_rows_of_producers_that_append_at_once_arrive_in_the_order_of_their_commits(
+    drivers: Drivers, tmp_path: Path
+) -> None:
+    catalog = penstock.Catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("d")
+    source, target = make_queue(catalog, "d.source", {"commit.max-retries": "1000"}), make_queue(catalog, "d.target")
+    query = {
+        "name": "copy",
+        "source": source.location,
+        "options": {"read.stream.maxFilesPerTrigger": "30"},
+        "table": target.location,
+        "checkpoint": str(tmp_path / "checkpoint"),
+    }
+
+    def append(number: int) -> list[pa.Table]:
+        """Append now and then, at least until the driver has ended."""
+        table, producer, sent = catalog.load_table("d.source"), Producer(number), []
+        while len(sent) < COMMITS or not killed.is_set():
+            sent.append(producer.rows(ROWS))
+            table.append(sent[-1])
+            killed.wait(0.3)
+        return sent
+
+    killed = Event()
+    with ThreadPoolExecutor(PRODUCERS) as pool:
+        working = [pool.submit(append, number) for number in range(PRODUCERS)]
+        try:
+            drivers.kills_ahead = 1
+            endless = {**query, "trigger": {"processingTime": "0 seconds"}}
+            outcome = drivers.run([[endless]], Plan(run=0, returning=4))
+        finally:
+            killed.set()
+        sent = [rows for each in working for rows in each.result()]
+    assert outcome.is_killed, outcome.errors
+    assert target.snapshots().num_rows == 4
+    outcome = drivers.run([[{**query, "trigger": {"availableNow": True}}]])
+    assert outcome.errors == {}, outcome.errors
+    found = load_placed_rows(source)
+    verdict = check_rows(pa.concat_tables(sent), found, lane=LANE_OF_PRODUCER)
+    assert verdict.is_clean, verdict
+    verdict = check_rows(found, load_placed_rows(target), lane=LANE)
+    assert verdict.is_clean, verdict
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(SOAK_SECONDS)
 def test_a_long_soak_of_killed_streams(drivers: Drivers, tmp_path: Path) -> None:
     chain = Chain(tmp_path, drivers, random.Random())  # noqa: S311 - no secret
-    _kill_often(chain, 200, files=8, batches=1_000)
+    _kill_often(chain, 200, files=6, batches=1_000)
 
 
 @pytest.mark.slow
@@ -62,4 +119,4 @@ def test_a_long_soak_of_killed_streams(drivers: Drivers, tmp_path: Path) -> None
 def test_a_soak_where_tasks_share_nothing_with_the_driver(tmp_path: Path) -> None:
     with Drivers(tmp_path / "drivers", "local-cluster[2,1,1024]") as drivers:
         chain = Chain(tmp_path, drivers, random.Random())  # noqa: S311 - no secret
-        _kill_often(chain, 20, files=8, batches=200)
+        _kill_often(chain, 20, files=6, batches=200)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.faults.streams.harness import Drivers
 
 pytestmark = pytest.mark.spark
-COMMITS = 4
+COMMITS = 2
 ROWS = 150_000
 FILES_AT_ONCE = 20
 
