@@ -19,10 +19,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import CommitConflictError, LeaseHeldError, TableStoreError
+from penstock.errors import CommitConflictError, LeaseHeldError, NotFoundError, TableStoreError
 from penstock.options import WriteOptions
 from penstock.table.changes import open_committer
-from penstock.table.compact.commit import Compacted, commit_compacted
+from penstock.table.compact.commit import Compacted, commit_compacted, is_outrun
 from penstock.table.compact.watch import CompactionWatch
 from penstock.table.discard import delete_new_files
 from penstock.table.lease import LeaseKeeper, acquire, find_holder
@@ -218,7 +218,7 @@ class CompactionBeside:
         """
         messages: dict[int, CommitMessage] = {}
         tasks: dict[int, CompactTask] = {}
-        failure: BaseException | None = None
+        failed: list[tuple[CompactTask, BaseException | None]] = []
         done = [future for future in self._running if future.done()]
         if not self._is_due(done):
             return
@@ -229,13 +229,21 @@ class CompactionBeside:
             message = None if error is not None else future.result().message
             if message is None:
                 self._watch.finish(task, is_done=False)
-                failure = error or failure
+                failed.append((task, error))
             else:
                 messages[id(message)], tasks[id(message)] = message, task
         if messages:
             self._commit(messages, tasks)
-        if failure is not None and not self._is_stopping:
-            raise failure if isinstance(failure, TableStoreError) else TableStoreError(str(failure)) from failure
+        if not self._is_stopping:
+            self._check_failed(failed)
+
+    def _check_failed(self, failed: Sequence[tuple[CompactTask, BaseException | None]]) -> None:
+        """Count merges that others outran so far that an input is gone from storage; raise what else went wrong."""
+        for task, error in failed:
+            if isinstance(error, NotFoundError) and is_outrun(self._committer, task):
+                self._state = replace(self._state, lost=self._state.lost + 1)
+            elif error is not None:
+                raise error if isinstance(error, TableStoreError) else TableStoreError(str(error)) from error
 
     def _commit(self, messages: Mapping[int, CommitMessage], tasks: Mapping[int, CompactTask]) -> None:
         """Commit merges, and say of each task whether it landed."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.spec.snapshot import Snapshot
     from penstock.table.commit import TableCommitter
+    from penstock.table.compact.task import CompactTask
     from penstock.table.message import CommitMessage
 
 
@@ -85,20 +86,30 @@ def commit_compacted(
     return Compacted(snapshot=None, lost=lost)
 
 
+def is_outrun(committer: TableCommitter, task: CompactTask) -> bool:
+    """Whether another commit has taken an input of a task out of the table."""
+    live = _load_live_names(committer, frozenset({task.partition}))
+    return any((task.partition, task.bucket, file.file_name) not in live for file in task.files)
+
+
 def _split_by_life(
     committer: TableCommitter, messages: tuple[CommitMessage, ...]
 ) -> tuple[tuple[CommitMessage, ...], tuple[CommitMessage, ...]]:
     """Return the messages whose inputs are all live, and the others."""
-    latest = committer.store.load_latest_snapshot()
-    if latest is None:
-        return (), messages
-    partitions = frozenset(message.partition for message in messages)
-    live = load_live_of_partitions(committer.store, committer.ref.schema, latest, partitions)
-    names = {(identity.partition, identity.bucket, identity.file_name) for identity in live}
+    live = _load_live_names(committer, frozenset(message.partition for message in messages))
     alive = tuple(
         message
         for message in messages
-        if all((message.partition, message.bucket, file.file_name) in names for file in message.compact_before)
+        if all((message.partition, message.bucket, file.file_name) in live for file in message.compact_before)
     )
     kept = set(map(id, alive))
     return alive, tuple(message for message in messages if id(message) not in kept)
+
+
+def _load_live_names(committer: TableCommitter, partitions: frozenset[bytes]) -> set[tuple[bytes, int, str]]:
+    """Load partition, bucket and name of the files that are live now in some partitions."""
+    latest = committer.store.load_latest_snapshot()
+    if latest is None:
+        return set()
+    live = load_live_of_partitions(committer.store, committer.ref.schema, latest, partitions)
+    return {(identity.partition, identity.bucket, identity.file_name) for identity in live}

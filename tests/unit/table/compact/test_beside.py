@@ -143,6 +143,35 @@ def test_a_merge_that_is_outrun_is_dropped_and_planned_again(queue: Setup) -> No
     assert beside.state.last_error is None
 
 
+def test_a_merge_whose_input_has_expired_is_an_ordinary_loss(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
+    may_go = threading.Event()
+
+    def late(task: CompactTask) -> Merged:
+        may_go.wait(PATIENCE_SECONDS)
+        return merge_one(task, queue.ref)
+
+    queue.append(*range(5))
+    beside = queue.start(late)
+    until(lambda: beside.state.running_tasks == 1)
+    queue.table.compact()
+    queue.append(*range(5, 10))
+    queue.table.expire_snapshots(retain_min=1, older_than=time.time_ns() // 1_000_000 + 1)
+    may_go.set()
+    until(lambda: beside.state.lost == 1 and beside.state.landed == 1)
+    assert queue.table.to_arrow()["id"].to_pylist() == list(range(10))
+    assert "pauses" not in caplog.text
+
+
+def test_a_merge_whose_live_input_is_missing_is_told(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
+    queue.append(*range(5))
+    path = queue.table.files()["file_path"].to_pylist()[2]
+    queue.ref.file_io.delete(path)
+    beside = queue.start()
+    until(lambda: beside.state.last_error is not None)
+    assert "is missing" in caplog.text
+    assert beside.state.lost == 0
+
+
 def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     failures = [StorageError("disk full")]
 
