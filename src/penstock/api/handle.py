@@ -64,7 +64,7 @@ class TableHandle:
         return self._store.load_latest_snapshot()
 
     def system_table(self, name: str, *, snapshot_id: int | None = None) -> pa.Table:
-        """Return a system table: snapshots, schemas, options, files, partitions, buckets, manifests, tags, consumers.
+        """Return a system table, such as ``snapshots``, ``files``, ``partitions`` or ``compaction``.
 
         Args:
             snapshot_id: for those that speak of one snapshot; None for the latest.
@@ -103,6 +103,10 @@ class TableHandle:
     def consumers(self) -> pa.Table:
         """All consumers and their positions."""
         return self.system_table("consumers")
+
+    def compaction_debt(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Small files of a snapshot, partition by partition, and what a full compaction would merge of them."""
+        return self.system_table("compaction", snapshot_id=snapshot_id)
 
     def fsck(self, *, all_snapshots: bool = False) -> Report:
         """Check that all metadata can be read and that every live file is there with its size; changes nothing.

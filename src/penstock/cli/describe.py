@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions
 from penstock.spec.type_text import format_sql_type
+from penstock.table.compact.debt import measure_debt
 from penstock.table.store import MetadataStore
 from penstock.table.system import load_system_table
 
@@ -54,8 +56,22 @@ def describe_table(ref: TableRef) -> dict[str, Plain]:
         "rows": _sum(partitions, "record_count"),
         "files": _sum(partitions, "file_count"),
         "bytes": _sum(partitions, "file_size_in_bytes"),
+        **_debt(ref, store),
         "tags": list(store.list_tags()),
         "consumers": list(store.list_consumers()),
+    }
+
+
+def _debt(ref: TableRef, store: MetadataStore) -> dict[str, Plain]:
+    """Return what compaction has before it; nulls where it is not for us to compact."""
+    try:
+        debts = measure_debt(ref, store, store.load_latest_snapshot(), with_history=False)
+    except UnsupportedFeatureError:
+        return dict.fromkeys(("small_files", "waiting_files", "waiting_bytes"))
+    return {
+        "small_files": sum(debt.small_files for debt in debts),
+        "waiting_files": sum(debt.waiting_files for debt in debts),
+        "waiting_bytes": sum(debt.waiting_bytes for debt in debts),
     }
 
 

@@ -3,6 +3,8 @@
 Instants (``commit_time``, ``update_time``) are timestamps in UTC. What the format stores as a writer's wall clock
 (``creation_time``, ``last_update_time``, ``create_time``) stays a timestamp without a zone.
 
+``compaction`` is our own.
+
 Source:
     Paimon ``core:table/system/*.java``.
 """
@@ -19,6 +21,7 @@ from penstock.spec.file_format import format_of
 from penstock.spec.json_text import format_json
 from penstock.spec.partition_text import partition_text
 from penstock.spec.type_text import encode_field
+from penstock.table.compact.debt import measure_debt
 from penstock.table.locate import FileLocator
 from penstock.table.prune import decode_file_stats
 from penstock.table.scan import plan_scan
@@ -121,6 +124,19 @@ _TAGS: Final = pa.schema(
         "record_count": _LONG,
         "create_time": _WALL_CLOCK,
         "time_retained": _TEXT,
+    }
+)
+_COMPACTION: Final = pa.schema(
+    {
+        "partition": _TEXT,
+        "file_count": _LONG,
+        "small_file_count": _LONG,
+        "small_file_bytes": _LONG,
+        "waiting_file_count": _LONG,
+        "waiting_bytes": _LONG,
+        "bucket_count": _LONG,
+        "max_bucket_file_count": _LONG,
+        "last_compaction_snapshot_id": _LONG,
     }
 )
 _CONSUMERS: Final = pa.schema({"consumer_id": _TEXT, "next_snapshot_id": _LONG})
@@ -293,6 +309,25 @@ def _consumers(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None)
     return _table(rows, _CONSUMERS)
 
 
+def _compaction(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    types = [field.type for field in ref.schema.partition_fields]
+    rows = [
+        (
+            _row_text(ref.schema.partition_fields, decode_row(debt.data, types)),
+            debt.files,
+            debt.small_files,
+            debt.small_bytes,
+            debt.waiting_files,
+            debt.waiting_bytes,
+            debt.buckets,
+            debt.most_files,
+            debt.last_compaction,
+        )
+        for debt in measure_debt(ref, store, snapshot)
+    ]
+    return _table(rows, _COMPACTION)
+
+
 SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
     "snapshots": _snapshots,
     "schemas": _schemas,
@@ -303,6 +338,7 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
     "manifests": _manifests,
     "tags": _tags,
     "consumers": _consumers,
+    "compaction": _compaction,
 }
 
 

@@ -106,8 +106,9 @@ def plan_compaction(
     Raises:
         UnsupportedFeatureError: deletion vectors, or files that are kept in levels (``clustering.incremental``).
     """
-    pick = partial(_pick, ref, strategy, CompactSizes.of(ref))
-    return plan_partitions(ref, store, pick, scope=scope, idle_ms=idle_ms, otherwise="too few small files")
+    return plan_partitions(
+        ref, store, picker(ref, strategy), scope=scope, idle_ms=idle_ms, otherwise="too few small files"
+    )
 
 
 def plan_partitions(
@@ -125,7 +126,7 @@ def plan_partitions(
         otherwise: what to say of a partition of which it chooses nothing.
     """
     snapshot = store.load_latest_snapshot()
-    _check_compactable(ref, store, snapshot)
+    check_compactable(ref, store, snapshot)
     if snapshot is None:
         return CompactionPlan(snapshot=None, partitions=())
     keep = partition_test(scope or WholeTable(), touched=frozenset(), ref=ref)
@@ -195,6 +196,11 @@ class _Planner:
         return tasks, None if tasks else self._otherwise
 
 
+def picker(ref: TableRef, strategy: CompactStrategy) -> Pick:
+    """Return what chooses the files of a bucket that a strategy merges."""
+    return partial(_pick, ref, strategy, CompactSizes.of(ref))
+
+
 def _pick(
     ref: TableRef,
     strategy: CompactStrategy,
@@ -238,7 +244,8 @@ def _last_written(entries: list[ManifestEntry]) -> int:
     return max(appended or [entry.file.creation_millis or 0 for entry in entries])
 
 
-def _check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> None:
+def check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> None:
+    """Check that merging keeps what the table's files mean. Raises ``UnsupportedFeatureError``."""
     if SortOptions.parse(ref.options, table=ref.name).incremental_clustering:
         raise UnsupportedFeatureError(
             f"table {ref.name}: 'clustering.incremental' keeps files in levels, which a merge would undo: compact it "

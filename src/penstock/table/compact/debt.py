@@ -1,0 +1,117 @@
+"""What compaction has before it: small files, partition by partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NotFoundError
+from penstock.spec.snapshot import CommitKind
+from penstock.table.compact.plan import CompactStrategy, check_compactable, picker
+from penstock.table.compact.task import CompactSizes
+from penstock.table.live import load_live_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.spec.manifest import DataFileMeta
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.compact.plan import Pick
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+# Who looks wants to know how long ago it was; beyond that it is long enough.
+_SNAPSHOTS_BACK: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionDebt:
+    """Small files of one partition.
+
+    Attributes:
+        data: the partition's values as a serialized BinaryRow.
+        files: live ones.
+        small_files: that are smaller than compaction leaves them, with ``small_bytes``.
+        waiting_files: that a full compaction would merge now, with ``waiting_bytes``.
+        buckets: with a live file.
+        most_files: live files of the bucket that has most.
+        last_compaction: id of the newest COMPACT snapshot that is still there and merged files of the partition; None
+            where none of the newest 1,000 snapshots did.
+    """
+
+    data: bytes
+    files: int
+    small_files: int
+    small_bytes: int
+    waiting_files: int
+    waiting_bytes: int
+    buckets: int
+    most_files: int
+    last_compaction: int | None
+
+
+def measure_debt(
+    ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, *, with_history: bool = True
+) -> tuple[PartitionDebt, ...]:
+    """Measure what compaction has before it; reads metadata only.
+
+    Args:
+        snapshot: whose files; None for a table without one.
+        with_history: look for the last compaction of each partition too.
+
+    Raises:
+        UnsupportedFeatureError: a table that is not compacted here; as ``plan_compaction``.
+    """
+    check_compactable(ref, store, snapshot)
+    if snapshot is None:
+        return ()
+    partitions: dict[bytes, dict[tuple[int, int], list[DataFileMeta]]] = {}
+    for entry in load_live_entries(store, snapshot, lambda _: True).values():
+        buckets = partitions.setdefault(entry.partition, {})
+        buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
+    compacted = _last_compactions(store, snapshot, frozenset(partitions)) if with_history else {}
+    small_bytes = CompactSizes.of(ref).small_bytes
+    pick = picker(ref, CompactStrategy.FULL)
+    return tuple(
+        _measure(data, buckets, pick, small_bytes, compacted.get(data)) for data, buckets in partitions.items()
+    )
+
+
+def _measure(
+    data: bytes,
+    buckets: Mapping[tuple[int, int], list[DataFileMeta]],
+    pick: Pick,
+    small_bytes: int,
+    last_compaction: int | None,
+) -> PartitionDebt:
+    small = [file.file_size for files in buckets.values() for file in files if file.file_size < small_bytes]
+    waiting = [
+        file.file_size for (_, total), files in buckets.items() for run in pick(files, total > 0) for file in run
+    ]
+    return PartitionDebt(
+        data=data,
+        files=sum(map(len, buckets.values())),
+        small_files=len(small),
+        small_bytes=sum(small),
+        waiting_files=len(waiting),
+        waiting_bytes=sum(waiting),
+        buckets=len(buckets),
+        most_files=max(map(len, buckets.values())),
+        last_compaction=last_compaction,
+    )
+
+
+def _last_compactions(store: MetadataStore, snapshot: Snapshot, partitions: frozenset[bytes]) -> dict[bytes, int]:
+    found: dict[bytes, int] = {}
+    for snapshot_id in range(snapshot.id, max(0, snapshot.id - _SNAPSHOTS_BACK), -1):
+        if len(found) == len(partitions):
+            break
+        try:
+            each = store.load_snapshot(snapshot_id)
+            entries = store.load_delta(each) if each.commit_kind is CommitKind.COMPACT else ()
+            touched = {entry.partition for entry in entries}
+        except NotFoundError:
+            break  # expired, and so are all before it
+        for partition in touched & partitions:
+            found.setdefault(partition, snapshot_id)
+    return found
