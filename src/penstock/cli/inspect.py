@@ -75,6 +75,11 @@ def manifests(context: typer.Context, table: TableName, snapshot_id: SnapshotId 
     _print_system_table(context, table, "manifests", snapshot_id)
 
 
+def debt(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
+    """List the small files of each partition, and what a full compaction would merge of them."""
+    _print_system_table(context, table, "compaction", snapshot_id)
+
+
 def tags(context: typer.Context, table: TableName) -> None:
     """List tags; the same as tag list."""
     _print_system_table(context, table, "tags")
@@ -162,6 +167,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "partitions": partitions,
     "buckets": buckets,
     "manifests": manifests,
+    "debt": debt,
     "tags": tags,
     "consumers": consumers,
     "explain": explain,
