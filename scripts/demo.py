@@ -133,14 +133,14 @@ def stream_in(report: Report, flights: pa.Table, queue: penstock.Table, warehous
         spark = report.timed("Spark's start", start_spark)
         report.timed("the rest of the job", lambda: finish(job.start(spark, {"availableNow": True}), committed))
     ids = queue.snapshots()["snapshot_id"].to_pylist()
-    report.check("snapshots: a week each, none twice", ids, list(range(1, weeks + 1)))
+    report.check("a snapshot a week, no gap", ids == list(range(1, weeks + 1)), expected=True)
     report.check("rows in the queue", queue.to_arrow(["month"]).num_rows, flights.num_rows)
     return spark
 
 
 def stream_on(report: Report, queue: penstock.Table, copy: penstock.Table, spark: SparkSession, job: Path) -> None:
     """Read the queue as a stream into its copy, and compare the two, order included."""
-    rows = queue.read_stream(spark, options={"scan.mode": "from-snapshot", "scan.snapshot-id": "1"})
+    rows = queue.read_stream(spark, options={"scan.mode": "earliest", "maxFilesPerTrigger": "60"})
     query = copy.write_stream(rows, checkpoint=str(job), trigger={"availableNow": True})
     batches = report.timed("queue to copy, as a stream", lambda: finish(query))
     console.print(f"queue: read as a stream into its copy, in {batches} micro-batches")
