@@ -28,6 +28,7 @@ OPTIONS: Final = {
     "manifest.merge-min-count": "5",
     "manifest.full-compaction-threshold-size": "20 kb",
     "target-file-size": "16 kb",
+    "source.split.open-file-cost": "1 kb",
 }
 SCHEMA: Final = "producer STRING, number BIGINT, k BIGINT, p STRING"
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from tests.faults.forking import Forker
 
 END_SECONDS = 60
+LATE_SECONDS = 300
 # Part of the processes that are started to end at a call to storage.
-DYING = 0.3
+DYING = 0.4
 
 
 class Supervisor:
@@ -43,17 +44,24 @@ class Supervisor:
     def kill_count(self) -> int:
         return self.kills.total() + self.deaths.total()
 
-    def run(self, kills: int, seconds: float) -> None:
-        """Start everything, kill so often and for so long, and let everything come to its end."""
+    def run(self, kills: int, seconds: float, needed: frozenset[str]) -> None:
+        """Start everything, kill so often and for so long, and let everything come to its end.
+
+        Args:
+            needed: what has to be noted by somebody before that end.
+        """
         started = time.monotonic()
         for name in NAMES:
             self._start(name)
         time.sleep(1)
-        while self.kill_count < kills or time.monotonic() - started < seconds:
+        missing = needed
+        while self.kill_count < kills or time.monotonic() - started < seconds or missing:
+            assert time.monotonic() - started < seconds + LATE_SECONDS, f"never seen: {missing}"
             time.sleep(self._chance.uniform(0.1, 0.9))
             self._start_ended()
             self._kill_next()
             self.delivered.check(PRODUCERS)
+            missing = needed - {key for _, event in self.scene.events() for key, value in event.items() if value}
         # The reader last, so that it gets everything; the compactors find their work until then.
         for role in ("producer", "compactor", "beside", "scanner", "expirer", "remover", "reader"):
             self._end(role)
@@ -65,7 +73,7 @@ class Supervisor:
             name=name,
             root=str(self.scene.root),
             buckets=self.scene.buckets,
-            death=asdict(Death.draw(self._chance)) if dies else None,
+            death=asdict(Death.draw(name, self._chance)) if dies else None,
         )
 
     def _kill_next(self) -> None:

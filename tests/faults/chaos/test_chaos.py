@@ -25,6 +25,9 @@ sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 from tests.faults.chaos.workers import work
 """
 SOAK_SECONDS = 3_600
+# Whatever else happens: merges of both kinds, a commit that its own producer did not live to see, and files that
+# killed processes left.
+NEEDED = frozenset({"compactions", "landed", "landed_before", "expired", "orphans_data", "scans"})
 
 
 @pytest.fixture(scope="module")
@@ -64,34 +67,26 @@ def figures(scene: Scene, supervisor: Supervisor) -> Counter[str]:
     return found
 
 
-def run(scene: Scene, forker: Forker, chance: random.Random, *, kills: int, seconds: float) -> Counter[str]:
+def run(scene: Scene, forker: Forker, chance: random.Random, *, kills: int, seconds: float) -> None:
     scene.make()
     supervisor = Supervisor(scene, forker, chance)
-    supervisor.run(kills, seconds)
+    supervisor.run(kills, seconds, NEEDED)
     check_end(scene, supervisor)
     found = figures(scene, supervisor)
     deaths = scene.root / "deaths"
     calls = Counter(line.split()[0] for line in deaths.read_text().splitlines()) if deaths.exists() else Counter()
     print(f"\n{scene.buckets} buckets: {dict(sorted(found.items()))}; died at {dict(calls)}")  # noqa: T201 - the figures that the test is about
-    return found
 
 
 @pytest.mark.parametrize("buckets", [4, -1], ids=["queue", "scalable"])
 def test_no_row_is_lost_or_doubled_and_no_file_missing_or_left_whoever_is_killed(
     buckets: int, forker: Forker, tmp_path: Path
 ) -> None:
-    found = run(Scene(tmp_path, buckets), forker, random.Random(8), kills=16, seconds=12)  # noqa: S311 - no secret
-    assert found["compactions"] + found["landed"] > 0
-    assert found["expired"] > 0
-    assert found["removals"] > 0
-    assert found["scans"] > 0
+    run(Scene(tmp_path, buckets), forker, random.Random(8), kills=16, seconds=12)  # noqa: S311 - no secret
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(SOAK_SECONDS)
 @pytest.mark.parametrize("buckets", [8, -1], ids=["queue", "scalable"])
 def test_a_long_soak_of_everybody_at_once(buckets: int, forker: Forker, tmp_path: Path) -> None:
-    found = run(Scene(tmp_path, buckets), forker, random.Random(), kills=200, seconds=120)  # noqa: S311 - no secret
-    assert found["compactions"] > 0
-    assert found["landed"] > 0
-    assert found["orphans_data"] > 0
+    run(Scene(tmp_path, buckets), forker, random.Random(), kills=200, seconds=120)  # noqa: S311 - no secret

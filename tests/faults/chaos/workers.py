@@ -56,12 +56,15 @@ class Death:
     """
 
     at: int
-    operation: str | None
+    operation: Operation | None
     is_after: bool
 
     @staticmethod
-    def draw(chance: random.Random) -> Death:
-        """Draw one; every third among all calls, the others among those that what is left behind depends on."""
+    def draw(name: str, chance: random.Random) -> Death:
+        """Draw one; every third among all calls, the others among those that what is left behind depends on.
+
+        A producer has most to lose around the call that makes its snapshot.
+        """
         latest = {
             Operation.PUT_IF_ABSENT: 6,
             Operation.WRITE: 20,
@@ -70,6 +73,8 @@ class Death:
             Operation.DELETE: 30,
         }
         operation = chance.choice(tuple(latest)) if chance.random() < 2 / 3 else None
+        if name in PRODUCERS and chance.random() < 1 / 2:
+            operation = Operation.PUT_IF_ABSENT
         at = chance.randint(1, latest[operation] if operation else LATEST_CALL)
         return Death(at=at, operation=operation, is_after=chance.random() < 1 / 2)
 
@@ -142,7 +147,10 @@ def produce(scene: Scene, name: str, table: Table) -> None:
     latest_id = MetadataStore(ref).latest_snapshot_id() or 0
     mark = claim_checkpoint(ref, notes, base_id=latest_id, has_batches=number > 0, accept_unknown=False)
     committer = StreamCommitter(ref, notes, mark, is_overwrite=False)
-    while not scene.is_stopped("producer"):
+    is_last = False
+    while not is_last:
+        # At least one, also when stopped: the one that a killed process was at.
+        is_last = scene.is_stopped("producer")
         begun = now_millis()
         rows = batch_rows(name, number)
         batch = Batch(commit_user=name, id=number, digest=sha256(repr(rows).encode()).hexdigest())
@@ -186,19 +194,26 @@ def compact(scene: Scene, name: str, table: Table) -> None:
 def compact_beside(scene: Scene, name: str, table: Table) -> None:
     """Compact as a stream does, while no other one does."""
 
+    begun: list[int] = []
+
     def merge(task: CompactTask) -> Merged:
-        # One at a time: what the one before made is committed or deleted.
-        scene.note_since(name)
+        begun.append(now_millis())
         return merge_one(task, table._ref)
 
     scene.note_since(name)
     beside = CompactionBeside(table._ref, merge, commit_user=name, max_tasks=1, idle_seconds=0.1)
     beside.start()
     seen = CompactionState()
+    done = 0
     while not scene.is_stopped("beside"):
         time.sleep(0.05)
         beside.wake()
-        seen = note_state(scene, name, seen, beside.state)
+        now, state = now_millis(), beside.state
+        # One at a time is merged, and they land or are lost in their order. Others, as few as they are, count as going
+        # on, which makes the note older than it had to be.
+        done += state.landed - seen.landed + state.lost - seen.lost
+        scene.note_since(name, min([now, *begun[done:]]))
+        seen = note_state(scene, name, seen, state)
     beside.stop()
     note_state(scene, name, seen, beside.state)
 
