@@ -16,11 +16,13 @@ from bench.result import OURS, Check, Section
 from bench.settings import DATA
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bench.flat_history import History, Step
     from bench.settings import Settings
 
+IN_TURN: Final = "history-flat"
+BESIDE: Final = "history-beside"
 MIN_FILES: Final = 5
 """``compaction.min.file-num``, as it is by default."""
 RETAINED: Final = 100
@@ -49,18 +51,29 @@ TARGET_SIZES: Final = {"1 mb": MIB, "256 mb": 256 * MIB}
 
 
 def measure(settings: Settings) -> Section:
-    """Run every course on local disk; then count what merges rewrite."""
-    DATA.mkdir(parents=True, exist_ok=True)
-    series: list[Series] = []
-    checks: list[Check] = []
-    for kind, course in COURSES.items():
-        history = _on_disk(replace(course, batches=settings.history_batches))
-        series += _series(kind, history.steps)
-        checks += [*flat_checks(kind, history), *_traces(kind, history.steps)]
+    """Run the courses with compaction in turn on local disk; then count what merges rewrite."""
+    series, checks = _run_all({kind: course for kind, course in COURSES.items() if not course.is_beside}, settings)
     for target in TARGET_SIZES:
         history = _on_disk(amplification_course(settings.history_batches // 10, target))
         checks += amplification_checks(target, history)
-    return Section(name="history-flat", title="History", series=tuple(series), checks=tuple(checks))
+    return Section(name=IN_TURN, title="History", series=tuple(series), checks=tuple(checks))
+
+
+def measure_beside(settings: Settings) -> Section:
+    """Run the courses with compaction on a thread."""
+    series, checks = _run_all({kind: course for kind, course in COURSES.items() if course.is_beside}, settings)
+    title = "History, with compaction on a thread"
+    return Section(name=BESIDE, title=title, series=tuple(series), checks=tuple(checks))
+
+
+def _run_all(courses: Mapping[str, Course], settings: Settings) -> tuple[list[Series], list[Check]]:
+    series: list[Series] = []
+    checks: list[Check] = []
+    for kind, course in courses.items():
+        history = _on_disk(replace(course, batches=settings.history_batches))
+        series += _series(kind, history.steps)
+        checks += [*flat_checks(kind, history), *_traces(kind, history.steps)]
+    return series, checks
 
 
 def flat_checks(kind: str, history: History, *, is_timed: bool = True) -> list[Check]:
@@ -191,6 +204,7 @@ def _traces(kind: str, steps: Sequence[Step]) -> list[Check]:
 
 
 def _on_disk(course: Course) -> History:
+    DATA.mkdir(parents=True, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="run-", dir=DATA)
     try:
         return run_course(folder, course)

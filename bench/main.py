@@ -33,7 +33,8 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "stream-write": stream_sections.measure_write,
     "latest-offset": latest_offset.measure,
     "slope": stream_sections.measure_slope,
-    "history-flat": history_flat.measure,
+    history_flat.IN_TURN: history_flat.measure,
+    history_flat.BESIDE: history_flat.measure_beside,
 }
 BUSY: Final = 1.5
 

@@ -19,14 +19,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_every_course_is_run_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    section = history_flat.measure(TOY)
-    names = {check.name for check in section.checks}
+    sections = [history_flat.measure(TOY), history_flat.measure_beside(TOY)]
+    names = {check.name for section in sections for check in section.checks}
     for kind in history_flat.COURSES:
         assert {f"{kind}: {trace}" for trace in (history_flat.BATCH_TIME, history_flat.LIVE_FILES)} <= names
     result = tmp_path / "result.json"
-    result.write_text(
-        json.dumps({"sections": [to_json(section)], "settings": {"history_batches": TOY.history_batches}})
-    )
+    raw = [to_json(section) for section in sections]
+    result.write_text(json.dumps({"sections": raw, "settings": {"history_batches": TOY.history_batches}}))
     monkeypatch.setattr(history_plot, "PLOT", tmp_path / "img" / "history.svg")
     history_plot.main([str(result)])
     root = ET.fromstring((tmp_path / "img" / "history.svg").read_text())  # noqa: S314 - our own
