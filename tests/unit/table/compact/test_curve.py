@@ -58,3 +58,12 @@ def test_a_large_sample_is_thinned_to_the_ranks_that_there_are() -> None:
     assert found[1] == 2
     assert abs(int(found[2]) - 2**15) < 4
     assert found[3] == 2**16 - 1
+
+
+def test_a_column_of_few_values_weighs_as_much_as_one_of_many() -> None:
+    few = Ranks.of(pa.array(["a", "b", "c", "d"])).spread(pa.array(["a", "b", "c", "d", None, ""]))
+    assert [int(code) >> 14 for code in few] == [0, 1, 2, 3, 0, 0]
+    many = Ranks.of(pa.array(range(1_000))).spread(pa.array([0, 500, 999]))
+    assert [int(code) >> 14 for code in many] == [0, 2, 3]
+    nothing = Ranks.of(pa.array([None], pa.int32())).spread(pa.array([None, 1], pa.int32()))
+    assert nothing.tolist() == [0, 0]
