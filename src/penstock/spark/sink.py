@@ -11,6 +11,7 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.write_task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
 from penstock.table.discard import delete_job_files, delete_new_files
 from penstock.table.write import new_job_id
+from penstock.table.writer_rule import tell_of_many_writers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,4 +73,5 @@ def collect_messages(
             raise outcome.error
     if speculates or any(outcome.attempt > 0 for outcome in outcomes):
         delete_job_files(ref, job_id, keep={file.file_name for message in messages for file in message.new_files})
+    tell_of_many_writers(ref, messages, tasks=sum(bool(outcome.messages) for outcome in outcomes))
     return messages

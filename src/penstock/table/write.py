@@ -26,6 +26,7 @@ from penstock.table.lanes import Lanes
 from penstock.table.roll import GroupWriter, new_job_id
 from penstock.table.spill import SpillBuffer
 from penstock.table.write_plan import plan_buckets, plan_files
+from penstock.table.writer_rule import tell_of_many_writers
 
 __all__ = ["TableWriter", "new_job_id", "write_arrow"]
 
@@ -256,7 +257,9 @@ def write_arrow(
     with TableWriter(ref, lanes=lanes or min(os.cpu_count() or 1, MAX_LANES)) as writer:
         for batch in conform_batches(_batches(rows), plan):
             writer.write(batch)
-        return writer.prepare_commit()
+        messages = writer.prepare_commit()
+    tell_of_many_writers(ref, messages, tasks=1)
+    return messages
 
 
 def _write_rows(writer: GroupWriter, batch: pa.RecordBatch, places: Places | None) -> None:
