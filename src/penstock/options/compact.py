@@ -28,14 +28,31 @@ class CompactOptions(OptionGroup):
     """
 
     min_file_num: Annotated[
-        int, Key("compaction.min.file-num", at_least(2, parse_int), "small files at which a merge starts")
+        int,
+        Key(
+            "compaction.min.file-num",
+            at_least(2, parse_int),
+            "small files at which a merge starts",
+            honoured=True,
+        ),
     ] = 5
     max_file_num: Annotated[
         int | None,
-        Key("compaction.max.file-num", at_least(2, parse_int), "files at which a merge starts whatever their size"),
+        Key(
+            "compaction.max.file-num",
+            at_least(2, parse_int),
+            "files at which a merge starts whatever their size",
+            honoured=True,
+        ),
     ] = None
     small_file_ratio: Annotated[
-        float, Key("compaction.small-file-ratio", parse_float, "part of the target size below which a file is small")
+        float,
+        Key(
+            "compaction.small-file-ratio",
+            parse_float,
+            "part of the target size below which a file is small",
+            honoured=True,
+        ),
     ] = 0.7
     delete_ratio_threshold: Annotated[
         float, Key("compaction.delete-ratio-threshold", parse_float, "deleted rows at which a file is rewritten")
@@ -44,14 +61,28 @@ class CompactOptions(OptionGroup):
         int, Key("compaction.file-num-limit", at_least(1, parse_int), "files that one planning round looks at")
     ] = 100_000
     force_rewrite_all_files: Annotated[
-        bool, Key("compaction.force-rewrite-all-files", parse_bool, "a full compaction rewrites every file")
+        bool,
+        Key(
+            "compaction.force-rewrite-all-files",
+            parse_bool,
+            "a full compaction rewrites every file",
+            honoured=True,
+        ),
     ] = False
     skip_expired_partitions: Annotated[
-        bool, Key("compaction.skip-expired-partitions", parse_bool, "leave partitions that are about to expire")
+        bool,
+        Key(
+            "compaction.skip-expired-partitions", parse_bool, "leave partitions that are about to expire", honoured=True
+        ),
     ] = False
     delta_commits: Annotated[
         int | None,
-        Key("full-compaction.delta-commits", at_least(1, parse_int), "commits between full compactions of a queue"),
+        Key(
+            "full-compaction.delta-commits",
+            at_least(1, parse_int),
+            "commits between full compactions of a queue",
+            honoured=True,
+        ),
     ] = None
     precommit: Annotated[
         bool,
@@ -60,10 +91,17 @@ class CompactOptions(OptionGroup):
             parse_bool,
             "merge the files of one commit before it",
             ("changelog.precommit-compact",),
+            honoured=True,
         ),
     ] = False
     max_tasks: Annotated[
-        int | None, Key("penstock.compaction.max-tasks", at_least(1, parse_int), "rewrites at once")
+        int | None,
+        Key(
+            "penstock.compaction.max-tasks",
+            at_least(1, parse_int),
+            "rewrites at once",
+            honoured=True,
+        ),
     ] = None
 
 
@@ -98,5 +136,11 @@ class SortOptions(OptionGroup):
         ),
     ] = ClusteringStrategy.AUTO
     incremental_clustering: Annotated[
-        bool, Key("clustering.incremental", parse_bool, "files carry levels; such tables are not compacted here")
+        bool,
+        Key(
+            "clustering.incremental",
+            parse_bool,
+            "files carry levels; such tables are not compacted here",
+            honoured=True,
+        ),
     ] = False

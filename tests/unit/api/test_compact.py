@@ -129,3 +129,28 @@ def test_a_handle_that_does_not_know_the_newest_columns_keeps_their_values() -> 
     catalog.load_table("db.t").append(rows(3, "a").append_column("n", pa.array([7], pa.int32())))
     assert moved(table.compact()) == {"p=a": (4, 1)}
     assert catalog.load_table("db.t").to_arrow()["n"].to_pylist() == [None, None, None, 7]
+
+
+def test_partitions_that_are_to_be_dropped_for_their_age_can_be_left_out() -> None:
+    options = {"partition.expiration-time": "7 d", "write-only": "true"}
+    table = filled(catalog_of(), options, **{"2001-01-01": 3, "2999-01-01": 3})
+    result = table.compact(options={"compaction.skip-expired-partitions": "true"})
+    assert [(row.partition, row.files_in, row.skipped) for row in result.partitions] == [
+        ("p=2001-01-01", 0, "expired, to be dropped"),
+        ("p=2999-01-01", 3, None),
+    ]
+
+
+def test_tables_of_a_database_are_compacted_by_their_names() -> None:
+    catalog = catalog_of()
+    filled(catalog, {}, a=3)
+    catalog.create_table(
+        "db.leveled", "k BIGINT", options={"clustering.incremental": "true", "clustering.columns": "k"}
+    )
+    done = {each.table: each for each in catalog.compact_database("d.", including="db.*|leveled|t")}
+    assert set(done) == {"db.t", "db.leveled"}
+    result, error = done["db.t"].result, done["db.leveled"].error
+    assert result is not None
+    assert moved(result) == {"p=a": (3, 1)}
+    assert isinstance(error, UnsupportedFeatureError)
+    assert catalog.compact_database(excluding="db[.].*") == ()
