@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "append": spark_sections.measure_append,
     "scan": spark_sections.measure_scan,
+    "compact": spark_sections.measure_compact,
     "plan": plan.measure,
     "commit": commit.measure,
     "python": python_io.measure,

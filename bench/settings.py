@@ -28,6 +28,7 @@ class Settings:
         batches: how many of each size are timed, in the order of ``batch_rows``.
         slope_batches: micro-batches in a row into one table.
         offset_files: sizes of the tables whose latest offset is asked for.
+        small_files: of the table that is compacted, 1,000 rows each.
         history_batches: micro-batches in a row into one table that compacts and expires.
         cores: of Spark's local master.
         driver_memory: of Spark, as it writes sizes.
@@ -45,6 +46,7 @@ class Settings:
     batches: tuple[int, ...] = (30, 10)
     slope_batches: int = 1_000
     offset_files: tuple[int, ...] = (10, 1_000, 100_000)
+    small_files: int = 1_000
     history_batches: int = 10_000
     cores: int = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     driver_memory: str = "4g"
@@ -61,6 +63,7 @@ QUICK: Final = Settings(
     batches=(8, 3),
     slope_batches=40,
     offset_files=(10, 200, 2_000),
+    small_files=100,
     history_batches=600,
 )
 """A smoke test of the benchmarks themselves; its times mean nothing."""
@@ -77,6 +80,7 @@ TOY: Final = Settings(
     batches=(2,),
     slope_batches=10,
     offset_files=(10, 40),
+    small_files=6,
     history_batches=40,
 )
 """What the tests run."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from bench.data import make_lineitem, make_orders
 from bench.result import DELTA, ICEBERG, OURS, PARQUET, Check, Section, faster_than, find_series
+from bench.spark_compact import IN_PROCESS
+from bench.spark_compact import WORK as COMPACT
 from bench.spark_job import SparkFailedError, find_peers, run_spark
 from bench.spark_scan import WORK as SCAN
 
@@ -23,6 +25,13 @@ APPEND_TARGETS: Mapping[tuple[str, str], float] = {
     (PLAIN_TABLE, ICEBERG): 1.15,
     (QUEUE, PARQUET): 0.9,
     (QUEUE, f"{ICEBERG} bucket(8)"): 1.5,
+}
+SMALL_FILE_ROWS = 1_000
+COMPACT_TARGETS: Mapping[tuple[str, str], float | None] = {
+    (PLAIN_TABLE, DELTA): 1.5,
+    (PLAIN_TABLE, ICEBERG): 1.5,
+    (f"{PLAIN_TABLE}{IN_PROCESS}", DELTA): None,
+    (f"{PLAIN_TABLE}{IN_PROCESS}", ICEBERG): None,
 }
 SCAN_TARGETS: Mapping[tuple[str, str], float | None] = {
     (PLAIN_TABLE, PARQUET): 0.95,
@@ -48,6 +57,14 @@ def measure_append(settings: Settings) -> Section:
     return Section(
         name="append", title="Append from Spark", series=series, checks=tuple(checks), notes=(*notes, *left_out)
     )
+
+
+def measure_compact(settings: Settings) -> Section:
+    """Merge many small files of a scalable table into one."""
+    path = str(make_orders(settings.small_files * SMALL_FILE_ROWS))
+    series, notes = in_every_session("compact", settings, path=path)
+    checks = tuple(compare(COMPACT, series, COMPACT_TARGETS))
+    return Section(name="compact", title="Compaction", series=series, checks=checks, notes=notes)
 
 
 def measure_scan(settings: Settings) -> Section:

@@ -7,7 +7,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench import spark_append, spark_plan, spark_scan, spark_slope, spark_stream_read, spark_stream_write
+from bench import (
+    spark_append,
+    spark_compact,
+    spark_plan,
+    spark_scan,
+    spark_slope,
+    spark_stream_read,
+    spark_stream_write,
+)
+from bench.cpu import adopt_orphans
 from bench.result import to_json
 from bench.spark_job import SparkJob, load_job
 from bench.spark_session import open_session
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
 
 KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
     "append": spark_append.measure,
+    "compact": spark_compact.measure,
     "scan": spark_scan.measure,
     "plan": spark_plan.measure,
     "slope": spark_slope.measure,
@@ -32,6 +42,7 @@ KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
 def main(answer: str) -> None:
     """Do the job."""
     job = load_job(sys.stdin.read())
+    adopt_orphans()
     spark = open_session(job)
     try:
         section = KINDS[job.kind](spark, job)

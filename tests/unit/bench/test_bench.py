@@ -41,8 +41,9 @@ def test_start_up_is_measured_in_fresh_interpreters() -> None:
 
 @pytest.mark.bench
 @pytest.mark.spark
-def test_append_and_scan_run_in_a_spark_session_of_their_own() -> None:
-    for section in (spark_sections.measure_append(TOY), spark_sections.measure_scan(TOY)):
+def test_append_scan_and_compaction_run_in_a_spark_session_of_their_own() -> None:
+    sections = (spark_sections.measure_append, spark_sections.measure_scan, spark_sections.measure_compact)
+    for section in (measure(TOY) for measure in sections):
         assert section.series, section.notes
         assert section.checks
 

@@ -7,10 +7,10 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
 from penstock.options import CompactOptions, LayoutOptions, SortOptions
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 Pick: TypeAlias = "Callable[[list[DataFileMeta], bool], Iterable[tuple[DataFileMeta, ...]]]"
 """Chooses, of the files of a bucket and whether it is one of a queue, those of each task."""
+
+# Of a task of a full compaction; to open so many takes a few seconds.
+_MOST_FILES: Final = 4_096
 
 
 class CompactStrategy(StrEnum):
@@ -214,6 +217,10 @@ def _pick(
         return plan_bucket_fully(files, sizes, force=force) if is_full else plan_bucket(files, sizes)
     if is_full and force:
         return _all_in_bins(files, sizes)
+    if is_full:
+        # Tiny files are not to become files that are small again, only for their number.
+        cost = min(sizes.open_file_cost_bytes, 2 * sizes.target_bytes // _MOST_FILES)
+        sizes = replace(sizes, open_file_cost_bytes=cost)
     small = [file for file in files if file.file_size < sizes.small_bytes]
     bins = pack_small(small, sizes)
     if not is_full:

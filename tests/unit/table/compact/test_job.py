@@ -87,6 +87,13 @@ def test_a_full_compaction_of_a_scalable_table_merges_two_small_files() -> None:
     assert sorted(table.to_arrow()["id"].to_pylist()) == [0, 0, 0, 1, 1, 2, 3, 4, 5]
 
 
+def test_a_full_compaction_makes_one_file_where_a_minor_one_leaves_several_that_are_small() -> None:
+    table = table_of(**{"target-file-size": "1 mb", "source.split.open-file-cost": "500 kb"})
+    fill(table, 12)
+    assert summary(run(table, strategy=CompactStrategy.MINOR)) == {"dt=20454": (10, 2, None)}
+    assert summary(run(table)) == {"dt=20454": (4, 1, None)}
+
+
 def test_a_queue_keeps_its_order() -> None:
     table = fill(table_of(bucket="1", **{"bucket-key": "id"}), 4, 6)
     before = table.to_arrow()
