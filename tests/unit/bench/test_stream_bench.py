@@ -15,7 +15,7 @@ from bench.cpu import cpu_seconds
 from bench.measure import Contender, Series, take_turns
 from bench.micro_batches import MicroBatch, batches_of, growth, percentile, windows
 from bench.result import DELTA, ICEBERG, PARQUET, time_next_to
-from bench.settings import TOY
+from bench.settings import ROOT, TOY
 
 from penstock.io.memory import MemoryFileIO
 
@@ -121,6 +121,25 @@ def test_the_processor_time_of_children_counts() -> None:
     code = "import time; s = time.process_time()\nwhile time.process_time() - s < 0.3: pass"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert cpu_seconds() - before >= 0.25
+
+
+def test_the_processor_time_of_orphans_counts() -> None:
+    parent = """
+import subprocess, sys
+burn = "import time; s = time.process_time()\\nwhile time.process_time() - s < 0.3: pass\\nprint()"
+child = subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE)
+print(child.stdout.readline())
+"""
+    measure = f"""
+import subprocess, sys
+from bench.cpu import adopt_orphans, cpu_seconds
+adopt_orphans()
+before = cpu_seconds()
+subprocess.run([sys.executable, "-c", {parent!r}], check=True, capture_output=True)
+print(cpu_seconds() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", measure], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert float(done.stdout) >= 0.25
 
 
 def test_the_processor_time_of_sleep_does_not_count() -> None:
