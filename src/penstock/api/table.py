@@ -14,6 +14,8 @@ from penstock.errors import SchemaMismatchError
 from penstock.options import Side, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.table import changes
+from penstock.table.compact.dedicated import run_here
+from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.explain import explain_plan
 from penstock.table.query import Query, plan_query
 from penstock.table.read import open_batches, read_arrow
@@ -308,7 +310,7 @@ class Table(TableMaintenance):
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)
         if isinstance(rows, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
-            return write_arrow(self._ref, rows)
+            return merge_if_asked(write_arrow(self._ref, rows), self._ref, run_here(self._ref))
         if is_spark_object(rows):
             return spark_entry().write(rows, self._ref)
         raise SchemaMismatchError(

@@ -34,6 +34,8 @@ from penstock.spark.table_names import find_source, find_target, with_location
 from penstock.spark.types import to_spark_schema
 from penstock.spark.write_task import TaskOutcome, WriteTask
 from penstock.table.changes import commit_append, commit_overwrite, open_committer
+from penstock.table.compact.dedicated import run_here
+from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.discard import delete_job_files, delete_new_files
 from penstock.table.partition_scope import TouchedPartitions, WholeTable
 from penstock.table.query import plan_query, read_ref
@@ -214,6 +216,7 @@ class TableSourceWriter(DataSourceArrowWriter):
         ref = self._task.ref
         outcomes = [cast("OutcomeMessage", message).outcome for message in messages if message is not None]
         files = collect_messages(ref, outcomes, self._task.job_id, speculates=False)
+        files = merge_if_asked(files, ref, run_here(ref))
         committer = open_committer(ref)
         if self._overwrite:
             commit_overwrite(committer, files, TouchedPartitions() if self._is_dynamic else WholeTable())

@@ -21,6 +21,8 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from penstock.errors import InvalidOptionError
 from penstock.spark.sink import collect_messages
 from penstock.spark.write_task import TaskOutcome, WriteTask
+from penstock.table.compact.dedicated import run_here
+from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.discard import delete_job_files, delete_new_files
 from penstock.table.stream_commit import Batch, commit_unnoted
 from penstock.table.write import new_job_id
@@ -77,6 +79,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
             return  # no tasks, no rows
         ref = self._task.ref
         files = collect_messages(ref, [each.outcome for each in found], found[0].job_id, speculates=False)
+        files = merge_if_asked(files, ref, run_here(ref))
         commit_unnoted(ref, Batch(commit_user=found[0].commit_user, id=batchId), files, is_overwrite=self._overwrite)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - PySpark's

@@ -23,6 +23,7 @@ from penstock.errors import InvalidOptionError, LeaseHeldError, StorageError, Un
 from penstock.options import CommitOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.checkpoint import Checkpoint
+from penstock.spark.compact_job import SparkMerger
 from penstock.spark.native_sink import is_observed
 from penstock.spark.sink import write_dataframe
 from penstock.spark.small_batch import collect_small, max_small_rows
@@ -31,6 +32,7 @@ from penstock.spark.types import to_spark_type
 from penstock.spark.write_task import write_batches
 from penstock.table.batch_notes import BatchNotes
 from penstock.table.check_rows import plan_conform
+from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.store import MetadataStore
 from penstock.table.stream_commit import Batch, StreamCommitter, claim_checkpoint
@@ -197,7 +199,7 @@ class _RowWriter:
         else:
             messages = write_dataframe(df, ref, job_id)
         self._last_rows = sum(file.row_count for message in messages for file in message.new_files)
-        return messages
+        return merge_if_asked(messages, ref, SparkMerger(spark=df.sparkSession, ref=ref).execute)
 
 
 class _MicroBatches:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from penstock.options import CompactOptions
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.discard import delete_new_files
 from penstock.table.message import CommitMessage
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
 
     Key = tuple[bytes, int, int]
     """Serialized partition, bucket, total buckets."""
+
+
+def merge_if_asked(messages: tuple[CommitMessage, ...], ref: TableRef, execute: Execute) -> tuple[CommitMessage, ...]:
+    """Do ``merge_before_commit`` where the option ``precommit-compact`` is set."""
+    if not CompactOptions.parse(ref.options, table=ref.name).precommit:
+        return messages
+    return merge_before_commit(messages, ref, execute)
 
 
 def merge_before_commit(
