@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.deferred import spark_entry
@@ -10,6 +11,7 @@ from penstock.api.handle import TableHandle
 from penstock.catalog.features import check_writable
 from penstock.options import PartitionExpireOptions, check_keys
 from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
+from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.consumers import delete_consumer, reset_consumer
 from penstock.table.expire import Expiration, SnapshotExpirer
 from penstock.table.expire_partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
@@ -100,11 +102,13 @@ class TableMaintenance(TableHandle):
         where: str | None = None,
         strategy: str | None = None,
         idle_time: str | None = None,
+        order_strategy: str | None = None,
+        order_by: Sequence[str] | None = None,
         options: Mapping[str, str] | None = None,
         dry_run: bool = False,
         on_done: Callable[[Merged], None] | None = None,
     ) -> CompactionResult:
-        """Merge small files; rows and, in a queue, their order stay as they are.
+        """Merge small files; rows and, in a queue, their order stay as they are. Or sort a scalable table's rows.
 
         What others append meanwhile is not touched; a merge whose files another commit has replaced is dropped. Tables
         with the option ``write-only`` are compacted too.
@@ -116,9 +120,12 @@ class TableMaintenance(TableHandle):
             strategy: ``full``, the default, merges all small files; ``minor`` what a stream with compaction would have
                 merged by now.
             idle_time: only partitions that got no rows for this long, such as ``1 h``.
+            order_strategy: write all rows of each partition anew: by the first column and then the next (``order``), or
+                along a curve so that files are narrow in all of them (``zorder``, ``hilbert``). Needs ``spark``.
+            order_by: the columns to sort by; alone it means ``order``.
             options: of this job, such as ``{"target-file-size": "128 mb"}``.
             dry_run: only say what would be merged.
-            on_done: told of every finished merge.
+            on_done: told of every finished merge, or sorted partition.
 
         Returns:
             What was done to each partition, or why nothing was.
@@ -134,6 +141,10 @@ class TableMaintenance(TableHandle):
         ref = for_compaction(self._ref, options)
         check_writable(ref)
         request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
+        order = parse_order(ref, order_strategy, order_by)
+        if order is not None:
+            sort = None if spark is None else partial(spark_entry().sort_compact, spark, on_done=on_done or _ignore)
+            return sort_table(ref, order, request, sort, dry_run=dry_run)
         execute = run_here(ref) if spark is None else spark_entry().merge_on(spark, ref)
         return compact_table(ref, request, execute, dry_run=dry_run, on_done=on_done or _ignore)
 

@@ -28,6 +28,12 @@ def compact(
     idle_time: Annotated[
         str | None, typer.Option("--idle-time", help='Only partitions that got no rows for so long, such as "1 h".')
     ] = None,
+    order_strategy: Annotated[
+        str | None, typer.Option("--order-strategy", help="Sort the rows: order, zorder or hilbert; needs --spark.")
+    ] = None,
+    order_by: Annotated[
+        str | None, typer.Option("--order-by", metavar="COLUMN[,COLUMN]", help="The columns to sort by.")
+    ] = None,
     option: Options = None,
     dry_run: DryRun = False,
     threads: Annotated[
@@ -59,6 +65,8 @@ def compact(
         where=where,
         strategy=strategy,
         idle_time=idle_time,
+        order_strategy=order_strategy,
+        order_by=None if order_by is None else tuple(order_by.split(",")),
         dry_run=dry_run,
     )
     job = CompactionJob(session=session, options=parse_pairs(option, "--option"), threads=threads, master=spark)

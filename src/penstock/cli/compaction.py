@@ -19,6 +19,7 @@ from penstock.table.commit import new_commit_user
 from penstock.table.compact.beside import CompactionBeside
 from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.job import merge_one
+from penstock.table.compact.sort import parse_order, sort_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +43,8 @@ class Wanted:
     where: str | None = None
     strategy: str | None = None
     idle_time: str | None = None
+    order_strategy: str | None = None
+    order_by: Sequence[str] | None = None
     dry_run: bool = False
 
 
@@ -70,10 +73,14 @@ class CompactionJob:
             strategy=wanted.strategy,
             idle_time=wanted.idle_time,
         )
-        is_here = self.master is None or wanted.dry_run
-        execute = run_here(ref, self.threads) if is_here else spark_entry().merge_on(self._spark(), ref)
+        order = parse_order(ref, wanted.order_strategy, wanted.order_by)
+        spark = None if self.master is None or wanted.dry_run else self._spark()
         with ExitStack() as stack:
             bar = _Bar(self.session, ref.name, stack)
+            if order is not None:
+                sort = None if spark is None else partial(spark_entry().sort_compact, spark, on_done=bar.advance)
+                return sort_table(ref, order, request, sort, dry_run=wanted.dry_run, on_plan=bar.begin)
+            execute = run_here(ref, self.threads) if spark is None else spark_entry().merge_on(spark, ref)
             return compact_table(ref, request, execute, dry_run=wanted.dry_run, on_plan=bar.begin, on_done=bar.advance)
 
     def follow(self, table: str, *, idle_ms: int) -> None:

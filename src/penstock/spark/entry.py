@@ -10,9 +10,11 @@ from penstock.spark.compact_job import SparkMerger
 from penstock.spark.frame import to_frame
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.sink import write_dataframe
+from penstock.spark.sort_job import sort_compact
 from penstock.spark.stream_frame import read_stream
 from penstock.spark.stream_sink import StreamWrite, write_stream
 from penstock.spark.types import from_spark_schema
+from penstock.table.compact.precommit import merge_if_asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
     from penstock.predicate.tree import Predicate
     from penstock.spec.ddl import ColumnSpec
-    from penstock.table.compact.job import Execute, Merged
+    from penstock.table.compact.job import CompactionResult, Execute, Merged
+    from penstock.table.compact.sort import SortJob
     from penstock.table.compact.task import CompactTask
     from penstock.table.message import CommitMessage
     from penstock.table.query import Query
@@ -42,7 +45,7 @@ class SparkEntry:
     @staticmethod
     def write(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
         """Write rows without committing them; see ``write_dataframe``."""
-        return write_dataframe(df, ref)
+        return merge_if_asked(write_dataframe(df, ref), ref, SparkMerger(spark=df.sparkSession, ref=ref).execute)
 
     @staticmethod
     def read(spark: SparkSession, query: Query, store: MetadataStore, columns: Sequence[str] | None) -> DataFrame:
@@ -81,6 +84,11 @@ class SparkEntry:
         ensure_python_worker(spark)
         merger = SparkMerger(spark=spark, ref=ref)
         return merger.merge, merger.cancel
+
+    @staticmethod
+    def sort_compact(spark: SparkSession, job: SortJob, on_done: Callable[[Merged], None]) -> CompactionResult:
+        """Sort the partitions of a plan, and commit them; see ``sort_compact``."""
+        return sort_compact(spark, job, on_done=on_done)
 
     @staticmethod
     def open_session(master: str) -> SparkSession:

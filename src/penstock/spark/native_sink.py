@@ -71,7 +71,9 @@ _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
 _PART: Final = re.compile(r"part-(\d+)-.*-c(\d+)\..*parquet")
 
 
-def write_natively(df: DataFrame, ref: TableRef, job_id: str) -> tuple[CommitMessage, ...] | None:
+def write_natively(
+    df: DataFrame, ref: TableRef, job_id: str, file_rows: int | None = None
+) -> tuple[CommitMessage, ...] | None:
     """Let Spark write the rows of a DataFrame to Parquet files, and take those over; nothing is committed.
 
     Files are closed at ``target-file-row-num`` rows, and at about ``target-file-size`` by an estimate of the width of
@@ -80,6 +82,7 @@ def write_natively(df: DataFrame, ref: TableRef, job_id: str) -> tuple[CommitMes
 
     Args:
         job_id: names the files, and the directory where Spark writes them.
+        file_rows: that reach ``target-file-size``; None to estimate it.
 
     Returns:
         One message at most, files in the order of tasks; None where Spark would not write exactly what the table
@@ -93,7 +96,7 @@ def write_natively(df: DataFrame, ref: TableRef, job_id: str) -> tuple[CommitMes
         return None
     staging = staging_directory(ref, job_id)
     try:
-        _write_files(_columns_with_ids(_in_clone(df), ref, order), ref, staging)
+        _write_files(_columns_with_ids(_in_clone(df), ref, order), ref, staging, file_rows)
         return adopt_parquet_files(ref, _part_files(ref, staging), job_id=job_id)
     finally:
         delete_staging(ref, job_id)
@@ -220,22 +223,23 @@ def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> D
     )
 
 
-def _write_files(df: DataFrame, ref: TableRef, staging: str) -> None:
+def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | None) -> None:
     encoding = FormatOptions.parse(ref.options, table=ref.name)
+    write = WriteOptions.parse(ref.options, table=ref.name)
+    rows = file_rows or _rows_of_target(df, write)
     options = {
         "compression": _CODECS[encoding.compression],
         "parquet.compression.codec.zstd.level": str(encoding.compression_zstd_level),
-        "maxRecordsPerFile": str(_rows_per_file(df, WriteOptions.parse(ref.options, table=ref.name))),
+        "maxRecordsPerFile": str(min(rows, write.target_file_rows)),
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
     # Not a percent-encoded URI: Hadoop takes a path's text as it is.
     df.write.options(**options).parquet(f"file://{staging}")
 
 
-def _rows_per_file(df: DataFrame, options: WriteOptions) -> int:
+def _rows_of_target(df: DataFrame, options: WriteOptions) -> int:
     schema: Any = df._jdf.schema()  # noqa: SLF001 - Python's types have no sizes
-    by_size = int(options.target_file_bytes / (schema.defaultSize() * _FILE_BYTES_PER_DEFAULT_BYTE))
-    return min(max(by_size, 1), options.target_file_rows)
+    return max(int(options.target_file_bytes / (schema.defaultSize() * _FILE_BYTES_PER_DEFAULT_BYTE)), 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 
-def write_dataframe(df: DataFrame, ref: TableRef, job_id: str | None = None) -> tuple[CommitMessage, ...]:
+def write_dataframe(
+    df: DataFrame, ref: TableRef, job_id: str | None = None, *, file_rows: int | None = None
+) -> tuple[CommitMessage, ...]:
     """Write the rows of a DataFrame to data files of a table; nothing is committed.
 
     Args:
         job_id: as ``new_job_id`` made it; None to make one here.
+        file_rows: about as many rows reach the target size, where the caller knows.
 
     Returns:
         Messages in the DataFrame's order: partition by partition, each in its own order.
@@ -35,7 +38,7 @@ def write_dataframe(df: DataFrame, ref: TableRef, job_id: str | None = None) -> 
         SchemaMismatchError: rows that do not fit the table; no file is left.
     """
     job_id = job_id or new_job_id()
-    native = write_natively(df, ref, job_id)
+    native = write_natively(df, ref, job_id, file_rows)
     if native is not None:
         return native
     ensure_python_worker(df.sparkSession)

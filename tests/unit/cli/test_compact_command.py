@@ -157,3 +157,14 @@ def test_a_process_that_follows_a_write_only_table_ends_cleanly_when_told(
     kinds = table.snapshots()["commit_kind"].to_pylist()
     assert (kinds.count("APPEND"), len(kinds) - 6) == (6, len(out.splitlines()) - 1)
     assert find_holder(table._ref.file_io, table.location, LEASE_NAME) is None
+
+
+def test_sorting_is_planned_without_spark_and_refused_to_run_without(days: Command) -> None:
+    sort = ("compact", "shop.days", "--order-strategy", "zorder", "--order-by", "k", "--where", "dt < '2026-01-03'")
+    rows = json.loads(days(*sort, "--dry-run", "--format", "json").stdout)
+    assert [(row["partition"], row["files_in"]) for row in rows] == [("dt=2026-01-01", 6), ("dt=2026-01-02", 3)]
+    assert "--spark" in days(*sort, code=2).stderr
+    assert "'minor'" in days(*sort, "--strategy", "minor", code=2).stderr
+    for by, text in (("dt", "partition column"), ("kk", "did you mean 'k'"), ("k,k", "twice")):
+        assert text in days("compact", "shop.days", "--order-by", by, code=2).stderr
+    assert "'zorder'" in days("compact", "shop.days", "--order-strategy", "z", code=2).stderr

@@ -19,21 +19,24 @@ from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureE
 from penstock.options import BucketOptions
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import AtomicType, TypeRoot
-from penstock.table.compact.plan import plan_partitions
+from penstock.table.compact.job import plan_only
+from penstock.table.compact.plan import CompactStrategy, plan_partitions
 from penstock.table.compact.rewrite import check_rows
 from penstock.table.live import load_live_of_partitions
 from penstock.table.message import CommitMessage
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.spec.manifest import DataFileMeta
     from penstock.spec.types import DataField
+    from penstock.table.compact.dedicated import CompactionRequest
+    from penstock.table.compact.job import CompactionResult
     from penstock.table.compact.plan import CompactionPlan
     from penstock.table.compact.task import CompactTask
     from penstock.table.partition_scope import OverwriteScope
     from penstock.table.ref import TableRef
-    from penstock.table.store import MetadataStore
 
 _UNSORTABLE: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
 
@@ -102,6 +105,62 @@ def plan_sort(
     _check_is_scalable(ref)
     _check_order(ref, order)
     return SortJob(ref=ref, order=order, plan=plan)
+
+
+def parse_order(ref: TableRef, strategy: str | None, order_by: Sequence[str] | None) -> SortOrder | None:
+    """Return the order of arguments as people give them; None when there are none.
+
+    Args:
+        strategy: None for ``order`` where columns are given.
+
+    Raises:
+        InvalidOptionError: there is no such strategy.
+    """
+    if strategy is None and order_by is None:
+        return None
+    columns = tuple(name.strip() for name in order_by or ())
+    try:
+        return SortOrder(strategy=OrderStrategy((strategy or OrderStrategy.ORDER).strip().lower()), columns=columns)
+    except ValueError as error:
+        known = ", ".join(f"'{each}'" for each in OrderStrategy)
+        raise InvalidOptionError(f"table {ref.name}: order strategy '{strategy}': expected one of {known}") from error
+
+
+def sort_table(
+    ref: TableRef,
+    order: SortOrder,
+    request: CompactionRequest,
+    sort: Callable[[SortJob], CompactionResult] | None,
+    *,
+    dry_run: bool = False,
+    on_plan: Callable[[CompactionPlan], None] = lambda _: None,
+) -> CompactionResult:
+    """Sort a table once.
+
+    Args:
+        ref: from ``for_compaction``.
+        request: which partitions.
+        sort: runs the plan; None where there is no Spark.
+        dry_run: only plan; the result has no outputs.
+        on_plan: told what is going to be sorted.
+
+    Raises:
+        InvalidOptionError: ``sort`` is None, or the strategy ``minor``, which leaves files as they are.
+        TableStoreError: as ``plan_sort`` and ``sort``.
+    """
+    if request.strategy is CompactStrategy.MINOR:
+        raise InvalidOptionError(
+            f"table {ref.name}: to sort is to write everything anew, so 'minor' cannot be asked for"
+        )
+    job = plan_sort(ref, MetadataStore(ref), order, scope=request.scope, idle_ms=request.idle_ms)
+    on_plan(job.plan)
+    if dry_run:
+        return plan_only(job.plan)
+    if sort is None:
+        raise InvalidOptionError(
+            f"table {ref.name}: sorting runs on Spark: give compact a session, or 'penstock compact' a --spark MASTER"
+        )
+    return sort(job)
 
 
 def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: TableRef) -> CommitMessage:
