@@ -113,7 +113,13 @@ class SortOptions(OptionGroup):
         RangeStrategy, Key("sort-compaction.range-strategy", RangeStrategy, "what ranges are balanced by")
     ] = RangeStrategy.SIZE
     sample_magnification: Annotated[
-        int, Key("sort-compaction.local-sample.magnification", at_least(20, parse_int), "samples of each range")
+        int,
+        Key(
+            "sort-compaction.local-sample.magnification",
+            at_least(20, parse_int),
+            "samples of each range",
+            honoured=True,
+        ),
     ] = 1_000
     zorder_text_bytes: Annotated[
         int, Key("zorder.var-length-contribution", at_least(1, parse_int), "bytes of a text that the z-order takes")
