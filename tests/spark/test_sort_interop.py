@@ -1,0 +1,38 @@
+"""The reference reads tables that we sorted on Spark, writes on, and its streams pass over what was only sorted."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.interop import ours
+from tests.interop.canonical import sort_rows
+from tests.interop.conftest import java, location, pypaimon
+from tests.interop.engines import Engine, JavaPaimon, Row
+
+__all__ = ["java", "location", "pypaimon"]
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.mark.parametrize("strategy", ["order", "zorder", "hilbert"])
+def test_every_engine_reads_what_we_sorted_and_goes_on(
+    spark: SparkSession, java: JavaPaimon, pypaimon: Engine, location: Path, strategy: str
+) -> None:
+    ours.create(location, "k INT, n INT, p STRING", partition_by=["p"], options={"bucket": "-1"})
+    rows: list[Row] = [{"k": n * 37 % 60, "n": n, "p": "xy"[n % 2]} for n in range(60)]
+    for turn in range(4):
+        (ours, java)[turn % 2].append(location, rows[turn * 15 : turn * 15 + 15])
+    follower = "before"
+    assert java.follow(location, follower, {"scan.mode": "latest-full"})["plans"]
+    result = ours.load(location).compact(spark, order_strategy=strategy, order_by=["k", "n"])
+    assert [snapshot.commit_kind for snapshot in result.snapshots] == ["OVERWRITE"]
+    assert ours.load(location).files().num_rows == 2
+    for engine in (java, pypaimon):
+        assert engine.read(location) == sort_rows(rows)
+        assert engine.read(location, snapshot=4) == sort_rows(rows)
+    assert not [split for plan in java.follow(location, follower)["plans"] for split in plan["splits"]]
+    more: list[Row] = [{"k": n, "n": n, "p": "x"} for n in range(100, 110)]
+    java.append(location, more)
+    java.ask("compact", location)
+    for reader in (ours, java, pypaimon):
+        assert reader.read(location) == sort_rows([*rows, *more])
