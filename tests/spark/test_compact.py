@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
+from typer.testing import CliRunner
 
 import penstock
+from penstock.cli.main import app
 from penstock.errors import StorageError, TableStoreError
 from penstock.io.local import LocalFileIO
 from penstock.spark.compact_job import SparkMerger
@@ -211,3 +214,16 @@ def test_executors_compact_beside_a_stream_and_stop_at_once(spark: SparkSession,
     assert kinds.count(CommitKind.APPEND) == 7
     assert table.to_arrow().num_rows == 120 + 42
     assert stored_files(table._ref) == needed_files(table._ref)
+
+
+def test_the_command_line_merges_with_spark(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(tmp_path, SHARED_BUCKETS, files=6, rows_each=20)
+    before = table.to_arrow()
+    result = CliRunner().invoke(
+        app, ["-w", str(tmp_path), "compact", "db.t", "--spark", "local[2]", "--format", "json"]
+    )
+    assert result.exit_code == 0, result.output
+    (row,) = json.loads(result.stdout)
+    assert (row["files_in"], row["files_out"], row["partition"]) == (12, 2, None)
+    assert table.to_arrow().equals(before)
+    assert spark.range(3).count() == 3, "the session is not the command's to stop"

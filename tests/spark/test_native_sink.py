@@ -91,8 +91,8 @@ def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     taken: list[bool] = []
     original = native_sink.write_natively
 
-    def spy(df: DataFrame, ref: Any, job_id: str) -> Any:
-        messages = original(df, ref, job_id)
+    def spy(*arguments: Any) -> Any:
+        messages = original(*arguments)
         taken.append(messages is not None)
         return messages
 
@@ -109,7 +109,7 @@ def frame(spark: SparkSession, table: penstock.Table, data: list[tuple[Any, ...]
 
 
 def without_native(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sink, "write_natively", lambda _df, _ref, _job_id: None)
+    monkeypatch.setattr(sink, "write_natively", lambda *_arguments: None)
 
 
 def data_files(table: penstock.Table) -> list[Path]:

@@ -71,6 +71,9 @@ class AvroFileWriter:
                 for record in to_records(batch.slice(start, _CHUNK_ROWS), self._fields):
                     self._writer.write(record)
 
+    def settle(self) -> None:
+        """Do nothing: what is written is known."""
+
     def close(self) -> WrittenFile:
         """Write the last block."""
         with writing(self._path):

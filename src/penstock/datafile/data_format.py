@@ -47,6 +47,10 @@ class DataFileWriter(Protocol):
         """Append rows, which have the canonical Arrow schema of the fields. The batch is kept, not copied."""
         ...
 
+    def settle(self) -> None:
+        """Flush what is buffered where ``bytes_written`` is a guess that nothing flushed has borne out, if possible."""
+        ...
+
     def close(self) -> WrittenFile:
         """Flush, finish the file and say what it holds. A failure leaves the file for ``abort`` to delete."""
         ...

@@ -98,6 +98,9 @@ class OrcFileWriter:
             self._open()
             self._writer.write(pa.Table.from_batches([self._to_orc(batch)]))
 
+    def settle(self) -> None:
+        """Do nothing: pyarrow writes a stripe when it is full."""
+
     def close(self) -> WrittenFile:
         """Write the last stripe and the tail."""
         with writing(self._path):

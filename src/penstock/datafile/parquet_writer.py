@@ -118,6 +118,11 @@ class ParquetFileWriter:
         if self._buffered_rows >= self._group_rows():
             self._flush(keep_rest=True)
 
+    def settle(self) -> None:
+        """Write a first row group, which shows how far the rows compress."""
+        if not self._flushed_arrow_bytes:
+            self._flush(keep_rest=False)
+
     def close(self) -> WrittenFile:
         """Write what is left and the footer."""
         self._flush(keep_rest=False)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
+from penstock.errors import NotFoundError
 from penstock.options import ConsumerOptions, ExpireMode, PartitionExpireOptions, TagOptions
 from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.table.consumers import expire_consumers
@@ -62,6 +63,7 @@ class Housekeeping:
         # Many jobs that begin together do not all look together.
         self._next_partition_look = self._now() + int(random.random() * self._partition_options.check_interval_ms)  # noqa: S311 - not for secrets
         self._last_failure = ""
+        self._has_missed = False
 
     def after_commit(self, snapshot: Snapshot) -> None:
         """Keep house, or see to it that it is kept."""
@@ -84,11 +86,19 @@ class Housekeeping:
             self._expire_tags_and_consumers()
             latest_id = self._expire_partitions(snapshot)
             self._expire_snapshots(latest_id)
+            self._has_missed = False
         except Exception as error:  # noqa: BLE001 - the commit has landed: whoever called must not think otherwise
-            text = f"table {self._committer.ref.name}: after snapshot {snapshot.id}: {error}"
+            # Another job that expires snapshots at this moment deletes lists before the snapshots that name them:
+            # what is not there is a reason to worry when something is not there the next time either.
+            is_race = isinstance(error, NotFoundError) and not self._has_missed
+            self._has_missed = isinstance(error, NotFoundError)
             if str(error) != self._last_failure:
-                _LOG.warning("%s; it is tried again after a later commit", text)
-            self._last_failure = str(error)
+                text = f"table {self._committer.ref.name}: after snapshot {snapshot.id}: {error}"
+                _LOG.log(
+                    logging.INFO if is_race else logging.WARNING, "%s; it is tried again after a later commit", text
+                )
+            if not is_race:
+                self._last_failure = str(error)
 
     def _expire_tags_and_consumers(self) -> None:
         now, committer = self._now(), self._committer

@@ -106,7 +106,7 @@ class GroupWriter:
             offset += part.num_rows
             self._file_rows += part.num_rows
             is_long = self._file_rows >= self._target.target_file_rows
-            if is_long or file.bytes_written >= self._target.target_file_bytes:
+            if is_long or self._is_full(file):
                 self.finish_file()
 
     def finish_file(self) -> None:
@@ -147,6 +147,16 @@ class GroupWriter:
                 deletions.callback(self._file.abort)
             self._finished.clear()
             self._file = None
+
+    def _is_full(self, file: DataFileWriter) -> bool:
+        """Whether a file has its size; not by a guess, as its rows may compress a hundredfold.
+
+        Files closed far too early would count as small, and be merged into as many of the same size for ever.
+        """
+        if file.bytes_written < self._target.target_file_bytes:
+            return False
+        file.settle()
+        return file.bytes_written >= self._target.target_file_bytes
 
     def _open(self) -> DataFileWriter:
         target = self._target

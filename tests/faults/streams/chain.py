@@ -57,7 +57,6 @@ class Chain:
 
     def run_to_end(self) -> Outcome:
         """Let everything that is in the feed arrive."""
-        self._forget_unfinished_start()
         outcome = self.drivers.run(self._phases())
         assert not outcome.is_killed, "the driver ended by itself"
         assert outcome.errors == {}, outcome.errors
@@ -66,7 +65,6 @@ class Chain:
 
     def run_until_killed(self) -> None:
         """Let a driver work until it comes to a place that chance has chosen; count where that was."""
-        self._forget_unfinished_start()
         landed = self._landed()
         outcome = self.drivers.run(self._phases(), self._draw_plan())
         assert outcome.errors == {}, outcome.errors
@@ -113,16 +111,6 @@ class Chain:
             f"micro-batches; {self.feed.rows().num_rows} rows; {self.entries_deleted} log entries deleted; "
             f"{strays} data files left by killed attempts"
         )
-
-    def _forget_unfinished_start(self) -> None:
-        """Delete the temporary file of a query that ended while Spark wrote its first offsets.
-
-        Spark refuses such a checkpoint, as one that another query has left.
-        """
-        for name in self.tables:
-            if not any(path.name.isdigit() for path in (self.checkpoint(name) / "offsets").glob("*")):
-                for path in (self.checkpoint(name) / "offsets").glob(".*"):
-                    path.unlink()
 
     def _landed(self) -> dict[str, int]:
         return {name: landed_batch(table, self.checkpoint(name)) for name, table in self.tables.items()}

@@ -73,7 +73,19 @@ def source_of(spark: SparkSession, query: dict[str, Any]) -> DataFrame:
     return sdf.mapInArrow(order, sdf.schema)
 
 
+def forget_unfinished_start(checkpoint: Path) -> None:
+    """Delete the temporary file of a query that ended while Spark wrote its first offsets.
+
+    Spark refuses such a checkpoint (``STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY``), whatever the sink.
+    """
+    offsets = checkpoint / "offsets"
+    if not any(path.name.isdigit() for path in offsets.glob("*")):
+        for path in offsets.glob(".*"):
+            path.unlink()
+
+
 def start_query(spark: SparkSession, query: dict[str, Any]) -> StreamingQuery:
+    forget_unfinished_start(Path(query["checkpoint"]))
     sdf, trigger = source_of(spark, query), query["trigger"]
     match query.get("door", os.environ.get("F_DOOR", "write_stream")):
         case "write_stream":

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, Table
-from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
+from penstock.errors import FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.io.memory import wall_clock_millis
 from penstock.spec.consumer import encode_consumer
 from penstock.spec.layout import branch_path, consumer_path, snapshot_path, tag_path
 from penstock.spec.snapshot import CommitKind
 from penstock.spec.snapshot_json import encode_snapshot
 from penstock.spec.tag import Tag, encode_tag
-from penstock.table.changes import open_committer
+from penstock.table.changes import commit_append, open_committer
 from penstock.table.expire_plan import Hold, HoldKind
 from penstock.testing.file_io import RecordingFileIO
 from penstock.testing.garbage import needed_files, stored_files
@@ -268,6 +268,37 @@ def test_what_goes_wrong_is_said_once_and_fails_no_commit(caplog: pytest.LogCapt
         assert writer.append(rows(2)) is not None
     assert len(ids(table)) == 11
     assert len([each for each in caplog.records if "tag-broken" in each.message]) == 1
+
+
+class HalfExpired(RecordingFileIO):
+    """Says of some lists that they are gone, as while another job expires the snapshot that names them."""
+
+    gone: tuple[str, ...] = ()
+
+    def read(self, path: str) -> bytes:
+        if path.rpartition("/")[2] in self.gone:
+            raise NotFoundError(path)
+        return super().read(path)
+
+
+def test_what_another_job_expires_at_this_moment_is_no_warning_unless_it_stays_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    table = overwritten(9)
+    storage = HalfExpired(table._ref.file_io)
+    options = {"write-only": "false", **QUICK, "snapshot.num-retained.min": "4"}
+    writer = Table(replace(table._ref, file_io=storage, dynamic_options=tuple(options.items())))
+    committer = writer._committer()
+    with caplog.at_level(logging.INFO):
+        storage.gone = (table._store.load_snapshot(7).base_manifest_list,)
+        commit_append(committer, writer._write(rows(1)))
+        assert (len(ids(table)), [each.levelname for each in caplog.records]) == (10, ["INFO"])
+        storage.gone = (table._store.load_snapshot(8).base_manifest_list,)
+        commit_append(committer, writer._write(rows(2)))
+        assert [each.levelname for each in caplog.records] == ["INFO", "WARNING"]
+        storage.gone = ()
+        commit_append(committer, writer._write(rows(3)))
+    assert ids(table) == (9, 10, 11, 12)
 
 
 def test_most_commits_do_not_ask_the_storage_whether_something_has_expired() -> None:

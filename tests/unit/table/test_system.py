@@ -35,8 +35,8 @@ COLUMNS = {
     "tags": "tag_name snapshot_id schema_id commit_time record_count create_time time_retained",
     "consumers": "consumer_id next_snapshot_id",
     # Ours.
-    "compaction": "partition file_count small_file_count small_file_bytes waiting_file_count waiting_bytes bucket_count "
-    "max_bucket_file_count last_compaction_snapshot_id",
+    "compaction": "partition file_count small_file_count small_file_bytes waiting_file_count waiting_bytes "
+    "bucket_count max_bucket_file_count last_compaction_snapshot_id",
 }
 
 
