@@ -39,6 +39,10 @@ class InvalidFilterError(TableStoreError, ValueError):
     """A filter that cannot be parsed, or that does not fit the table's columns."""
 
 
+class InvalidSqlError(TableStoreError, ValueError):
+    """A statement that cannot be parsed; the message has line and column, and the nearest thing that works."""
+
+
 class UnsupportedFeatureError(TableStoreError):
     """The format has it, Penstock does not; the message says what to use instead."""
 

@@ -51,14 +51,19 @@ def parse_columns(text: str) -> tuple[ColumnSpec, ...]:
         InvalidSchemaError: with the position and what was expected there.
     """
     reader = TokenReader(text, "column list")
-    columns = [_read_column(reader)]
+    columns = [read_column(reader)]
     while reader.take_sign(","):
-        columns.append(_read_column(reader))
+        columns.append(read_column(reader))
     reader.expect_end("',', NOT NULL, COMMENT, DEFAULT or the end")
     return tuple(columns)
 
 
-def _read_column(reader: TokenReader) -> ColumnSpec:
+def read_column(reader: TokenReader) -> ColumnSpec:
+    """Read one column with what follows its type.
+
+    Raises:
+        InvalidSchemaError: with the position and what was expected there.
+    """
     _refuse_clauses(reader)
     name = read_name(reader, "a column name").text
     if reader.at_words("AS"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidSchemaError
+from penstock.errors import InvalidSchemaError, TableStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,7 +154,7 @@ class TokenReader:
         if self.current.kind is not TokenKind.END:
             raise self.error(f"expected {expected}")
 
-    def error(self, expected: str, *, at: Token | None = None) -> InvalidSchemaError:
+    def error(self, expected: str, *, at: Token | None = None) -> TableStoreError:
         """Return the error that says what was found at ``at`` (default: the current token) and what was expected."""
         token = at or self.current
         return InvalidSchemaError(

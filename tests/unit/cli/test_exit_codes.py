@@ -16,6 +16,7 @@ CODES = {
     errors.InvalidOptionError: 2,
     errors.InvalidSchemaError: 2,
     errors.InvalidFilterError: 2,
+    errors.InvalidSqlError: 2,
     errors.NotFoundError: 3,
     errors.DataLossError: 3,
     errors.AlreadyExistsError: 4,
