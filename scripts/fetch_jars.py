@@ -2,7 +2,8 @@
 
 A JAR comes from .interop/jars, else from the local Maven repository, else by HTTPS from Maven Central, else by ``mvn``
 (which knows a mirror that we don't). ``--probe`` fetches nothing and says by its exit code whether the reference
-engines can be asked on this machine: Java 17 with its compiler module, and the JARs at hand or Maven Central in reach.
+engines and Kafka can be asked on this machine: Java 17 with its compiler module, and the JARs at hand or Maven Central
+in reach.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PINS: Final = ROOT / "tests" / "interop" / "jars.toml"
+KAFKA_PINS: Final = ROOT / "scripts" / "kafka_jars.toml"
 CACHE: Final = ROOT / ".interop" / "jars"
 MAVEN_REPOSITORY: Final = Path.home() / ".m2" / "repository"
 MAVEN_CENTRAL: Final = "https://repo1.maven.org/maven2"
@@ -55,9 +57,11 @@ class Jar:
             return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
 
 
-def load_pins() -> tuple[Jar, ...]:
-    """Read the pins file."""
-    return tuple(Jar(**entry) for entry in tomllib.loads(PINS.read_text())["jar"])
+def load_pins(path: Path = PINS, **having: str) -> tuple[Jar, ...]:
+    """Read a pins file: the entries that have all of these values."""
+    entries = tomllib.loads(path.read_text())["jar"]
+    picked = [entry for entry in entries if having.items() <= entry.items()]
+    return tuple(Jar(artifact=entry["artifact"], sha256=entry["sha256"]) for entry in picked)
 
 
 def find(jar: Jar) -> Path | None:
@@ -160,7 +164,7 @@ def is_reachable(jar: Jar) -> bool:
 
 def can_ask_engines() -> bool:
     """What ``--probe`` answers."""
-    return can_compile_java() and all(find(jar) or is_reachable(jar) for jar in load_pins())
+    return can_compile_java() and all(find(jar) or is_reachable(jar) for jar in (*load_pins(), *load_pins(KAFKA_PINS)))
 
 
 def main(arguments: list[str]) -> int:

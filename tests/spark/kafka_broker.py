@@ -1,0 +1,62 @@
+"""What tests need of Kafka: the JARs, topics with the partitions that a test wants, rows in the partition it wants."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from scripts.kafka_broker import BrokerError, fetch_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import SparkSession
+
+SCRIPT: Final = Path(__file__).parents[2] / "scripts" / "kafka"
+IS_REQUIRED: Final = os.environ.get("PENSTOCK_REQUIRE_INTEROP") == "1"
+
+
+def fetched_jars(use: str) -> tuple[Path, ...]:
+    """Return the JARs, or skip the test that asks for them."""
+    try:
+        return fetch_all(use)
+    except BrokerError as error:
+        reason = str(error)
+    if IS_REQUIRED:
+        pytest.fail(f"PENSTOCK_REQUIRE_INTEROP=1, but {reason}", pytrace=False)
+    pytest.skip(reason)
+
+
+def start_broker() -> subprocess.Popen[str]:
+    """Start a broker that ends when its standard input is closed; its address is its first line of output."""
+    return subprocess.Popen([SCRIPT, "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """A broker, seen through the JVM of a session that has the connector."""
+
+    spark: SparkSession
+    servers: str
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        jvm: Any = self.spark._jvm
+        settings = jvm.java.util.Properties()
+        settings.setProperty("bootstrap.servers", self.servers)
+        admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        try:
+            topics = jvm.java.util.ArrayList()
+            topics.add(jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, jvm.java.lang.Short("1")))
+            admin.createTopics(topics).all().get()
+        finally:
+            admin.close()
+
+    def produce(self, topic: str, values: Iterable[str | bytes | None], partition: int = 0) -> None:
+        """Append values to a partition, in order."""
+        rows = [(value.encode() if isinstance(value, str) else value, partition) for value in values]
+        frame = self.spark.createDataFrame(rows, "value BINARY, partition INT").coalesce(1)
+        frame.write.format("kafka").option("kafka.bootstrap.servers", self.servers).option("topic", topic).save()
