@@ -122,8 +122,7 @@ def stream_in(report: Report, flights: pa.Table, queue: penstock.Table, warehous
         bar = progress.add_task("queue: a micro-batch a week, from Spark", total=weeks)
 
         def committed() -> int:
-            latest = queue.latest_snapshot()
-            count = 0 if latest is None else latest.id
+            count = commit_kinds(queue).count("APPEND")
             progress.update(bar, completed=count)
             return count
 
@@ -132,8 +131,12 @@ def stream_in(report: Report, flights: pa.Table, queue: penstock.Table, warehous
         progress.console.print(f"killed (SIGKILL) after {killed_at} of {weeks} micro-batches; starting it again")
         spark = report.timed("Spark's start", start_spark)
         report.timed("the rest of the job", lambda: finish(job.start(spark, {"availableNow": True}), committed))
+    kinds = commit_kinds(queue)
     ids = queue.snapshots()["snapshot_id"].to_pylist()
-    report.check("a snapshot a week, no gap", ids == list(range(1, weeks + 1)), expected=True)
+    report.check("a micro-batch a week", kinds.count("APPEND"), weeks)
+    report.check("snapshot ids, no gap", ids == list(range(1, len(ids) + 1)), expected=True)
+    merged = kinds.count("COMPACT")
+    console.print(f"queue: the job merged small files beside its micro-batches, {merged} times so far")
     report.check("rows in the queue", queue.to_arrow(["month"]).num_rows, flights.num_rows)
     return spark
 
@@ -146,6 +149,12 @@ def stream_on(report: Report, queue: penstock.Table, copy: penstock.Table, spark
     console.print(f"queue: read as a stream into its copy, in {batches} micro-batches")
     # Both reads go bucket by bucket, each in the order written.
     report.check("the copy, row by row in order", copy.to_arrow().equals(queue.to_arrow()), expected=True)
+
+
+def commit_kinds(table: penstock.Table) -> list[str]:
+    """Kinds of a table's snapshots, oldest first."""
+    kinds: list[str] = table.snapshots()["commit_kind"].to_pylist()
+    return kinds
 
 
 def sorted_rows(rows: pa.Table) -> pa.Table:

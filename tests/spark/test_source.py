@@ -19,7 +19,10 @@ from penstock.table.system import SYSTEM_TABLES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-SYSTEM: Final = ["snapshots", "schemas", "options", "files", "partitions", "buckets", "manifests", "tags", "consumers"]
+SYSTEM: Final = [
+    *("snapshots", "schemas", "options", "files", "partitions", "buckets", "manifests", "tags", "consumers"),
+    "compaction",
+]
 
 
 @pytest.fixture
@@ -126,7 +129,7 @@ def test_misspelt_option_warns_with_the_nearest_name(table: Table) -> None:
         options = {
             "path": table.location,
             "filter": "a = 1",
-            "partitionOverwriteMode": "static",
+            "partitionoverwritemode": "static",
             "scan.snapshot-id": "1",
         }
         PenstockDataSource(options).schema()

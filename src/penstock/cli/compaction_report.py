@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.api.compact_tables import TableCompaction
     from penstock.cli.plain import Plain
     from penstock.cli.session import Session
-    from penstock.table.compact.beside import CompactionState
     from penstock.table.compact.job import CompactionResult
+    from penstock.table.compact.state import CompactionState
 
 _COLUMNS: Final = (
     "table", "partition", "files_before", "bytes_before", "files_in", "bytes_in", "files_out", "bytes_out", "seconds",

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from penstock.errors import TableStoreError
 from penstock.options import ConsumerOptions
 from penstock.spark.stream_session import following_snapshot
+from penstock.spark.write_progress import WriteProgress, last_write
 from penstock.table.consumers import record_progress
 from penstock.table.store import MetadataStore
 from penstock.table.stream.offset import decode_offset
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.stream.offset import StreamOffset
 
-__all__ = ["ProgressListener", "StreamProgress", "decode_progress", "last_progress"]
+__all__ = ["ProgressListener", "StreamProgress", "WriteProgress", "decode_progress", "last_progress", "last_write"]
 
 _LOG: Final = logging.getLogger(__name__)
 # Of queries that have ended, too.
@@ -121,10 +122,16 @@ class ProgressListener(StreamingQueryListener):
 
     Args:
         on_progress: called with each value, in a thread of Spark's.
+        on_write: the same for what ``write_stream`` queries of this process have written.
     """
 
-    def __init__(self, on_progress: Callable[[StreamProgress], None] | None = None) -> None:
+    def __init__(
+        self,
+        on_progress: Callable[[StreamProgress], None] | None = None,
+        on_write: Callable[[WriteProgress], None] | None = None,
+    ) -> None:
         self._on_progress = on_progress
+        self._on_write = on_write
         self._last: dict[str, tuple[StreamProgress, ...]] = {}
         self._consumers: dict[str, tuple[TableRef, str]] = {}
         self._lock = Lock()
@@ -146,6 +153,9 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - PySpark's name
         """Note a micro-batch; Spark's commit log has it by now."""
+        write = last_write(str(event.progress.id)) if self._on_write is not None else None
+        if write is not None and self._on_write is not None:
+            self._on_write(write)
         found = decode_progress(event.progress)
         if not found:
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
@@ -20,15 +20,17 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.catalog.features import check_writable
 from penstock.errors import InvalidOptionError, LeaseHeldError, StorageError, UnsupportedFeatureError
-from penstock.options import CommitOptions
+from penstock.options import CommitOptions, WriteOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.compact_job import SparkMerger
 from penstock.spark.native_sink import is_observed
 from penstock.spark.sink import write_dataframe
 from penstock.spark.small_batch import collect_small, max_small_rows
+from penstock.spark.stream_compaction import StreamCompaction
 from penstock.spark.stream_door import QUERY_ID
 from penstock.spark.types import to_spark_type
+from penstock.spark.write_progress import WriteProgress, note_write
 from penstock.spark.write_task import write_batches
 from penstock.table.batch_notes import BatchNotes
 from penstock.table.check_rows import plan_conform
@@ -68,6 +70,11 @@ class StreamWrite:
     output_mode: str = "append"
     query_name: str | None = None
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether each batch takes the place of all rows."""
+        return self.output_mode.lower() == "complete"
+
 
 def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> StreamingQuery:
     """Start a query that commits each micro-batch to a table once, however often Spark runs it.
@@ -83,8 +90,8 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
     check_fits(sdf.schema, ref)
     spark = sdf.sparkSession
     checkpoint = Checkpoint(spark, request.checkpoint)
-    committer = _open_committer(ref, checkpoint, is_overwrite=request.output_mode.lower() == "complete")
-    batches = _MicroBatches(ref, checkpoint, committer, _RowWriter(sdf), _QueryLease(ref))
+    committer = _open_committer(ref, checkpoint, is_overwrite=request.is_complete)
+    batches = _MicroBatches(sdf, ref, request, checkpoint, committer)
     query_id = checkpoint.load_query_id()
     if query_id is not None:
         _check_not_running(spark, query_id, ref)
@@ -206,13 +213,16 @@ class _MicroBatches:
     """What runs in the driver for each micro-batch."""
 
     def __init__(
-        self, ref: TableRef, checkpoint: Checkpoint, committer: StreamCommitter, rows: _RowWriter, lease: _QueryLease
+        self, sdf: DataFrame, ref: TableRef, request: StreamWrite, checkpoint: Checkpoint, committer: StreamCommitter
     ) -> None:
         self.query: StreamingQuery | None = None
-        self.lease = lease
+        self.lease = _QueryLease(ref)
         self._checkpoint = checkpoint
         self._committer = committer
-        self._rows = rows
+        self._rows = _RowWriter(sdf)
+        # What each batch replaces need not be merged.
+        self._compaction = None if request.is_complete else StreamCompaction(sdf.sparkSession)
+        self._is_to_finish = request.trigger is not None and "processingTime" not in request.trigger
         self._first_ids = frozenset(field.id for field in ref.schema.fields)
 
     def run(self, df: DataFrame, batch_id: int) -> None:
@@ -231,6 +241,8 @@ class _MicroBatches:
             with suppress(PySparkException, Py4JError):
                 self.query.awaitTermination()
         self.lease.give_back()
+        if self._compaction is not None:
+            self._compaction.end(is_at_once=not self._is_to_finish)
 
     def _run(self, df: DataFrame, batch_id: int) -> None:
         query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
@@ -245,7 +257,22 @@ class _MicroBatches:
             return
         messages = self._rows.write(self._with_new_columns(df, ref), ref, job_id)
         self.lease.check()
-        self._committer.commit(batch, messages)
+        snapshot = self._committer.commit(batch, messages)
+        if self._compaction is not None and not WriteOptions.parse(ref.options, table=ref.name).write_only:
+            self._compaction.note_commit(ref, query_id)
+        files = [file for message in messages for file in message.new_files]
+        progress = WriteProgress(
+            query_id=query_id,
+            batch_id=batch_id,
+            table=ref.name,
+            snapshot_id=None if snapshot is None else snapshot.id,
+            rows=sum(file.row_count for file in files),
+            files=len(files),
+            bytes=sum(file.file_size for file in files),
+            compaction=None,
+        )
+        compaction = self._compaction
+        note_write(query_id, lambda: replace(progress, compaction=None if compaction is None else compaction.state))
 
     def _with_new_columns(self, df: DataFrame, ref: TableRef) -> DataFrame:
         """Add the columns that the table got since the query began, all null."""

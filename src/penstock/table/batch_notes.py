@@ -70,11 +70,13 @@ class BatchNote:
     Attributes:
         base_id: the latest snapshot, among which and whose predecessors the batch is not.
         job_id: of the files that the batch writes.
+        killed_jobs: of earlier attempts at the same batch, whose files may still lie about.
     """
 
     batch_id: int
     base_id: int
     job_id: str
+    killed_jobs: tuple[str, ...] = ()
 
 
 class BatchNotes:
@@ -112,7 +114,10 @@ class BatchNotes:
             try:
                 if values is not None:
                     return BatchNote(
-                        batch_id=values.integer("batch"), base_id=values.integer("base"), job_id=values.text("job")
+                        batch_id=values.integer("batch"),
+                        base_id=values.integer("base"),
+                        job_id=values.text("job"),
+                        killed_jobs=values.texts("killed"),
                     )
             except FormatError:
                 continue
@@ -121,7 +126,8 @@ class BatchNotes:
     def write(self, note: BatchNote) -> None:
         """Write a note, and delete those that nobody needs any more."""
         name = f"{_NOTE_PREFIX}{note.batch_id}"
-        self._files.write(name, encode_json({"batch": note.batch_id, "base": note.base_id, "job": note.job_id}))
+        values = {"batch": note.batch_id, "base": note.base_id, "job": note.job_id, "killed": [*note.killed_jobs]}
+        self._files.write(name, encode_json(values))
         names = sorted({*self._list(), name}, key=_batch_id)
         # Notes of later batches are those of a checkpoint that was set back: they go too.
         place = names.index(name) + 1

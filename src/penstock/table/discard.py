@@ -90,12 +90,31 @@ def delete_job_files(ref: TableRef, job_id: str, *, keep: Collection[str]) -> No
     """
     layout = LayoutOptions.parse(ref.options, table=ref.name)
     root = f"{ref.location}/{layout.data_directory}" if layout.data_directory else ref.location
-    prefix = f"{layout.data_file_prefix}{job_id}"
     for directory in _bucket_directories(ref.file_io, root, len(ref.schema.partition_keys)):
-        for status in ref.file_io.list(directory):
-            if status.name.startswith(prefix) and status.name not in keep:
-                with suppress(StorageError):
-                    ref.file_io.delete(status.path)
+        _delete_in(ref, directory, (job_id,), keep)
+
+
+def delete_job_files_beside(ref: TableRef, job_ids: Iterable[str], messages: Iterable[CommitMessage]) -> None:
+    """Delete the data files of jobs that lie in the buckets that the messages write to; lists those alone.
+
+    What cannot be listed or deleted stays an orphan.
+
+    Args:
+        job_ids: of jobs that are over and of which nothing was committed.
+    """
+    locator = FileLocator.of(ref)
+    with suppress(StorageError):
+        for directory in {locator.directory(message.partition, message.bucket) for message in messages}:
+            _delete_in(ref, directory, tuple(job_ids), keep=())
+
+
+def _delete_in(ref: TableRef, directory: str, job_ids: tuple[str, ...], keep: Collection[str]) -> None:
+    prefix = LayoutOptions.parse(ref.options, table=ref.name).data_file_prefix
+    starts = tuple(f"{prefix}{job_id}" for job_id in job_ids)
+    for status in ref.file_io.list(directory):
+        if status.name.startswith(starts) and status.name not in keep:
+            with suppress(StorageError):
+                ref.file_io.delete(status.path)
 
 
 def _bucket_directories(file_io: FileIO, directory: str, depth: int) -> Iterator[str]:

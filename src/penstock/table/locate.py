@@ -48,17 +48,23 @@ class FileLocator:
         key = (partition, bucket)
         directory = self.directories.get(key)
         if directory is None:
-            values = decode_row(partition, [field.type for field in self.partition_fields])
-            text = partition_dir(
-                self.partition_fields,
-                values,
-                default_name=self.layout.default_partition_name,
-                legacy_name=self.layout.legacy_partition_name,
-            )
+            text = self._partition_directory(partition)
             directory = bucket_dir(self.location, text, bucket, self.layout.data_directory)
             self.directories[key] = directory
         return directory
 
+    def partition_name(self, partition: bytes) -> str:
+        """Name of a partition, such as ``dt=2026-01-01``; empty where the table has no partitions."""
+        return self._partition_directory(partition).rstrip("/")
+
     def path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """Path of a data file: its external path if it has one."""
         return file.external_path or f"{self.directory(partition, bucket)}/{file.file_name}"
+
+    def _partition_directory(self, partition: bytes) -> str:
+        return partition_dir(
+            self.partition_fields,
+            decode_row(partition, [field.type for field in self.partition_fields]),
+            default_name=self.layout.default_partition_name,
+            legacy_name=self.layout.legacy_partition_name,
+        )

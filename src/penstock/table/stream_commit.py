@@ -15,7 +15,7 @@ from penstock.errors import CheckpointError, NotFoundError
 from penstock.spec.snapshot import CommitKind
 from penstock.table.batch_notes import BatchNote, BatchNotes, CheckpointMark
 from penstock.table.changes import open_committer
-from penstock.table.discard import commit_or_discard, delete_new_files, delete_staging
+from penstock.table.discard import commit_or_discard, delete_job_files_beside, delete_new_files, delete_staging
 from penstock.table.identity import load_identity
 from penstock.table.own_commits import OwnCommits, search_commits
 from penstock.table.partition_scope import WholeTable
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 BATCH_DIGEST: Final = "penstock.batch-digest"
 """Property of a snapshot: the digest of the batch that it holds."""
 
+# As many deaths in one batch as anybody will see.
+_KILLED_JOBS_KEPT: Final = 20
 _ACCEPT: Final = "set the write option 'penstock.accept-unknown-batch' = 'true' for this start"
 
 
@@ -147,6 +149,7 @@ class StreamCommitter:
         self._committer = open_committer(ref, self._store)
         # The newest snapshot that was looked at; all of this query's later ones are its successors.
         self._seen_id: int | None = None
+        self._killed_jobs: tuple[str, ...] = ()
 
     @property
     def committer(self) -> TableCommitter:
@@ -183,8 +186,10 @@ class StreamCommitter:
             return None
         if note is not None and note.batch_id >= batch.id:
             delete_staging(ref, note.job_id)
+            self._killed_jobs = (*note.killed_jobs, note.job_id)[-_KILLED_JOBS_KEPT:]
         job_id = new_job_id()
-        self._notes.write(BatchNote(batch_id=batch.id, base_id=latest_id, job_id=job_id))
+        killed = self._killed_jobs
+        self._notes.write(BatchNote(batch_id=batch.id, base_id=latest_id, job_id=job_id, killed_jobs=killed))
         return job_id
 
     def commit(self, batch: Batch, messages: tuple[CommitMessage, ...]) -> Snapshot | None:
@@ -203,6 +208,10 @@ class StreamCommitter:
         )
         if snapshot is not None:
             self._seen_id = snapshot.id
+        if self._killed_jobs:
+            # Run again, a batch writes to the same places. Not before its commit: the driver might not be dead.
+            delete_job_files_beside(self._committer.ref, self._killed_jobs, messages)
+            self._killed_jobs = ()
         return snapshot
 
     def _look(self, batch: Batch, latest_id: int, note: BatchNote | None) -> bool:

@@ -281,6 +281,31 @@ def test_what_a_killed_attempt_left_where_spark_writes_goes_with_its_replay() ->
     assert not ref.file_io.exists(staging)
 
 
+def test_what_killed_attempts_left_in_the_buckets_goes_after_the_replays_commit() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    run(start(ref, files), batch(0), rows(5))
+    message = rows(5)
+    directory = FileLocator.of(ref).directory(message.partition, message.bucket)
+    left = []
+    for _ in range(3):
+        job = start(ref, files).begin(batch(1))
+        left.append(f"{directory}/data-{job}-0000-0.parquet")
+        ref.file_io.write(left[-1], b"x")
+    other = f"{directory}/data-{'0' * 8}-0000-0.parquet"
+    ref.file_io.write(other, b"x")
+    query = start(ref, files)
+    query.begin(batch(1))
+    assert all(ref.file_io.exists(path) for path in left), "the driver that left them might not be dead"
+    recording = RecordingFileIO(ref.file_io)
+    query.committer.ref = replace(ref, file_io=recording)
+    query.commit(batch(1), (message,))
+    assert not any(ref.file_io.exists(path) for path in left)
+    assert ref.file_io.exists(other)
+    query.begin(batch(2))
+    query.commit(batch(2), (rows(1),))
+    assert recording.paths(Operation.LIST, containing="bucket-") == (directory,), "once, and no other bucket"
+
+
 def test_a_rival_that_was_faster_with_the_same_batch_counts_and_with_another_one_does_not() -> None:
     for digest, lands in (("offsets of 0", True), ("others", False)):
         ref, files = new_table(), MemoryCheckpoint()

@@ -16,16 +16,18 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError, LeaseHeldError, NotFoundError, TableStoreError
 from penstock.options import WriteOptions
 from penstock.table.changes import open_committer
 from penstock.table.compact.commit import Compacted, commit_compacted, is_outrun
+from penstock.table.compact.state import CompactionState, waiting_of
 from penstock.table.compact.watch import CompactionWatch
 from penstock.table.discard import delete_new_files
 from penstock.table.lease import LeaseKeeper, acquire, find_holder
+from penstock.table.locate import FileLocator
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -41,37 +43,10 @@ LEASE_NAME: Final = "compaction"
 _LOG: Final = logging.getLogger(__name__)
 _IDLE_SECONDS: Final = 10.0
 _LONGEST_PAUSE_SECONDS: Final = 60.0
+_DOUBLINGS: Final = 10
 # A snapshot for each merge would be as many as a batch has partitions and buckets, each in a race with the stream's.
 _GROUP_TASKS: Final = 64
 _GROUP_SECONDS: Final = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionState:
-    """What the compaction beside a stream has done, and what lies before it.
-
-    Attributes:
-        is_active: this one has the lease; else another process compacts the table.
-        waiting_files: small files in no task yet, with ``waiting_bytes``.
-        running_tasks: merges that run, or wait for a free worker.
-        landed: merges committed so far.
-        lost: merges that others outran, and that were dropped.
-        files_in: merged away so far, with ``bytes_in``.
-        files_out: that took their place, with ``bytes_out``.
-        last_error: what the last failed round said; None after a good one.
-    """
-
-    is_active: bool = False
-    waiting_files: int = 0
-    waiting_bytes: int = 0
-    running_tasks: int = 0
-    landed: int = 0
-    lost: int = 0
-    files_in: int = 0
-    bytes_in: int = 0
-    files_out: int = 0
-    bytes_out: int = 0
-    last_error: str | None = None
 
 
 class CompactionBeside:
@@ -98,6 +73,7 @@ class CompactionBeside:
     ) -> None:
         self._watch = CompactionWatch(ref, MetadataStore(ref))
         self._committer: TableCommitter = open_committer(ref)
+        self._locator = FileLocator.of(ref)
         self._merge = merge
         self._commit_user = commit_user
         self._max_tasks = max_tasks
@@ -108,6 +84,9 @@ class CompactionBeside:
         self._last_commit = time.monotonic()
         self._state = CompactionState()
         self._is_stopping = False
+        self._is_finishing = False
+        self._failures = 0
+        self._said: tuple[int, str] | None = None
         self._news = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"compact {ref.name}", daemon=True)
 
@@ -131,20 +110,29 @@ class CompactionBeside:
         self._cancel()
         self._thread.join()
 
+    def finish(self) -> None:
+        """Merge what is there now, then give the lease back; returns when that is done, or at once without the lease.
+
+        An error, or ``stop``, ends it early.
+        """
+        self._is_finishing = True
+        self._news.set()
+        self._thread.join()
+
     def _run(self) -> None:
-        pause = self._idle_seconds
         with ThreadPoolExecutor(max_workers=self._max_tasks, thread_name_prefix="merge") as pool:
             while not self._is_stopping:
                 try:
                     keeper = self._take_lease()
                     if keeper is not None:
                         with keeper:
-                            pause = self._idle_seconds
                             self._compact(pool, keeper)
                 except TableStoreError as error:
+                    self._failures += 1
                     self._note_error(error)
-                    pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-                self._wait(pause)
+                if self._is_finishing:
+                    break
+                self._wait(min(self._idle_seconds * 2 ** min(self._failures, _DOUBLINGS), _LONGEST_PAUSE_SECONDS))
 
     def _take_lease(self) -> LeaseKeeper | None:
         """Take the lease if it is free; return None while another has it."""
@@ -162,16 +150,21 @@ class CompactionBeside:
         """Work as the holder of the lease, until stopped; raises when the lease is lost or something fails."""
         try:
             while not self._is_stopping:
+                is_last = self._is_finishing
                 keeper.check()
                 self._look()
                 self._submit(pool)
                 self._commit_finished()
-                self._state = replace(self._state, last_error=None)
+                if not self._queue and not self._running:
+                    self._failures = 0
+                    self._state = replace(self._state, last_error=None)
+                    if is_last:
+                        return
                 if not self._queue or self._is_at_work():
                     self._wait(self._idle_seconds)
         finally:
             self._abandon()
-            self._state = replace(self._state, is_active=False)
+            self._state = replace(self._state, is_active=False, running_tasks=0)
 
     def _look(self) -> None:
         """Plan what was committed since the last look, by the options of the day."""
@@ -184,11 +177,12 @@ class CompactionBeside:
         if WriteOptions.parse(self._watch.ref.options, table=self._watch.ref.name).write_only:
             return  # set while the stream runs: the work is left to a dedicated job
         self._queue.extend(self._watch.plan())
-        files, size = self._watch.waiting
+        found = self._watch.waiting()
         self._state = replace(
             self._state,
-            waiting_files=files,
-            waiting_bytes=size,
+            waiting_files=sum(map(len, found.values())),
+            waiting_bytes=sum(file.file_size for files in found.values() for file in files),
+            waiting=waiting_of(found, self._locator),
             running_tasks=len(self._queue) + len(self._running),
         )
 
@@ -289,7 +283,11 @@ class CompactionBeside:
 
     def _note_error(self, error: TableStoreError) -> None:
         self._state = replace(self._state, last_error=str(error))
-        _LOG.warning("table %s: compaction beside the stream pauses: %s", self._watch.ref.name, error)
+        # One that does not come again is no reason to worry anybody.
+        level = logging.INFO if self._failures == 1 else logging.WARNING
+        if (level, str(error)) != self._said:
+            _LOG.log(level, "table %s: compaction beside the stream pauses: %s", self._watch.ref.name, error)
+        self._said = (level, str(error))
 
     def _wait(self, seconds: float) -> None:
         if not self._is_stopping:

@@ -48,11 +48,9 @@ class SmallFiles:
     _busy: dict[str, DataFileMeta] = field(default_factory=dict)
     _has_new: bool = False
 
-    @property
-    def waiting(self) -> tuple[int, int]:
-        """Number of small files that wait for a merge, and their bytes."""
-        files = [file for candidates in self._partitions.values() for file in candidates.files.values()]
-        return len(files), sum(file.file_size for file in files)
+    def waiting(self) -> dict[bytes, list[DataFileMeta]]:
+        """Return the small files that wait for a merge, by partition."""
+        return {data: list(candidates.files.values()) for data, candidates in self._partitions.items()}
 
     def take(self, entries: Iterable[ManifestEntry]) -> None:
         """Take in what a snapshot changed, or all that is live at the start.

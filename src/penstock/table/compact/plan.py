@@ -13,16 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
-from penstock.options import CompactOptions, LayoutOptions, SortOptions
+from penstock.options import CompactOptions, SortOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
-from penstock.spec.binary_row import row_decoder
 from penstock.spec.manifest import FileSource
-from penstock.spec.partition_text import partition_dir
 from penstock.table.compact.coordinator import pack_small
 from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.live import load_live_entries
+from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, partition_test
 from penstock.table.roll import local_wall_millis
 from penstock.table.scan import check_deletion_vectors
@@ -165,20 +164,13 @@ class _Planner:
         self._pick = pick
         self._otherwise = otherwise
         self._newest_allowed = None if idle_ms is None else local_wall_millis() - idle_ms
-        self._fields = ref.schema.partition_fields
-        self._decode = row_decoder(tuple(field.type for field in self._fields))
-        self._layout = LayoutOptions.parse(ref.options, table=ref.name)
+        self._locator = FileLocator.of(ref)
 
     def plan(self, data: bytes, entries: list[ManifestEntry]) -> PartitionPlan:
         tasks, skipped = self._tasks(data, entries)
         return PartitionPlan(
             data=data,
-            name=partition_dir(
-                self._fields,
-                self._decode(data),
-                default_name=self._layout.default_partition_name,
-                legacy_name=self._layout.legacy_partition_name,
-            ).rstrip("/"),
+            name=self._locator.partition_name(data),
             files=len(entries),
             bytes=sum(entry.file.file_size for entry in entries),
             tasks=tasks,

@@ -66,13 +66,14 @@ class QueueFiles:
     _touched: set[Key] = field(default_factory=set)
     _touched_since_full: set[Key] = field(default_factory=set)
 
-    @property
-    def waiting(self) -> tuple[int, int]:
-        """Number of small files that no task has, and their bytes."""
-        files = [
-            file for bucket in self._buckets.values() for name, file in bucket.small.items() if name not in bucket.busy
-        ]
-        return len(files), sum(file.file_size for file in files)
+    def waiting(self) -> dict[bytes, list[DataFileMeta]]:
+        """Return the small files that no task has, by partition."""
+        found: dict[bytes, list[DataFileMeta]] = {}
+        for (partition, _, _), bucket in self._buckets.items():
+            files = [file for name, file in bucket.small.items() if name not in bucket.busy]
+            if files:
+                found.setdefault(partition, []).extend(files)
+        return found
 
     def take(self, entries: Iterable[ManifestEntry]) -> None:
         """Take in what a snapshot changed, or all that is live at the start."""

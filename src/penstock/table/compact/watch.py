@@ -13,12 +13,13 @@ from penstock.errors import NotFoundError
 from penstock.options import BucketOptions, CompactOptions
 from penstock.spec.snapshot import CommitKind
 from penstock.table.compact.coordinator import SmallFiles
+from penstock.table.compact.plan import check_compactable
 from penstock.table.compact.queue_files import QueueFiles
 from penstock.table.compact.task import CompactSizes
 from penstock.table.live import load_live_entries
 
 if TYPE_CHECKING:
-    from penstock.spec.manifest import ManifestEntry
+    from penstock.spec.manifest import DataFileMeta, ManifestEntry
     from penstock.spec.snapshot import Snapshot
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
@@ -45,10 +46,9 @@ class CompactionWatch:
         """Start with nothing seen."""
         self._files = self._new_files()
 
-    @property
-    def waiting(self) -> tuple[int, int]:
-        """Small files that wait for a merge, and their bytes: the debt."""
-        return self._files.waiting
+    def waiting(self) -> dict[bytes, list[DataFileMeta]]:
+        """Return the small files that wait for a merge, by partition: the debt."""
+        return self._files.waiting()
 
     def use(self, ref: TableRef) -> None:
         """Go by a table's changed options from the next round on."""
@@ -63,10 +63,12 @@ class CompactionWatch:
 
         Raises:
             StorageError, FormatError: metadata cannot be read; ask again.
+            UnsupportedFeatureError: merges would change what the table's files mean.
         """
         latest = self.store.load_latest_snapshot()
         if latest is None:
             return ()
+        check_compactable(self.ref, self.store, latest)
         if not self._follow(latest):
             self._files = self._new_files()
             self._files.take(load_live_entries(self.store, latest, lambda _: True).values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import time
 from functools import partial
@@ -167,8 +168,8 @@ def test_a_merge_whose_live_input_is_missing_is_told(queue: Setup, caplog: pytes
     path = queue.table.files()["file_path"].to_pylist()[2]
     queue.ref.file_io.delete(path)
     beside = queue.start()
-    until(lambda: beside.state.last_error is not None)
-    assert "is missing" in caplog.text
+    until(lambda: "is missing" in caplog.text)
+    assert beside.state.last_error is not None
     assert beside.state.lost == 0
 
 
@@ -181,10 +182,54 @@ def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCapture
         return merge_one(task, queue.ref)
 
     queue.append(*range(5))
-    beside = queue.start(failing)
-    until(lambda: beside.state.landed == 1)
-    assert "pauses: disk full" in caplog.text
+    with caplog.at_level(logging.INFO):
+        beside = queue.start(failing)
+        until(lambda: beside.state.landed == 1)
+    told = [record for record in caplog.records if "pauses: disk full" in record.message]
+    assert [record.levelno for record in told] == [logging.INFO]
     assert beside.state.last_error is None
+
+
+def test_an_error_that_stays_is_a_warning(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
+    queue.append(*range(5))
+    beside = queue.start(lambda task: Merged(task=task, message=None, error=StorageError("disk full"), seconds=0.0))
+    until(lambda: "pauses: disk full" in caplog.text)
+    assert beside.state.last_error == "disk full"
+
+
+def test_a_stream_that_ends_leaves_no_merge_undone(queue: Setup) -> None:
+    queue.append(*range(25))
+    beside = queue.start()
+    beside.finish()
+    assert queue.table.files().num_rows == 1
+    assert (beside.state.is_active, beside.state.waiting_files, beside.state.running_tasks) == (False, 0, 0)
+    again = CompactionBeside(queue.ref, partial(merge_one, ref=queue.ref), commit_user="next", max_tasks=1)
+    again.start()
+    until(lambda: again.state.is_active)
+    again.stop()
+
+
+def test_who_has_no_lease_has_nothing_to_finish(queue: Setup) -> None:
+    first = queue.start(user="first")
+    until(lambda: first.state.is_active)
+    second = queue.start(user="second")
+    second.finish()
+    assert first.state.is_active
+
+
+def test_what_waits_is_told_by_partition() -> None:
+    catalog = Catalog(f"memory://beside-{next(_NUMBERS)}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "id BIGINT, dt STRING", partition_by=["dt"])
+    for day, count in (("a", 2), ("b", 3)):
+        for number in range(count):
+            table.append(pa.table({"id": pa.array([number], pa.int64()), "dt": [day]}))
+    beside = CompactionBeside(table._ref, partial(merge_one, ref=table._ref), commit_user="u", max_tasks=1)
+    beside.start()
+    until(lambda: beside.state.waiting_files == 5)
+    beside.stop()
+    assert [(each.partition, each.files) for each in beside.state.waiting] == [("dt=b", 3), ("dt=a", 2)]
+    assert sum(each.bytes for each in beside.state.waiting) == beside.state.waiting_bytes > 0
 
 
 def test_stopping_leaves_no_file_of_an_unfinished_merge(queue: Setup) -> None:

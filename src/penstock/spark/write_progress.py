@@ -1,0 +1,79 @@
+"""What streaming writes to penstock tables have done: Spark's own reports have no room for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.table.compact.state import CompactionState
+
+# Of queries that have ended, too.
+_QUERIES_KEPT: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteProgress:
+    """A micro-batch of a ``write_stream`` query, after its commit.
+
+    Attributes:
+        query_id: the same after a restart from the checkpoint.
+        table: name of the table that is written.
+        snapshot_id: of the micro-batch; None when it had no rows, or was there already.
+        rows: written.
+        files: data files written, with ``bytes``.
+        compaction: what merges beside the query have done, and the small files that wait for one; None before the
+            first commit, and where the query does not compact (``write-only``, output mode ``complete``).
+    """
+
+    query_id: str
+    batch_id: int
+    table: str
+    snapshot_id: int | None
+    rows: int
+    files: int
+    bytes: int
+    compaction: CompactionState | None
+
+
+class _WriteBoard:
+    """The last write of each query of this process; threads may share it."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, Callable[[], WriteProgress]] = {}
+        self._lock = Lock()
+
+    def note(self, query_id: str, ask: Callable[[], WriteProgress]) -> None:
+        with self._lock:
+            self._sources.pop(query_id, None)
+            self._sources[query_id] = ask
+            while len(self._sources) > _QUERIES_KEPT:
+                self._sources.pop(next(iter(self._sources)))
+
+    def ask(self, query_id: str) -> WriteProgress | None:
+        with self._lock:
+            ask = self._sources.get(query_id)
+        return None if ask is None else ask()
+
+
+_BOARD: Final = _WriteBoard()
+
+
+def note_write(query_id: str, ask: Callable[[], WriteProgress]) -> None:
+    """Note that a query has written; ``ask`` says what, with the compaction as it is when asked."""
+    _BOARD.note(query_id, ask)
+
+
+def last_write(query_id: str) -> WriteProgress | None:
+    """Return the last micro-batch that a ``write_stream`` query of this process has committed.
+
+    Args:
+        query_id: ``query.id``.
+
+    Returns:
+        None where it has committed none since it was started.
+    """
+    return _BOARD.ask(str(query_id))

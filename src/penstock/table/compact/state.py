@@ -1,0 +1,73 @@
+"""What the compaction beside a stream says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.spec.manifest import DataFileMeta
+    from penstock.table.locate import FileLocator
+
+_PARTITIONS_TOLD: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingFiles:
+    """Small files of one partition that no merge has yet.
+
+    Attributes:
+        partition: such as ``dt=2026-01-01``; empty where the table has no partitions.
+    """
+
+    partition: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionState:
+    """What the compaction beside a stream has done, and what lies before it.
+
+    Attributes:
+        is_active: this one has the lease; else another process compacts the table.
+        waiting_files: small files in no task yet, with ``waiting_bytes``.
+        waiting: the same of the 20 partitions that have most of them, most first.
+        running_tasks: merges that run, or wait for a free worker.
+        landed: merges committed so far.
+        lost: merges that others outran, and that were dropped.
+        files_in: merged away so far, with ``bytes_in``.
+        files_out: that took their place, with ``bytes_out``.
+        last_error: what the last failed round said; None after a good one.
+    """
+
+    is_active: bool = False
+    waiting_files: int = 0
+    waiting_bytes: int = 0
+    waiting: tuple[WaitingFiles, ...] = ()
+    running_tasks: int = 0
+    landed: int = 0
+    lost: int = 0
+    files_in: int = 0
+    bytes_in: int = 0
+    files_out: int = 0
+    bytes_out: int = 0
+    last_error: str | None = None
+
+
+def waiting_of(files: Mapping[bytes, list[DataFileMeta]], locator: FileLocator) -> tuple[WaitingFiles, ...]:
+    """Return what waits in the partitions that have most small files, most first.
+
+    Args:
+        files: by serialized partition.
+    """
+    most = sorted(files.items(), key=lambda item: len(item[1]), reverse=True)[:_PARTITIONS_TOLD]
+    return tuple(
+        WaitingFiles(
+            partition=locator.partition_name(data), files=len(found), bytes=sum(file.file_size for file in found)
+        )
+        for data, found in most
+        if found
+    )
