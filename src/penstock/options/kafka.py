@@ -1,0 +1,299 @@
+"""Options of a Kafka table, in the words of Flink's connector and of its formats.
+
+Nothing of this is an option of a table of ours; ``docs/kafka.md`` has the list.
+
+Source:
+    Flink ``KafkaConnectorOptions``, ``JsonFormatOptions``, ``CsvFormatOptions``, ``RawFormatOptions``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.options.group import Family, Key, OptionGroup, option_fields
+from penstock.options.values import ValueKind, at_least, parse_bool, parse_long, parse_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class StartMode(StrEnum):
+    """Where a new query begins."""
+
+    EARLIEST = "earliest-offset"
+    LATEST = "latest-offset"
+    GROUP = "group-offsets"
+    TIMESTAMP = "timestamp"
+    SPECIFIC = "specific-offsets"
+
+
+class EndMode(StrEnum):
+    """Where a read ends."""
+
+    UNBOUNDED = "unbounded"
+    LATEST = "latest-offset"
+    GROUP = "group-offsets"
+    TIMESTAMP = "timestamp"
+    SPECIFIC = "specific-offsets"
+
+
+class TimestampStandard(StrEnum):
+    """How JSON writes a moment: with a space or with a T between date and time."""
+
+    SQL = "SQL"
+    ISO = "ISO-8601"
+
+
+Offsets: TypeAlias = tuple[tuple[int, int], ...]
+"""Pairs of partition and offset."""
+
+_OFFSET: Final = re.compile(r"partition:([0-9]+),offset:([0-9]+)")
+_ESCAPES: Final = {"\\t": "\t", "\\\\": "\\", "\\'": "'", '\\"': '"'}
+
+
+def _decode_offsets(text: str) -> Offsets:
+    found = [_OFFSET.fullmatch(part.strip()) for part in text.split(";") if part.strip()]
+    pairs = tuple((int(match[1]), int(match[2])) for match in found if match is not None)
+    if not pairs or len(dict(pairs)) != len(found):
+        raise ValueError("offsets such as 'partition:0,offset:42;partition:1,offset:300'")
+    return pairs
+
+
+def _decode_character(text: str) -> str:
+    if match := re.fullmatch(r"\\u([0-9a-fA-F]{4})", text):
+        return chr(int(match[1], 16))
+    found = _ESCAPES.get(text, text)
+    if len(found) != 1:
+        raise ValueError("one character, or an escape such as '\\t' or '\\u0001'")
+    return found
+
+
+def _decode_topics(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(";") if name.strip())
+    if not names or any("," in name for name in names):
+        raise ValueError("a topic, or several with semicolons between them")
+    return names
+
+
+_parse_offsets: Final = ValueKind("offsets", _decode_offsets)
+_parse_character: Final = ValueKind("character", _decode_character)
+_parse_topics: Final = ValueKind("topics", _decode_topics, ";".join)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaOptions(OptionGroup):
+    """Which records of which topics.
+
+    Attributes:
+        start_millis: ms since 1970-01-01 UTC; the first record of each partition that is not older.
+        end_millis: the first record of each partition that is not older is the first that is not read.
+        properties: settings of Kafka's client, without the prefix.
+    """
+
+    connector: Annotated[str, Key("connector", parse_text, "kafka")] = "kafka"
+    topics: Annotated[tuple[str, ...], Key("topic", _parse_topics, "topics, with semicolons between them")] = ()
+    topic_pattern: Annotated[str | None, Key("topic-pattern", parse_text, "Java regular expression of topics")] = None
+    start_mode: Annotated[StartMode | None, Key("scan.startup.mode", StartMode, "where a new query begins")] = None
+    start_millis: Annotated[
+        int | None, Key("scan.startup.timestamp-millis", at_least(0, parse_long), "begin at the records of that time")
+    ] = None
+    start_offsets: Annotated[
+        Offsets, Key("scan.startup.specific-offsets", _parse_offsets, "begin there, partition by partition")
+    ] = ()
+    end_mode: Annotated[EndMode, Key("scan.bounded.mode", EndMode, "where a batch read ends")] = EndMode.UNBOUNDED
+    end_millis: Annotated[
+        int | None, Key("scan.bounded.timestamp-millis", at_least(0, parse_long), "end before records of that time")
+    ] = None
+    end_offsets: Annotated[
+        Offsets, Key("scan.bounded.specific-offsets", _parse_offsets, "end before them, partition by partition")
+    ] = ()
+    format: Annotated[str | None, Key("format", parse_text, "of the values: json, csv or raw")] = None
+    value_format: Annotated[str | None, Key("value.format", parse_text, "the same")] = None
+    max_rows: Annotated[
+        int | None, Key("read.stream.maxRowsPerTrigger", at_least(1, parse_long), "records of one micro-batch")
+    ] = None
+    fail_on_data_loss: Annotated[
+        bool, Key("penstock.fail-on-data-loss", parse_bool, "fail when Kafka has deleted records that were not read")
+    ] = True
+    properties: Annotated[
+        tuple[tuple[str, str], ...], Family("properties.", "", parse_text, "settings of Kafka's client")
+    ] = ()
+
+    @property
+    def servers(self) -> str:
+        """Where the brokers are."""
+        return dict(self.properties)["bootstrap.servers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonFormat(OptionGroup):
+    """Values are JSON objects."""
+
+    ignores_errors: Annotated[bool, Key("json.ignore-parse-errors", parse_bool, "null or no row for an error")] = False
+    fails_on_missing: Annotated[bool, Key("json.fail-on-missing-field", parse_bool, "a missing field is one")] = False
+    timestamps: Annotated[
+        TimestampStandard, Key("json.timestamp-format.standard", TimestampStandard, "how moments are written")
+    ] = TimestampStandard.SQL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CsvFormat(OptionGroup):
+    """Values are lines of separated fields."""
+
+    ignores_errors: Annotated[bool, Key("csv.ignore-parse-errors", parse_bool, "null for a field in error")] = False
+    delimiter: Annotated[str, Key("csv.field-delimiter", _parse_character, "between fields")] = ","
+    quote: Annotated[str, Key("csv.quote-character", _parse_character, "around fields")] = '"'
+    is_unquoted: Annotated[bool, Key("csv.disable-quote-character", parse_bool, "quotes mean nothing")] = False
+    escape: Annotated[str | None, Key("csv.escape-character", _parse_character, "before a character as it is")] = None
+    null_literal: Annotated[str | None, Key("csv.null-literal", parse_text, "text that means null")] = None
+    allows_comments: Annotated[bool, Key("csv.allow-comments", parse_bool, "values that begin with # are none")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawFormat(OptionGroup):
+    """The value is the only column."""
+
+    charset: Annotated[str, Key("raw.charset", parse_text, "of a text")] = "UTF-8"
+
+
+ValueFormat: TypeAlias = JsonFormat | CsvFormat | RawFormat
+
+_FORMATS: Final[dict[str, type[ValueFormat]]] = {"json": JsonFormat, "csv": CsvFormat, "raw": RawFormat}
+# They say how tables are written, or how Flink shares out its work: nothing here depends on them.
+_WITHOUT_EFFECT: Final = ("sink.", "json.encode.", "json.map-null-key.", "json.decode.", "csv.write-")
+_WITHOUT_EFFECT_KEYS: Final = frozenset({"scan.topic-partition-discovery.interval", "scan.parallelism"})
+_OF_KEYS: Final = ("key.", "value.fields-include")
+# Spark reads by itself and refuses them too, in words of its own.
+_REFUSED_PROPERTIES: Final = frozenset(
+    {
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "interceptor.classes",
+        "key.deserializer",
+        "key.serializer",
+        "value.deserializer",
+        "value.serializer",
+    }
+)
+
+
+def parse_kafka(options: Mapping[str, str], table: str) -> tuple[KafkaOptions, ValueFormat]:
+    """Read the options of a Kafka table.
+
+    Args:
+        table: for messages.
+
+    Raises:
+        InvalidOptionError: an option that is unknown, is missing, contradicts another or has no such value.
+        UnsupportedFeatureError: a format, or something of Flink's, that Penstock does not have.
+    """
+    kafka = KafkaOptions.parse(options, table=table)
+    name, prefix = _format_of(kafka, table)
+    # With value.format the options of the format have the prefix too.
+    of_format = {key.removeprefix(prefix): text for key, text in options.items() if key.startswith(f"{prefix}{name}.")}
+    _check_keys(options, name, prefix, table)
+    _check_topics(kafka, table)
+    _check_start(kafka, table)
+    _check_end(kafka, table)
+    _check_properties(kafka, table)
+    return kafka, _parse_format(_FORMATS[name], of_format, table)
+
+
+def _parse_format(kind: type[ValueFormat], options: Mapping[str, str], table: str) -> ValueFormat:
+    found = kind.parse(options, table=table)
+    if isinstance(found, JsonFormat) and found.ignores_errors and found.fails_on_missing:
+        raise InvalidOptionError(
+            f"table {table}: 'json.fail-on-missing-field' and 'json.ignore-parse-errors' cannot both be true: leave "
+            "one out"
+        )
+    return found
+
+
+def _format_of(kafka: KafkaOptions, table: str) -> tuple[str, str]:
+    given = [name for name in (kafka.format, kafka.value_format) if name is not None]
+    if kafka.connector != "kafka":
+        raise InvalidOptionError(f"table {table}: connector '{kafka.connector}' is not Kafka's: say 'kafka'")
+    if len(given) != 1:
+        problem = "two formats" if given else "no format"
+        raise InvalidOptionError(f"table {table}: {problem}: give 'format', or 'value.format', as json, csv or raw")
+    if given[0] not in _FORMATS:
+        raise UnsupportedFeatureError(
+            f"table {table}: format '{given[0]}' cannot be read: json, csv and raw can; with raw and one BYTES column "
+            "you can decode the values yourself"
+        )
+    return given[0], "" if kafka.format is not None else "value."
+
+
+def _check_keys(options: Mapping[str, str], name: str, prefix: str, table: str) -> None:
+    known = {field.option.name for field in option_fields(KafkaOptions) if isinstance(field.option, Key)}
+    known |= {prefix + field.option.name for field in option_fields(_FORMATS[name])}
+    known.add("properties.bootstrap.servers")
+    for key in options:
+        plain = key.removeprefix(prefix)
+        if key.startswith("properties.") or key in known | _WITHOUT_EFFECT_KEYS or plain.startswith(_WITHOUT_EFFECT):
+            continue
+        if key.startswith(_OF_KEYS):
+            raise UnsupportedFeatureError(
+                f"table {table}: option '{key}': Penstock reads the value of a Kafka record and not its key: leave "
+                "the options of the key out"
+            )
+        near = difflib.get_close_matches(key, sorted(known), n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"a Kafka table with format '{name}' has no such option"
+        raise InvalidOptionError(f"table {table}: option '{key}' is not known: {hint}")
+
+
+def _check_topics(kafka: KafkaOptions, table: str) -> None:
+    if (not kafka.topics) == (kafka.topic_pattern is None):
+        raise InvalidOptionError(f"table {table}: give either 'topic' or 'topic-pattern'")
+    if len(kafka.topics) != 1 and (kafka.start_offsets or kafka.end_offsets):
+        raise InvalidOptionError(f"table {table}: specific offsets are those of one topic: give 'topic' with one name")
+
+
+def _check_start(kafka: KafkaOptions, table: str) -> None:
+    if kafka.start_mode in {None, StartMode.GROUP}:
+        said = "is not set, which means group-offsets" if kafka.start_mode is None else "= 'group-offsets'"
+        raise InvalidOptionError(
+            f"table {table}: 'scan.startup.mode' {said}: a query keeps its position in its checkpoint and writes none "
+            "to Kafka's consumer groups; say where a new query begins: earliest-offset, latest-offset, timestamp or "
+            "specific-offsets"
+        )
+    _check_pair(table, "scan.startup", kafka.start_mode or "", kafka.start_millis, kafka.start_offsets)
+
+
+def _check_end(kafka: KafkaOptions, table: str) -> None:
+    if kafka.end_mode is EndMode.GROUP:
+        raise InvalidOptionError(
+            f"table {table}: 'scan.bounded.mode' = 'group-offsets': Penstock does not read consumer groups; say "
+            "latest-offset, timestamp or specific-offsets"
+        )
+    _check_pair(table, "scan.bounded", kafka.end_mode, kafka.end_millis, kafka.end_offsets)
+
+
+def _check_pair(table: str, prefix: str, mode: str, millis: int | None, offsets: Offsets) -> None:
+    """Check that what a mode needs is there, and nothing that only another mode needs."""
+    for wanted, key, is_there in (
+        ("timestamp", f"{prefix}.timestamp-millis", millis is not None),
+        ("specific-offsets", f"{prefix}.specific-offsets", bool(offsets)),
+    ):
+        if (mode == wanted) != is_there:
+            problem = f"needs '{key}'" if mode == wanted else f"makes nothing of '{key}', which is for '{wanted}'"
+            raise InvalidOptionError(f"table {table}: '{prefix}.mode' = '{mode}' {problem}")
+
+
+def _check_properties(kafka: KafkaOptions, table: str) -> None:
+    names = dict(kafka.properties)
+    if not names.get("bootstrap.servers", "").strip():
+        raise InvalidOptionError(
+            f"table {table}: option 'properties.bootstrap.servers' is missing: name the brokers, such as "
+            "'host1:9092,host2:9092'"
+        )
+    for name in sorted(_REFUSED_PROPERTIES & names.keys()):
+        cure = "say where to begin with 'scan.startup.mode'" if name == "auto.offset.reset" else "leave it out"
+        raise InvalidOptionError(
+            f"table {table}: option 'properties.{name}': Spark sets this for Kafka's client itself; {cure}"
+        )
