@@ -58,7 +58,13 @@ class CompactOptions(OptionGroup):
         float, Key("compaction.delete-ratio-threshold", parse_float, "deleted rows at which a file is rewritten")
     ] = 0.2
     file_num_limit: Annotated[
-        int, Key("compaction.file-num-limit", at_least(1, parse_int), "files that one planning round looks at")
+        int,
+        Key(
+            "compaction.file-num-limit",
+            at_least(1, parse_int),
+            "files that are given to merges at once, beside a stream",
+            honoured=True,
+        ),
     ] = 100_000
     force_rewrite_all_files: Annotated[
         bool,
@@ -100,6 +106,7 @@ class CompactOptions(OptionGroup):
             "penstock.compaction.max-tasks",
             at_least(1, parse_int),
             "rewrites at once",
+            ("unaware-bucket.compaction.parallelism",),
             honoured=True,
         ),
     ] = None

@@ -75,7 +75,6 @@ DOCUMENTED: Final = (
     KnownKey("sink.watermark-time-zone", "text", "UTC", _MAINTENANCE, "zone of tags and partitions by watermark"),
     KnownKey("sink.process-time-zone", "text", "", _MAINTENANCE, "zone of tags and partitions by clock"),
     KnownKey("compaction.bucket-distribution-strategy", "text", "linear", _FLINK, "spread of buckets over tasks"),
-    KnownKey("unaware-bucket.compaction.parallelism", "integer", "", _FLINK, "compaction tasks"),
     KnownKey("unaware-bucket.no-shuffle", "boolean", "false", _FLINK, "no shuffle in change data pipelines"),
     KnownKey("clustering.history-partition.limit", "integer", "5", _SORT, "idle partitions clustered at once"),
     KnownKey("clustering.history-partition.idle-to-full-sort", "duration", "", _SORT, "silence before that"),

@@ -45,7 +45,7 @@ class CompactSizes:
         max_files: files at which a merge starts whatever their size, the rule of releases up to 1.0; None for
             today's rule.
         open_file_cost_bytes: what a file weighs beside its bytes.
-        round_files: files that one round of planning looks at.
+        round_files: files that the merges planned in one round may have together.
 
     Source:
         spec/compaction.md section 1.

@@ -19,6 +19,8 @@ from penstock.table.compact.task import CompactSizes
 from penstock.table.live import load_live_entries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from penstock.spec.manifest import DataFileMeta, ManifestEntry
     from penstock.spec.snapshot import Snapshot
     from penstock.table.compact.task import CompactTask
@@ -73,8 +75,7 @@ class CompactionWatch:
             self._files = self._new_files()
             self._files.take(load_live_entries(self.store, latest, lambda _: True).values())
             self._seen = latest
-        tasks = self._files.plan()
-        return tasks + self._full_tasks()
+        return tuple(self._cut((*self._files.plan(), *self._full_tasks())))
 
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
         """Take a task back.
@@ -83,6 +84,17 @@ class CompactionWatch:
             is_done: it landed; else its files are planned again, as far as they live.
         """
         self._files.finish(task, is_done=is_done)
+
+    def _cut(self, tasks: Iterable[CompactTask]) -> Iterator[CompactTask]:
+        """Yield as many tasks as one round may have, at least one; the others wait for the next."""
+        most = CompactSizes.of(self.ref).round_files
+        files = 0
+        for task in tasks:
+            if files and files + len(task.files) > most:
+                self.finish(task, is_done=False)
+            else:
+                files += len(task.files)
+                yield task
 
     def _full_tasks(self) -> tuple[CompactTask, ...]:
         """Return the merges of ``full-compaction.delta-commits``, when it is their turn."""

@@ -18,6 +18,7 @@ from penstock.errors import StorageError
 from penstock.spec.snapshot import CommitKind
 from penstock.table.compact.beside import CompactionBeside
 from penstock.table.compact.job import Merged, merge_one
+from penstock.table.compact.watch import CompactionWatch
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -260,6 +261,20 @@ def test_a_table_that_becomes_write_only_is_left_alone(queue: Setup) -> None:
     assert beside.state.landed == 0
     queue.catalog.alter_table("db.t", SetOption(key="write-only", value="false"))
     until(lambda: beside.state.landed == 1)
+
+
+def test_a_round_hands_out_no_more_files_than_the_limit_and_the_next_one_goes_on() -> None:
+    setup = Setup(bucket="4", **{"bucket-key": "id", "compaction.file-num-limit": "12"})
+    for _ in range(5):
+        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+    watch = CompactionWatch(setup.ref, MetadataStore(setup.ref))
+    first = watch.plan()
+    assert [len(task.files) for task in first] == [5, 5]
+    assert sum(map(len, watch.waiting().values())) == 10
+    second = watch.plan()
+    assert [len(task.files) for task in second] == [5, 5]
+    assert {task.bucket for task in (*first, *second)} == {0, 1, 2, 3}
+    assert watch.plan() == ()
 
 
 def test_changed_options_hold_from_the_next_round_on(queue: Setup) -> None:
