@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,11 +17,12 @@ import pyarrow.parquet as pq
 from bench.settings import DATA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 FILES: Final = 2
 CHUNK_ROWS: Final = 500_000
-FIRST_MICROS: Final = 1_700_000_000_000_000
+FIRST_SECONDS: Final = 1_700_000_000
+FIRST_MICROS: Final = FIRST_SECONDS * 1_000_000
 NOTE_BYTES: Final = 20
 
 
@@ -93,6 +95,25 @@ def make_batches(batches: int, rows: int, files: int = FILES) -> Path:
             pq.write_table(orders_chunk(first, last), folder / f"part-{number:06d}.parquet", compression="zstd")
 
     return _kept(f"batches-{batches}x{rows}-{files}", write)
+
+
+def make_uneven_batches(sizes: Sequence[int], files: int) -> Path:
+    """Return a folder with the seven-column table in micro-batches of so many rows each, of so many files each.
+
+    Spark's file source goes by the times of files, so these are a second apart.
+    """
+
+    def write(folder: Path) -> None:
+        last = 0
+        parts = [rows * (part + 1) // files - rows * part // files for rows in sizes for part in range(files)]
+        for number, rows in enumerate(parts):
+            first, last = last, last + rows
+            file = folder / f"part-{number:06d}.parquet"
+            pq.write_table(orders_chunk(first, last), file, compression="zstd")
+            os.utime(file, (FIRST_SECONDS + number, FIRST_SECONDS + number))
+
+    runs = "-".join(f"{sizes.count(rows)}x{rows}" for rows in dict.fromkeys(sizes))
+    return _kept(f"uneven-{runs}-{files}", write)
 
 
 def count_rows(folder: Path) -> int:

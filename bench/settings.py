@@ -30,6 +30,10 @@ class Settings:
         offset_files: sizes of the tables whose latest offset is asked for.
         small_files: of the table that is compacted, 1,000 rows each.
         history_batches: micro-batches in a row into one table that compacts and expires.
+        beside_rows: sizes of the micro-batches that a stream with compaction beside it writes.
+        beside_batches: how many of each size are timed, in the order of ``beside_rows``; the largest come first.
+        sort_rows: of the table that is sorted.
+        sort_files: about as many does it have.
         cores: of Spark's local master.
         driver_memory: of Spark, as it writes sizes.
         peers: of Spark, that are measured where their JARs can be had.
@@ -48,6 +52,10 @@ class Settings:
     offset_files: tuple[int, ...] = (10, 1_000, 100_000)
     small_files: int = 1_000
     history_batches: int = 10_000
+    beside_rows: tuple[int, ...] = (60_000, 1_000)
+    beside_batches: tuple[int, ...] = (12, 60)
+    sort_rows: int = 3_000_000
+    sort_files: int = 50
     cores: int = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     driver_memory: str = "4g"
     peers: tuple[str, ...] = ("delta", "iceberg")
@@ -65,6 +73,10 @@ QUICK: Final = Settings(
     offset_files=(10, 200, 2_000),
     small_files=100,
     history_batches=600,
+    beside_rows=(30_000, 1_000),
+    beside_batches=(4, 16),
+    sort_rows=100_000,
+    sort_files=16,
 )
 """A smoke test of the benchmarks themselves; its times mean nothing."""
 
@@ -82,5 +94,9 @@ TOY: Final = Settings(
     offset_files=(10, 40),
     small_files=6,
     history_batches=40,
+    beside_rows=(20, 10),
+    beside_batches=(1, 8),
+    sort_rows=2_000,
+    sort_files=4,
 )
 """What the tests run."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.data import make_lineitem, make_orders
 from bench.result import DELTA, ICEBERG, OURS, PARQUET, Check, Section, faster_than, find_series
-from bench.spark_compact import IN_PROCESS
+from bench.spark_compact import IN_PROCESS, SCAN_AFTER, SCAN_BEFORE
 from bench.spark_compact import WORK as COMPACT
 from bench.spark_job import SparkFailedError, find_peers, run_spark
 from bench.spark_scan import WORK as SCAN
@@ -63,8 +64,35 @@ def measure_compact(settings: Settings) -> Section:
     """Merge many small files of a scalable table into one."""
     path = str(make_orders(settings.small_files * SMALL_FILE_ROWS))
     series, notes = in_every_session("compact", settings, path=path)
-    checks = tuple(compare(COMPACT, series, COMPACT_TARGETS))
-    return Section(name="compact", title="Compaction", series=series, checks=checks, notes=notes)
+    checks = compare(COMPACT, series, COMPACT_TARGETS)
+    for after in (each for each in series if each.work == SCAN_AFTER):
+        before = find_series(series, SCAN_BEFORE, after.contender, after.session)
+        if before:
+            checks.append(faster_than(after, before, name=f"{SCAN_AFTER} vs before: {after.contender}"))
+    return Section(name="compact", title="Compaction", series=series, checks=tuple(checks), notes=notes)
+
+
+def measure_sort(settings: Settings) -> Section:
+    """Sort a table by two columns, and look for rows by them."""
+    folder = make_orders(settings.sort_rows)
+    size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
+    # Of the other peers none sorts without a catalog that Spark 4.2 takes.
+    peers = tuple(peer for peer in settings.peers if peer == "delta")
+    series: list[Series] = []
+    checks: list[Check] = []
+    notes: list[str] = []
+    found, left_out = find_peers(replace(settings, peers=peers))
+    for peer in found:
+        try:
+            section = run_spark("sort", peer, settings, path=str(folder), file_bytes=size // settings.sort_files)
+        except SparkFailedError as error:
+            notes.append(f"{peer.name} is left out: {error}")
+        else:
+            series += section.series
+            checks += section.checks
+    return Section(
+        name="sort", title="Sorted tables", series=tuple(series), checks=tuple(checks), notes=(*left_out, *notes)
+    )
 
 
 def measure_scan(settings: Settings) -> Section:

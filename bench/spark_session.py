@@ -26,8 +26,10 @@ def open_session(job: SparkJob) -> SparkSession:
         "spark.sql.streaming.numRecentProgressUpdates": str(job.settings.slope_batches + 100),
         **_PEERS.get(job.peer, {}),
     }
-    if job.peer == "delta" and job.kind.startswith("stream"):
-        # Its 50 are meant for clusters: on two cores they are nine tenths of the time of a small micro-batch.
+    if "scheduler" in job.arguments:
+        settings["spark.scheduler.mode"] = job.arguments["scheduler"]
+    if job.peer == "delta" and job.kind.startswith(("stream", "sort")):
+        # Its 50 are meant for clusters: on two cores they are nine tenths of the time of a small micro-batch or scan.
         settings["spark.databricks.delta.snapshotPartitions"] = str(job.settings.cores)
     if job.peer == "iceberg":
         settings["spark.sql.catalog.iceberg.warehouse"] = f"{job.folder}/iceberg"

@@ -13,6 +13,8 @@ from bench import (
     spark_plan,
     spark_scan,
     spark_slope,
+    spark_sort,
+    spark_stream_compact,
     spark_stream_read,
     spark_stream_write,
 )
@@ -34,6 +36,8 @@ KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
     "scan": spark_scan.measure,
     "plan": spark_plan.measure,
     "slope": spark_slope.measure,
+    "sort": spark_sort.measure,
+    "stream-compact": spark_stream_compact.measure,
     "stream-read": spark_stream_read.measure,
     "stream-write": spark_stream_write.measure,
 }

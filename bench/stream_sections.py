@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bench import spark_stream_compact as beside
 from bench import spark_stream_write as write
-from bench.data import FILES, make_batches, make_orders
+from bench.data import FILES, make_batches, make_orders, make_uneven_batches
 from bench.result import DELTA, ICEBERG, OURS, PARQUET, Check, Section, find_series, time_next_to
 from bench.spark_job import PLAIN, PeerSet, SparkFailedError, run_spark
 from bench.spark_sections import PLAIN_TABLE, QUEUE, compare, in_every_session
@@ -60,6 +61,32 @@ def measure_write(settings: Settings) -> Section:
             targets = WRITE_TARGETS if has_target else dict.fromkeys(WRITE_TARGETS)
             checks += compare_times(write.work_name(rows, figure), series, targets)
     return Section(name="stream-write", title="Stream write", series=series, checks=tuple(checks), notes=notes)
+
+
+def measure_beside(settings: Settings) -> Section:
+    """Stream micro-batches into tables that are compacted meanwhile and into others, under each scheduler."""
+    sizes = [settings.beside_rows[0]] * write.SKIPPED
+    for rows, batches in zip(settings.beside_rows, settings.beside_batches, strict=True):
+        sizes += [rows] * batches
+    # Two tasks at least, whatever the machine: its cores are never more than those of a micro-batch.
+    files = {beside.FREE: 1, beside.TAKEN: max(settings.cores, 2)}
+    cases = [
+        {"name": name, "files": count, "path": str(make_uneven_batches(sizes, count)), "sizes": sizes}
+        for name, count in files.items()
+    ]
+    found, notes = [], []
+    for scheduler in beside.SCHEDULERS:
+        try:
+            found.append(run_spark("stream-compact", PeerSet(name=PLAIN), settings, scheduler=scheduler, cases=cases))
+        except SparkFailedError as error:
+            notes.append(f"{scheduler} is left out: {error}")
+    return Section(
+        name="stream-compact",
+        title="Compaction beside a stream",
+        series=tuple(series for section in found for series in section.series),
+        checks=tuple(check for section in found for check in section.checks),
+        notes=tuple(notes),
+    )
 
 
 def measure_slope(settings: Settings) -> Section:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from bench import commit, imports, plan, python_io, result, spark_sections
+from bench import commit, imports, plan, python_io, result, spark_sections, spark_sort
 from bench.measure import Contender, DisagreementError, Series, race
 from bench.result import Check, Section, faster_than, from_json, to_json, to_markdown
 from bench.settings import ROOT, TOY
@@ -46,6 +46,18 @@ def test_append_scan_and_compaction_run_in_a_spark_session_of_their_own() -> Non
     for section in (measure(TOY) for measure in sections):
         assert section.series, section.notes
         assert section.checks
+
+
+@pytest.mark.bench
+@pytest.mark.spark
+def test_sorted_tables_are_scanned_by_every_order() -> None:
+    section = spark_sections.measure_sort(TOY)
+    assert section.series, section.notes
+    scanned = {(each.work, each.contender) for each in section.series if each.work in spark_sort.FILTERS}
+    ours = (spark_sort.UNSORTED, *(f"{result.OURS} {strategy}" for strategy in spark_sort.STRATEGIES))
+    assert {(work, name) for work in spark_sort.FILTERS for name in ours} <= scanned
+    files = [check.value for check in section.checks if "files read" in check.name]
+    assert len(files) == len(scanned)
 
 
 @pytest.mark.bench

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from bench import data, latest_offset, spark_stream_write, stream_sections
+from bench import data, latest_offset, spark_stream_compact, spark_stream_write, stream_sections
 from bench.counted_storage import CountedFileIO
 from bench.cpu import cpu_seconds
 from bench.measure import Contender, Series, take_turns
@@ -51,6 +51,20 @@ def test_streams_run_in_a_spark_session_of_their_own(measure: Any) -> None:
     assert section.checks
 
 
+@pytest.mark.bench
+@pytest.mark.spark
+def test_merges_land_beside_streams_under_both_schedulers() -> None:
+    section = stream_sections.measure_beside(TOY)
+    assert not section.notes
+    assert {each.session for each in section.series} == set(spark_stream_compact.SCHEDULERS)
+    waits = [check for check in section.checks if check.unit == "s" and check.at_most is not None]
+    ratios = [check for check in section.checks if check.unit == "x" and check.at_most is not None]
+    assert len(waits) == len(ratios) == len(spark_stream_compact.SCHEDULERS) * len(TOY.beside_rows)
+    merges = [check for check in section.checks if check.unit == "merges"]
+    assert len(merges) == 2 * len(spark_stream_compact.SCHEDULERS)
+    assert any(check.value for check in merges)
+
+
 def test_targets_name_all_that_there_is_a_target_for() -> None:
     for ours in (stream_sections.PLAIN_TABLE, stream_sections.QUEUE):
         for peer in (PARQUET, DELTA, ICEBERG):
@@ -87,6 +101,41 @@ def test_the_slope_compares_the_last_hundred_of_a_thousand_with_the_second_hundr
     assert (early[0], early[-1]) == (101, 200)
     assert (late[0], late[-1]) == (901, 1000)
     assert growth([9.0] * 10 + [1.0] * 10 + [5.0] * 70 + [1.5] * 10) == 1.5
+
+
+def test_the_first_micro_batches_do_not_count_and_the_others_do_by_their_size() -> None:
+    sizes = (50,) * 5 + (10,) * 2
+    batches = [MicroBatch(rows=rows, seconds=float(number), sink_seconds=0.0) for number, rows in enumerate(sizes)]
+    figures = spark_stream_compact.figures_of(batches, sizes)
+    assert figures[50, spark_stream_compact.P50] == 3.0
+    assert figures[50, spark_stream_compact.LONGEST] == 4.0
+    assert figures[10, spark_stream_compact.P95] == 6.0
+    with pytest.raises(AssertionError, match="instead of"):
+        spark_stream_compact.figures_of(batches[::-1], sizes)
+    with pytest.raises(AssertionError, match="instead of"):
+        spark_stream_compact.figures_of(batches[1:], sizes)
+
+
+def test_compaction_is_held_to_a_ratio_with_a_core_free_and_else_to_a_difference() -> None:
+    for case, values in ((spark_stream_compact.FREE, {"x": 1.5}), (spark_stream_compact.TAKEN, {"s": 0.5})):
+        work = spark_stream_compact.work_name(case, 10, spark_stream_compact.P95)
+        series = [
+            Series(work=work, contender=name, session="FIFO", seconds=(seconds,))
+            for name, seconds in ((spark_stream_compact.WRITES_ONLY, 1.0), (spark_stream_compact.COMPACTS, 1.5))
+        ]
+        held = [check for check in spark_stream_compact.compare(series, case, "FIFO") if check.at_most is not None]
+        assert {check.unit: check.value for check in held} == values
+
+
+def test_files_of_uneven_micro_batches_are_in_the_order_of_their_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "DATA", tmp_path)
+    files = list(data.make_uneven_batches((11, 4), files=2).glob("*.parquet"))
+    files.sort(key=lambda file: file.stat().st_mtime)
+    assert [pq.read_metadata(file).num_rows for file in files] == [5, 6, 2, 2]
+    ids = [value for file in files for value in pq.read_table(file)["order_id"].to_pylist()]
+    assert ids == list(range(15))
 
 
 def test_a_time_is_compared_round_by_round() -> None:
