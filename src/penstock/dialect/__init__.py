@@ -1,1 +1,1 @@
-"""SQL text to calls on ``api``."""
+"""Flink's SQL: text to statements, statements to calls on the handles."""

@@ -11,6 +11,7 @@ from penstock.spark.frame import to_frame
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.sink import write_dataframe
 from penstock.spark.sort_job import sort_compact
+from penstock.spark.sql_frames import insert_frame, query_frame
 from penstock.spark.stream_frame import read_stream
 from penstock.spark.stream_sink import StreamWrite, write_stream
 from penstock.spark.types import from_spark_schema
@@ -19,12 +20,14 @@ from penstock.table.compact.precommit import merge_if_asked
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
     from penstock.predicate.tree import Predicate
     from penstock.spec.ddl import ColumnSpec
+    from penstock.spec.types import DataField
     from penstock.table.compact.job import CompactionResult, Execute, Merged
     from penstock.table.compact.sort import SortJob
     from penstock.table.compact.task import CompactTask
@@ -89,6 +92,28 @@ class SparkEntry:
     def sort_compact(spark: SparkSession, job: SortJob, on_done: Callable[[Merged], None]) -> CompactionResult:
         """Sort the partitions of a plan, and commit them; see ``sort_compact``."""
         return sort_compact(spark, job, on_done=on_done)
+
+    @staticmethod
+    def sql_query(spark: SparkSession, frames: Sequence[DataFrame], text: Callable[[Sequence[str]], str]) -> DataFrame:
+        """Return the rows of a query over DataFrames; see ``query_frame``."""
+        return query_frame(spark, frames, text)
+
+    @staticmethod
+    def sql_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:
+        """Return rows in memory as a DataFrame."""
+        return spark.createDataFrame(rows)
+
+    @staticmethod
+    def sql_insert(
+        frame: DataFrame,
+        fields: Sequence[DataField],
+        *,
+        columns: Sequence[str],
+        constants: Mapping[str, str | None],
+        table: str,
+    ) -> DataFrame:
+        """Return rows with the columns of a table; see ``insert_frame``."""
+        return insert_frame(frame, fields, columns=columns, constants=constants, table=table)
 
     @staticmethod
     def open_session(master: str) -> SparkSession:

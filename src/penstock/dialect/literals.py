@@ -1,0 +1,69 @@
+"""Rows of ``VALUES`` as Arrow columns."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyarrow import types as arrow
+
+from penstock.errors import SchemaMismatchError
+from penstock.predicate.tree import TimestampLiteral
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.datafile.types import ArrowAny
+
+_UNIT_NANOS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def literal_column(values: Sequence[object], field: ArrowAny, table: str) -> ArrowAny:
+    """Return literals as a column of a table.
+
+    Args:
+        field: an Arrow field.
+
+    Raises:
+        SchemaMismatchError: a value that the column does not take.
+    """
+    try:
+        return pa.array([_fitted(value, field.type) for value in values], field.type)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise SchemaMismatchError(
+            f"table {table}: column '{field.name}' of type {field.type} does not take one of these values: {error}"
+        ) from error
+
+
+def _fitted(value: object, data_type: ArrowAny) -> object:
+    if value is None:
+        return None
+    if isinstance(value, TimestampLiteral):
+        return _instant(value, data_type)
+    is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    if is_number and arrow.is_floating(data_type):
+        return float(str(value))
+    if is_number and arrow.is_decimal(data_type):
+        return Decimal(str(value))
+    if isinstance(value, Decimal):
+        # Arrow would cut the digits behind the point off.
+        raise ValueError(f"{value}, which is no whole number")  # noqa: TRY004 - the column's type is not the caller's
+    if isinstance(value, bool) is not arrow.is_boolean(data_type):
+        raise ValueError(f"{value!r}")
+    if isinstance(value, str) is not (arrow.is_string(data_type) or arrow.is_large_string(data_type)):
+        raise ValueError(f"{value!r}; a date is DATE '2026-01-31', a time TIMESTAMP '2026-01-31 10:00:00'")
+    return value
+
+
+def _instant(value: TimestampLiteral, data_type: ArrowAny) -> int:
+    if not arrow.is_timestamp(data_type):
+        raise ValueError("a TIMESTAMP")
+    if value.has_zone and data_type.tz is None:
+        raise ValueError("a TIMESTAMP with a zone")
+    if not value.has_zone and data_type.tz is not None:
+        raise ValueError("a TIMESTAMP without a zone; write TIMESTAMP '2026-01-31 10:00:00Z'")
+    step = _UNIT_NANOS[data_type.unit]
+    if value.nanos % step:
+        raise ValueError("a TIMESTAMP with more digits than the column has")
+    return value.nanos // step

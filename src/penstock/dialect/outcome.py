@@ -1,0 +1,51 @@
+"""What became of a statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.spec.snapshot import Snapshot
+
+Value: TypeAlias = "pa.Table | DataFrame | StreamingQuery | Snapshot | None"
+"""Rows of a query, of ``SHOW`` and of ``CALL``; the query that a streaming insert has started; the snapshot that a
+change of rows has made, None where there was nothing to change; None for all other statements."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a statement.
+
+    Attributes:
+        message: for people, where there are no rows.
+    """
+
+    value: Value = None
+    message: str | None = None
+
+
+def rows(schema: pa.Schema, values: list[tuple[object, ...]]) -> Outcome:
+    """Return rows as an outcome."""
+    columns = [pa.array([row[place] for row in values], field.type) for place, field in enumerate(schema)]
+    return Outcome(value=pa.Table.from_arrays(columns, schema=schema))
+
+
+def committed(snapshot: Snapshot | None, done: str) -> Outcome:
+    """Return the outcome of a change of rows.
+
+    Args:
+        done: such as ``appended to shop.orders``.
+    """
+    if snapshot is None:
+        return Outcome(message=f"{done}: nothing to commit")
+    return Outcome(
+        value=snapshot,
+        message=f"{done}: snapshot {snapshot.id}, {snapshot.delta_record_count or 0:+} rows,"
+        f" {snapshot.total_record_count} in all",
+    )

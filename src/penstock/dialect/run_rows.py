@@ -1,0 +1,162 @@
+"""Statements that move rows: ``SELECT`` and ``INSERT``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.api.deferred import spark_entry
+from penstock.dialect.checkpoints import checkpoint_for
+from penstock.dialect.literals import literal_column
+from penstock.dialect.outcome import Outcome, committed
+from penstock.dialect.settings import read_settings
+from penstock.dialect.sources import is_stream, no_connector, query_frame
+from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.api.table import Table
+    from penstock.datafile.types import ArrowAny
+    from penstock.dialect.query import Query
+    from penstock.dialect.state import SqlState
+    from penstock.dialect.statements import Insert, Select
+
+
+def select(state: SqlState, statement: Select) -> Outcome:
+    """Run a query: on Spark where there is a session, else in this process if it is simple enough."""
+    if state.spark is not None:
+        return Outcome(value=query_frame(state, state.spark, statement.query))
+    return Outcome(value=_select_here(state, statement.query))
+
+
+def insert(state: SqlState, statement: Insert) -> Outcome:
+    """Write rows: one commit, or a query that goes on where they come from a stream."""
+    table = state.load(statement.name, dict(statement.options) or None)
+    columns = _target_columns(table, statement)
+    if statement.rows is not None:
+        return _write(table, statement, _literal_rows(table, statement, columns))
+    if statement.query is None:
+        raise InvalidSqlError(f"table {table.name}: there is nothing to insert")
+    if state.spark is None:
+        rows = _select_here(state, statement.query)
+        return _write(table, statement, _arrow_rows(table, statement, columns, rows))
+    frame = query_frame(state, state.spark, statement.query)
+    shaped = spark_entry().sql_insert(
+        frame, table.schema.fields, columns=columns, constants=dict(statement.partition), table=table.name
+    )
+    if frame.isStreaming:
+        return _start(state, table, statement, shaped)
+    return _write(table, statement, shaped)
+
+
+def _select_here(state: SqlState, query: Query) -> pa.Table:
+    simple = query.simple
+    if simple is None or any(is_stream(state, use) for use in query.tables):
+        raise UnsupportedFeatureError(
+            "this query needs Spark: give penstock.sql a session, or the command --spark 'local[2]'; without it there"
+            " is SELECT of columns of one table with WHERE and LIMIT, of one snapshot"
+        )
+    use = query.tables[0]
+    if state.session_table(use.name) is not None:
+        raise no_connector(use)
+    table = state.load(use.name)
+    columns = [name for name, _ in simple.columns] or None
+    if use.system is None:
+        rows = table.to_arrow(columns, simple.where, limit=simple.limit, options=dict(use.options))
+    else:
+        rows = _system_rows(table, use.system, columns, simple.limit, has_where=simple.where is not None)
+    return rows.rename_columns([alias for _, alias in simple.columns]) if columns else rows
+
+
+def _system_rows(table: Table, name: str, columns: list[str] | None, limit: int | None, *, has_where: bool) -> pa.Table:
+    if has_where:
+        raise UnsupportedFeatureError(f"WHERE on {table.name}${name} needs Spark; leave it out, or give a session")
+    rows = table.system_table(name)
+    for column in columns or ():
+        if column not in rows.column_names:
+            raise InvalidSqlError(
+                f"{table.name}${name} has no column '{column}'; it has {', '.join(rows.column_names)}"
+            )
+    chosen = rows if columns is None else rows.select(columns)
+    return chosen if limit is None else chosen.slice(0, limit)
+
+
+def _target_columns(table: Table, statement: Insert) -> tuple[str, ...]:
+    """Return the columns that the rows' go to, in the rows' order."""
+    names = table.schema.field_names
+    constants = {name for name, _ in statement.partition}
+    strangers = sorted(constants - set(table.schema.partition_keys))
+    if strangers:
+        keys = ", ".join(table.schema.partition_keys) or "none"
+        raise SchemaMismatchError(f"table {table.name}: '{strangers[0]}' is no partition column; they are: {keys}")
+    if not statement.columns:
+        return tuple(name for name in names if name not in constants)
+    for place, name in enumerate(statement.columns):
+        if name not in names or name in constants or name in statement.columns[:place]:
+            raise SchemaMismatchError(
+                f"table {table.name}: '{name}' cannot be among the columns to insert; there are {', '.join(names)}"
+            )
+    return statement.columns
+
+
+def _literal_rows(table: Table, statement: Insert, columns: tuple[str, ...]) -> pa.Table:
+    schema = table.arrow_schema
+    for number, row in enumerate(statement.rows or (), start=1):
+        if len(row) != len(columns):
+            raise SchemaMismatchError(
+                f"table {table.name}: row {number} has {len(row)} values, and {len(columns)} are to be written:"
+                f" {', '.join(columns)}"
+            )
+    given = {
+        name: literal_column([row[place] for row in statement.rows or ()], schema.field(name), table.name)
+        for place, name in enumerate(columns)
+    }
+    return _completed(table, statement, given, len(statement.rows or ()))
+
+
+def _arrow_rows(table: Table, statement: Insert, columns: tuple[str, ...], rows: pa.Table) -> pa.Table:
+    if rows.num_columns != len(columns):
+        raise SchemaMismatchError(
+            f"table {table.name}: the query has {rows.num_columns} columns, and {len(columns)} are to be written:"
+            f" {', '.join(columns)}"
+        )
+    return _completed(table, statement, dict(zip(columns, rows.columns, strict=True)), rows.num_rows)
+
+
+def _completed(table: Table, statement: Insert, given: dict[str, ArrowAny], count: int) -> pa.Table:
+    """Add what the statement says of all rows, and NULL for what it does not name."""
+    constants = dict(statement.partition)
+    arrays: list[ArrowAny] = []
+    for field in table.arrow_schema:
+        if field.name in given:
+            arrays.append(given[field.name])
+        else:
+            text = pa.array([constants.get(field.name)] * count, pa.string())
+            arrays.append(text.cast(field.type))
+    return pa.table(dict(zip(table.schema.field_names, arrays, strict=True)))
+
+
+def _write(table: Table, statement: Insert, rows: pa.Table | DataFrame) -> Outcome:
+    if not statement.is_overwrite:
+        return committed(table.append(rows), f"appended to {table.name}")
+    partition = dict(statement.partition) or None
+    return committed(table.overwrite(rows, partition=partition), f"overwrote in {table.name}")
+
+
+def _start(state: SqlState, table: Table, statement: Insert, rows: DataFrame) -> Outcome:
+    if statement.is_overwrite:
+        raise UnsupportedFeatureError(f"table {table.name}: a stream cannot overwrite; INSERT INTO adds its rows")
+    settings = read_settings(state.settings)
+    interval = settings.interval_ms
+    text = statement.query.source.text if statement.query is not None else ""
+    query = table.write_stream(
+        rows,
+        checkpoint=checkpoint_for(settings, table.name, text),
+        trigger=None if interval is None else {"processingTime": f"{interval} milliseconds"},
+        query_name=settings.name,
+    )
+    if settings.waits:
+        query.awaitTermination()
+    return Outcome(value=query, message=f"a query adds to {table.name}")

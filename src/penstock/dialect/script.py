@@ -1,0 +1,83 @@
+"""A script cut into statements, each with its place in the text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidSqlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PIECE: Final = re.compile(
+    r"""(?P<blank>\s+|--[^\n]*|/\*(?!\+).*?\*/)
+      |(?P<hint>/\*\+.*?\*/)
+      |(?P<quoted>`(?:[^`]|``)*`|'(?:[^']|'')*'|"(?:[^"]|"")*")
+      |(?P<end>;)
+      |(?P<open>[`'"]|/\*)
+      |(?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementText:
+    """One statement, and where it stands.
+
+    Attributes:
+        text: without the semicolon, and without what lies before its first word or behind its last.
+        line: of its first character in the script, from 1.
+        column: of its first character in that line, from 1.
+    """
+
+    text: str
+    line: int = 1
+    column: int = 1
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Return line and column in the script of a character of the statement."""
+        before = self.text[:offset]
+        lines = before.count("\n")
+        last = before.rpartition("\n")[2]
+        return self.line + lines, len(last) + (1 if lines else self.column)
+
+    def error(self, offset: int, problem: str) -> InvalidSqlError:
+        """Return the error that says what is wrong at a character of the statement, and what works instead."""
+        line, column = self.place(offset)
+        return InvalidSqlError(f"line {line}, column {column}: {problem}")
+
+
+def split_script(script: str) -> tuple[StatementText, ...]:
+    """Cut a script at its semicolons; those in quotes and comments do not count, and what is empty is left out.
+
+    Raises:
+        InvalidSqlError: a quote or comment is never closed.
+    """
+    whole = StatementText(text=script)
+    statements: list[StatementText] = []
+    first: int | None = None
+    last = 0
+    for match in _pieces(script):
+        kind = match.lastgroup
+        if kind == "open":
+            raise whole.error(match.start(), f"{match.group()} is never closed")
+        if kind == "end" and first is not None:
+            statements.append(_cut(whole, first, last))
+            first = None
+        elif kind in {"hint", "quoted", "other"}:
+            first = match.start() if first is None else first
+            last = match.end()
+    if first is not None:
+        statements.append(_cut(whole, first, last))
+    return tuple(statements)
+
+
+def _pieces(script: str) -> Iterator[re.Match[str]]:
+    return _PIECE.finditer(script)
+
+
+def _cut(whole: StatementText, first: int, last: int) -> StatementText:
+    line, column = whole.place(first)
+    return StatementText(text=whole.text[first:last], line=line, column=column)

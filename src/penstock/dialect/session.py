@@ -1,0 +1,107 @@
+"""Scripts run statement by statement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+from penstock.api.catalog import Catalog
+from penstock.dialect import run_ddl, run_rows, show, statements
+from penstock.dialect.parse import parse_script
+from penstock.dialect.procedures import call
+from penstock.dialect.state import SqlState
+from penstock.errors import TableStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from penstock.dialect.outcome import Outcome, Value
+    from penstock.dialect.statements import Statement
+
+_SHOWN: Final = 60
+
+
+def run_script(state: SqlState, script: str) -> Iterator[Outcome]:
+    """Parse a whole script, then run a statement for each step of the iterator.
+
+    Args:
+        state: attached to a catalog for as long as the iterator is used.
+
+    Raises:
+        InvalidSqlError: a statement that is not understood; none of the script was run then.
+        TableStoreError: a statement failed; those before it stay done. A note on the error says which it was.
+    """
+    parsed = parse_script(script)
+    return (_run(state, statement) for statement in parsed)
+
+
+_RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
+    statements.CreateTable: run_ddl.create_table,
+    statements.CreateDatabase: run_ddl.create_database,
+    statements.CreateCatalog: run_ddl.create_catalog,
+    statements.UseCatalog: run_ddl.use_catalog,
+    statements.UseDatabase: run_ddl.use_database,
+    statements.DropTable: run_ddl.drop_table,
+    statements.DropDatabase: run_ddl.drop_database,
+    statements.DropCatalog: run_ddl.drop_catalog,
+    statements.AlterTable: run_ddl.alter_table,
+    statements.AlterWatermark: run_ddl.alter_watermark,
+    statements.RenameTable: run_ddl.rename_table,
+    statements.AddPartitions: run_ddl.add_partitions,
+    statements.DropPartitions: run_ddl.drop_partitions,
+    statements.Truncate: run_ddl.truncate,
+    statements.ShowNames: show.show_names,
+    statements.ShowCreateTable: show.show_create_table,
+    statements.ShowPartitions: show.show_partitions,
+    statements.Describe: show.describe,
+    statements.SetSetting: show.set_setting,
+    statements.ResetSetting: show.reset_setting,
+    statements.Call: call,
+    statements.Insert: run_rows.insert,
+    statements.Select: run_rows.select,
+}
+
+# States hold no handles between two scripts, so that they go away with them.
+_STATES: Final[WeakKeyDictionary[Catalog, SqlState]] = WeakKeyDictionary()
+
+
+def sql(spark: SparkSession | None, catalog: Catalog | str, text: str) -> Value:
+    """Run a script in Flink's SQL.
+
+    What one script sets, uses or declares, the next one with the same ``Catalog`` object finds; with the location of
+    a warehouse each call is a session of its own.
+
+    Args:
+        spark: None for statements that need no engine: all but ``INSERT`` of a query and most of ``SELECT``.
+        text: statements with semicolons between them.
+
+    Returns:
+        Of the last statement. A query's rows: a DataFrame with ``spark`` (a streaming one where a table is read as a
+        stream), else a pyarrow Table; ``SHOW``, ``DESCRIBE`` and ``CALL``: a pyarrow Table; a change of rows: the
+        snapshot, or None where there was nothing to change; an ``INSERT`` from a stream: the ``StreamingQuery`` that
+        it has started; everything else: None.
+
+    Raises:
+        InvalidSqlError: a statement that is not understood, with line and column; nothing was run then.
+        TableStoreError: a statement failed; those before it stay done.
+    """
+    handle = Catalog(catalog) if isinstance(catalog, str) else catalog
+    state = _STATES.setdefault(handle, SqlState())
+    value: Value = None
+    with state.attached(handle, spark):
+        for outcome in run_script(state, text):
+            value = outcome.value
+    return value
+
+
+def _run(state: SqlState, statement: Statement) -> Outcome:
+    try:
+        return _RUNNERS[type(statement.action)](state, statement.action)
+    except TableStoreError as error:
+        source = statement.source
+        words = " ".join(source.text.split())
+        shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
+        error.add_note(f"in the statement at line {source.line}, column {source.column}: {shown}")
+        raise

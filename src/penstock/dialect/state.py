@@ -1,0 +1,134 @@
+"""What lasts from statement to statement: catalogs, where names are looked up, settings, tables of the session."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from penstock.dialect.settings import MADE_FOR_SPARK, check_setting
+from penstock.errors import (
+    AlreadyExistsError,
+    InvalidOptionError,
+    InvalidSqlError,
+    NotFoundError,
+    OptionWarning,
+    UnsupportedFeatureError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from penstock.api.catalog import Catalog
+    from penstock.api.table import Table
+    from penstock.dialect.statements import CreateTable, Path
+
+DEFAULT_CATALOG: Final = "paimon"
+DEFAULT_DATABASE: Final = "default"
+
+
+class SqlState:
+    """Resolves names and keeps what statements have set. Not for several threads.
+
+    Attributes:
+        spark: None where only statements are run that need no engine.
+        catalogs: by their names in this session; ``paimon`` is the one that the state is attached to.
+    """
+
+    def __init__(self) -> None:
+        self.spark: SparkSession | None = None
+        self.catalogs: dict[str, Catalog] = {}
+        self.catalog_name = DEFAULT_CATALOG
+        self.database = DEFAULT_DATABASE
+        self.settings: dict[str, str] = {}
+        self.session_tables: dict[Path, CreateTable] = {}
+
+    @contextmanager
+    def attached(self, catalog: Catalog, spark: SparkSession | None) -> Iterator[None]:
+        """Run statements in a catalog, and on Spark where there is a session."""
+        self.catalogs[DEFAULT_CATALOG], self.spark = catalog, spark
+        try:
+            yield
+        finally:
+            del self.catalogs[DEFAULT_CATALOG]
+            self.spark = None
+
+    def full(self, path: Path) -> Path:
+        """Return a table's name with its database and catalog."""
+        return (self.catalog_name, self.database)[: 3 - len(path)] + path
+
+    def full_database(self, path: Path) -> Path:
+        """Return a database's name with its catalog.
+
+        Raises:
+            InvalidSqlError: more parts than these two.
+        """
+        if len(path) > 2:
+            raise InvalidSqlError(f"'{'.'.join(path)}' is no database: write catalog.database")
+        return path if len(path) == 2 else (self.catalog_name, *path)
+
+    def catalog(self, name: str) -> Catalog:
+        """Return a catalog by its name. Raises ``NotFoundError``."""
+        if name not in self.catalogs:
+            raise NotFoundError(f"there is no catalog '{name}' in this session; there are {', '.join(self.catalogs)}")
+        return self.catalogs[name]
+
+    def catalog_of(self, path: Path) -> tuple[Catalog, str]:
+        """Return the catalog of a table, and its name there: ``database.table``."""
+        catalog, database, table = self.full(path)
+        if "." in database or "." in table:
+            raise InvalidSqlError(f"'{database}'.'{table}': a name with a dot in it cannot be looked up")
+        return self.catalog(catalog), f"{database}.{table}"
+
+    def session_table(self, path: Path) -> CreateTable | None:
+        """Return a table that exists in this session only; None where there is none of that name."""
+        return self.session_tables.get(self.full(path))
+
+    def load(self, path: Path, options: Mapping[str, str] | None = None) -> Table:
+        """Load a table of a catalog.
+
+        Raises:
+            UnsupportedFeatureError: it is one of this session.
+            TableStoreError: as ``Catalog.load_table``.
+        """
+        if self.session_table(path) is not None:
+            raise UnsupportedFeatureError(
+                f"table {'.'.join(path)} is one of this session, behind a connector, and no table of a catalog"
+            )
+        catalog, name = self.catalog_of(path)
+        return catalog.load_table(name, options)
+
+    def add_session_table(self, table: CreateTable) -> bool:
+        """Keep a table for this session; False where there is one and that is no error.
+
+        Raises:
+            AlreadyExistsError: there is one of that name.
+        """
+        path = self.full(table.name)
+        if path in self.session_tables:
+            if table.if_not_exists:
+                return False
+            raise AlreadyExistsError(f"table {'.'.join(path)} exists already in this session; drop it first")
+        self.session_tables[path] = table
+        return True
+
+    def put_setting(self, key: str, value: str) -> None:
+        """Keep a setting; those of Spark go to its session.
+
+        Raises:
+            InvalidOptionError: a value that the key does not take.
+        """
+        if key.startswith(MADE_FOR_SPARK):
+            if self.spark is None:
+                raise InvalidOptionError(f"SET '{key}': there is no Spark session to set it in")
+            self.spark.conf.set(key, value)
+        elif not check_setting(key, value):
+            warnings.warn(f"nobody reads the setting '{key}'", OptionWarning, stacklevel=2)
+        self.settings[key] = value
+
+    def drop_setting(self, key: str) -> None:
+        """Give a setting its default again; nothing happens where it is not set."""
+        if self.settings.pop(key, None) is not None and key.startswith(MADE_FOR_SPARK) and self.spark is not None:
+            self.spark.conf.unset(key)

@@ -1,0 +1,115 @@
+"""Queries over DataFrames that have names only while they are analysed, and rows in the shape of a table."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import types as spark_types
+
+from penstock.errors import InvalidSqlError, SchemaMismatchError
+from penstock.spark.types import to_spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from penstock.spec.types import DataField
+
+_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+_TIMES: Final = ("timestamp", "timestamp_ntz")
+
+
+def query_frame(spark: SparkSession, frames: Sequence[DataFrame], text: Callable[[Sequence[str]], str]) -> DataFrame:
+    """Return the rows of a query.
+
+    Args:
+        frames: the tables that it reads.
+        text: makes the query from the names of views, one for each of them.
+
+    Raises:
+        InvalidSqlError: Spark does not understand it, or finds no such column or function.
+    """
+    names = [f"penstock_{uuid.uuid4().hex}" for _ in frames]
+    try:
+        for name, frame in zip(names, frames, strict=True):
+            frame.createTempView(name)
+        # Analysed here and now, so the views are not needed any more when rows are asked for.
+        return spark.sql(text(names))
+    except (AnalysisException, ParseException) as error:
+        raise InvalidSqlError(f"Spark cannot run the query: {_without_names(str(error), names)}") from error
+    finally:
+        for name in names:
+            spark.catalog.dropTempView(name)
+
+
+def insert_frame(
+    frame: DataFrame,
+    fields: Sequence[DataField],
+    *,
+    columns: Sequence[str],
+    constants: Mapping[str, str | None],
+    table: str,
+) -> DataFrame:
+    """Return rows with the columns of a table, as ``INSERT`` says: by place, whatever they are called.
+
+    Args:
+        columns: that the frame's go to, in its order.
+        constants: values of partition columns as text; None for NULL. What is in neither becomes NULL.
+
+    Raises:
+        SchemaMismatchError: more columns than there is place for, or fewer.
+    """
+    if len(frame.columns) != len(columns):
+        raise SchemaMismatchError(
+            f"table {table}: the query has {len(frame.columns)} columns ({', '.join(frame.columns)}), and"
+            f" {len(columns)} are to be written ({', '.join(columns)})"
+        )
+    places = [f"c{place}" for place in range(len(columns))]
+    numbered = frame.toDF(*places)
+    place_of = dict(zip(columns, places, strict=True))
+    shaped = []
+    for field in fields:
+        wanted = to_spark_type(field.type)
+        if field.name in place_of:
+            place = place_of[field.name]
+            value = _fitted(F.col(place), numbered.schema[place].dataType, wanted)
+        else:
+            value = F.lit(constants.get(field.name)).cast(wanted)
+        shaped.append(value.alias(field.name))
+    return numbered.select(*shaped)
+
+
+def _fitted(value: Column, found: spark_types.DataType, wanted: spark_types.DataType) -> Column:
+    """Cast as SQL does without being asked, where nothing can be lost; what is left, the table refuses by itself."""
+    return value.cast(wanted) if _is_implicit(found, wanted) else value
+
+
+def _is_implicit(found: spark_types.DataType, wanted: spark_types.DataType) -> bool:
+    if isinstance(found, spark_types.NullType):
+        return True
+    if isinstance(found, spark_types.DecimalType) and isinstance(wanted, spark_types.DecimalType):
+        # A value with too many digits before the point fails the query; digits behind it have to fit.
+        return wanted.scale >= found.scale
+    source, target = found.typeName(), wanted.typeName()
+    source, target = _short(found, source), _short(wanted, target)
+    if source in _WHOLE and target in _WHOLE:
+        return _WHOLE.index(source) <= _WHOLE.index(target)
+    if source in _WHOLE or isinstance(found, spark_types.DecimalType):
+        return target in {"float", "double"} or (source in _WHOLE and isinstance(wanted, spark_types.DecimalType))
+    if source == "float":
+        return target == "double"
+    return (source == "date" or source in _TIMES) and target in _TIMES
+
+
+def _short(data_type: spark_types.DataType, name: str) -> str:
+    return data_type.simpleString() if isinstance(data_type, spark_types.IntegralType) else name
+
+
+def _without_names(message: str, names: Sequence[str]) -> str:
+    for name in names:
+        message = message.replace(f"`{name}`.", "").replace(name, "table")
+    return " ".join(message.partition(";\n'")[0].split())

@@ -1,0 +1,143 @@
+"""Rows in and out without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock import InvalidFilterError, NotFoundError, SchemaMismatchError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from tests.unit.dialect.conftest import Sql
+
+
+def ids(sql: Sql, where: str = "") -> list[int]:
+    return sorted(row["id"] for row in sql.rows(f"SELECT id FROM orders {where}"))  # noqa: S608 - of this file
+
+
+def test_literals_of_every_kind_reach_their_columns(sql: Sql) -> None:
+    sql(
+        "CREATE TABLE t (a TINYINT, b DOUBLE, c DECIMAL(10, 2), d STRING, e BOOLEAN, f DATE, g TIME(3), h TIMESTAMP(3),"
+        " i TIMESTAMP(6) WITH LOCAL TIME ZONE, j BYTES)"
+    )
+    sql(
+        "INSERT INTO t VALUES (-1, 2, 3, 'it''s', TRUE, DATE '2026-01-31', TIME '10:00:00', TIMESTAMP '2026-01-31"
+        " 10:00:00.123', TIMESTAMP '2026-01-31 10:00:00+01:00', X'00ff'), (NULL, 2.5, -3.25, '', FALSE, NULL, NULL,"
+        " NULL, NULL, NULL)"
+    )
+    first, second = sql.rows("SELECT * FROM t")
+    assert list(first.values()) == [
+        -1,
+        2.0,
+        Decimal("3.00"),
+        "it's",
+        True,
+        dt.date(2026, 1, 31),
+        dt.time(10),
+        dt.datetime(2026, 1, 31, 10, 0, 0, 123_000),  # noqa: DTZ001 - a wall clock
+        dt.datetime(2026, 1, 31, 9, tzinfo=dt.UTC),
+        b"\x00\xff",
+    ]
+    assert list(second.values())[:5] == [None, 2.5, Decimal("-3.25"), "", False]
+
+
+def test_columns_are_matched_by_place_and_left_out_ones_are_null(shop: Sql) -> None:
+    shop("INSERT INTO orders (dt, id) VALUES ('c', 3)")
+    assert shop.rows("SELECT * FROM orders WHERE id = 3") == [{"id": 3, "price": None, "at": None, "dt": "c"}]
+
+
+def test_a_partition_can_be_named_instead_of_being_a_column(shop: Sql) -> None:
+    shop("INSERT INTO orders PARTITION (dt = 'z') SELECT id, price, at FROM orders WHERE dt = 'a'")
+    assert ids(shop, "WHERE dt = 'z'") == [1]
+
+
+def test_overwrite_replaces_the_partitions_of_the_rows_unless_told_otherwise(shop: Sql) -> None:
+    shop("INSERT OVERWRITE orders VALUES (9, 1, NULL, 'a')")
+    assert ids(shop) == [2, 9]
+    shop("INSERT OVERWRITE orders /*+ OPTIONS('dynamic-partition-overwrite' = 'false') */ VALUES (8, 1, NULL, 'a')")
+    assert ids(shop) == [8]
+
+
+def test_overwrite_of_a_partition_leaves_the_others(shop: Sql) -> None:
+    shop("INSERT OVERWRITE orders PARTITION (dt = 'b') VALUES (7, 1, NULL)")
+    assert ids(shop) == [1, 7]
+
+
+def test_older_states_by_version_time_and_tag(shop: Sql) -> None:
+    shop("CALL sys.create_tag('orders', 'first'); INSERT INTO orders VALUES (3, 1, NULL, 'c')")
+    assert ids(shop) == [1, 2, 3]
+    assert ids(shop, "VERSION AS OF 1") == [1, 2]
+    assert ids(shop, "VERSION AS OF 'first'") == [1, 2]
+    assert ids(shop, "FOR SYSTEM_TIME AS OF TIMESTAMP '9999-01-01 00:00:00'") == [1, 2, 3]
+    assert ids(shop, "/*+ OPTIONS('scan.tag-name' = 'first') */") == [1, 2]
+    with pytest.raises(NotFoundError, match="no snapshot at or before"):
+        ids(shop, "TIMESTAMP AS OF '2001-01-01'")
+
+
+def test_columns_conditions_and_limits(shop: Sql) -> None:
+    assert shop.rows("SELECT dt AS day, id FROM orders WHERE id > 1 AND price IS NULL LIMIT 3") == [
+        {"day": "b", "id": 2}
+    ]
+    with pytest.raises(InvalidFilterError):
+        shop("SELECT id FROM orders WHERE id + 1 = 2")
+
+
+def test_system_tables_are_tables(shop: Sql) -> None:
+    assert shop.rows("SELECT snapshot_id AS id, commit_kind FROM orders$snapshots LIMIT 1") == [
+        {"id": 1, "commit_kind": "APPEND"}
+    ]
+    with pytest.raises(NotFoundError, match="no system table"):
+        shop("SELECT * FROM orders$nothing")
+
+
+def test_partitions_are_shown_dropped_and_truncated(shop: Sql) -> None:
+    assert shop.rows("SHOW PARTITIONS orders") == [{"partition name": "dt=a"}, {"partition name": "dt=b"}]
+    assert shop.rows("SHOW PARTITIONS orders PARTITION (dt = 'b')") == [{"partition name": "dt=b"}]
+    snapshot = shop("ALTER TABLE orders DROP PARTITION (dt = 'a')")
+    assert (snapshot.id, ids(shop)) == (2, [2])
+    assert shop("TRUNCATE TABLE orders").id == 3
+    assert ids(shop) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT COUNT(*) FROM orders",
+        "SELECT * FROM orders ORDER BY id",
+        "SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(at), INTERVAL '1' HOUR))",
+        "SELECT * FROM orders /*+ OPTIONS('scan.bounded.watermark' = '1') */",
+    ],
+)
+def test_a_query_that_takes_an_engine_says_so(shop: Sql, query: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="this query needs Spark"):
+        shop(query)
+
+
+def test_streaming_mode_takes_an_engine(shop: Sql) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="this query needs Spark"):
+        shop("SET 'execution.runtime-mode' = 'streaming'; SELECT * FROM orders")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("INSERT INTO orders VALUES (1, 2)", "row 1 has 2 values, and 4 are to be written: id, price, at, dt"),
+        ("INSERT INTO orders SELECT id FROM orders", "has 1 columns, and 4 are to be written"),
+        ("INSERT INTO orders (id, nope) VALUES (1, 2)", "'nope' cannot be among"),
+        ("INSERT INTO orders (id, id) VALUES (1, 2)", "'id' cannot be among"),
+        ("INSERT INTO orders PARTITION (id = 1) VALUES (1)", "'id' is no partition column"),
+        ("INSERT INTO orders (id) VALUES ('x')", "column 'id' of type int64"),
+        ("INSERT INTO orders (id) VALUES (1.5)", "column 'id' of type int64"),
+        ("INSERT INTO orders (id, at) VALUES (1, '2026-01-01')", "a time TIMESTAMP"),
+        ("INSERT INTO orders (id, at) VALUES (1, TIMESTAMP '2026-01-01 00:00:00Z')", "with a zone"),
+        ("INSERT INTO orders (id, at) VALUES (1, TIMESTAMP '2026-01-01 00:00:00.0001')", "more digits"),
+        ("INSERT INTO orders (dt) VALUES ('x')", "'id'"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_before_anything_is_written(shop: Sql, text: str, says: str) -> None:
+    with pytest.raises(SchemaMismatchError, match=says):
+        shop(text)
+    assert shop.rows("SELECT snapshot_id FROM orders$snapshots") == [{"snapshot_id": 1}]
