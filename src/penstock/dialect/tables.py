@@ -177,8 +177,8 @@ def _extras_after(source: StatementText, tokens: Sequence[_Token], place: int) -
         if travel is None:
             break
         key, place = travel
-        place, value = _travel_value(source, tokens, place)
-        options.append((_travel_key(key, value), value))
+        place, value = _travel_value(source, tokens, place, key)
+        options.append((key, value))
     return place, tuple(options)
 
 
@@ -189,20 +189,20 @@ def _travel_at(tokens: Sequence[_Token], place: int) -> tuple[str, int] | None:
     return None
 
 
-def _travel_value(source: StatementText, tokens: Sequence[_Token], place: int) -> tuple[int, str]:
+def _travel_value(source: StatementText, tokens: Sequence[_Token], place: int, key: str) -> tuple[int, str]:
     if place < len(tokens) and tokens[place].word == "TIMESTAMP":
         place += 1
     if place < len(tokens) and tokens[place].kind == "text":
         return place + 1, tokens[place].text[1:-1].replace("''", "'")
     if place < len(tokens) and tokens[place].kind == "number":
+        if key != "scan.version":
+            # Spark takes it for seconds, Paimon's options for milliseconds: neither guess may be silent.
+            raise source.error(
+                tokens[place].start, "expected a text; for a number say /*+ OPTIONS('scan.timestamp-millis' = '…') */"
+            )
         return place + 1, tokens[place].text
     offset = tokens[place].start if place < len(tokens) else len(source.text)
     raise source.error(offset, "expected a literal such as TIMESTAMP '2026-01-01 00:00:00', a snapshot id or 'a-tag'")
-
-
-def _travel_key(key: str, value: str) -> str:
-    # A number is a point in time too: milliseconds.
-    return "scan.timestamp-millis" if key == "scan.timestamp" and value.isdecimal() else key
 
 
 def _hint_options(source: StatementText, token: _Token) -> Pairs:

@@ -37,12 +37,12 @@ def test_names_that_the_query_gives_itself_are_no_tables() -> None:
 def test_hints_time_travel_and_system_tables_become_part_of_the_use() -> None:
     assert tables(
         "SELECT * FROM t /*+ OPTIONS('a' = 'b', 'c' = '''') */ FOR SYSTEM_TIME AS OF TIMESTAMP '2026-01-01 00:00:00' x,"
-        " d.t VERSION AS OF 3, t VERSION AS OF 'tag', t TIMESTAMP AS OF 1700000000000, d.`t$files` f, c.d.t$snapshots"
+        " d.t VERSION AS OF 3, t VERSION AS OF 'tag', t TIMESTAMP AS OF '2026-01-02', d.`t$files` f, c.d.t$snapshots"
     ) == [
         (("t",), None, (("a", "b"), ("c", "'"), ("scan.timestamp", "2026-01-01 00:00:00"))),
         (("d", "t"), None, (("scan.version", "3"),)),
         (("t",), None, (("scan.version", "tag"),)),
-        (("t",), None, (("scan.timestamp-millis", "1700000000000"),)),
+        (("t",), None, (("scan.timestamp", "2026-01-02"),)),
         (("d", "t"), "files", ()),
         (("c", "d", "t"), "snapshots", ()),
     ]
@@ -119,6 +119,7 @@ def test_which_queries_need_no_engine(text: str, simple: SimpleSelect | None) ->
         ("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), SIZ => INTERVAL '1' DAY))", 53, "one of the parameters"),
         ("SELECT * FROM TABLE(SESSION(TABLE t, DESCRIPTOR(at), INTERVAL '1' DAY))", 15, "window_start, window_end"),
         ("SELECT * FROM t FOR SYSTEM_TIME AS OF o.at", 39, "a literal"),
+        ("SELECT * FROM t TIMESTAMP AS OF 1700000000", 33, "scan.timestamp-millis"),
         ("SELECT * /*+ OPTIONS('a' = 'b') */ FROM t", 10, "follows no table"),
         ("SELECT * FROM t /*+ OPTIONS('a') */", 32, "after the key"),
         ("SELECT a /*+ OPTIONS('a' = 'b') */ FROM t", 8, "no table is"),
