@@ -187,8 +187,9 @@ class OurTarget:
         return self.table().read_stream(self._spark)
 
     def start_stream(self, rows: DataFrame, checkpoint: str) -> StreamingQuery:
-        """Start our sink."""
-        return self.table().write_stream(rows, checkpoint=checkpoint, trigger={"availableNow": True})
+        """Start our sink, without compaction and expiration, which the peers' streams do not do."""
+        options = {"write-only": "true"}
+        return self.table().write_stream(rows, checkpoint=checkpoint, trigger={"availableNow": True}, options=options)
 
     def table(self) -> penstock.Table:
         """Load the table."""
