@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import COLUMNS, DONE, Feed, data_files, new_feed, numbers
 
 from penstock import Catalog, Table
@@ -65,7 +66,8 @@ def test_a_stream_merges_its_small_files_and_goes_on_until_all_are(
     table = catalog.create_table("d.t", COLUMNS, options=options)
     query = table.write_stream(feed.stream(), checkpoint=str(tmp_path / "checkpoint"), trigger=DONE)
     query.awaitTermination()
-    until(lambda: "COMPACT" in kinds(table) and is_free(table))
+    assert is_free(table)
+    assert "COMPACT" in kinds(table)
     assert kinds(table).count("APPEND") == 12
     assert table.files().num_rows < 8
     assert numbers(table) == list(range(84))
@@ -95,9 +97,9 @@ def test_stopping_the_query_stops_its_merges_at_once(
     assert held.wait(PATIENCE_SECONDS)
     query.processAllAvailable()
     assert kinds(table).count("APPEND") == 12, "a merge that takes its time holds nothing up"
+    threading.Timer(0.3, may_go.set).start()
     query.stop()
-    may_go.set()
-    until(lambda: is_free(table))
+    assert is_free(table)
     assert kinds(table) == ["APPEND"] * 12
     assert len(data_files(table)) == table.files().num_rows
     assert numbers(table) == list(range(84))
@@ -120,7 +122,7 @@ def test_a_stream_into_a_write_only_table_merges_nothing_until_it_is_one_no_more
     finally:
         query.stop()
     assert kinds(table)[:13] == ["APPEND"] * 13
-    until(lambda: is_free(table))
+    assert is_free(table)
 
 
 def test_a_stream_that_replaces_all_rows_each_time_has_nothing_to_merge(
@@ -144,7 +146,7 @@ def test_a_restarted_stream_merges_what_an_earlier_one_left(catalog: Catalog, fe
     feed.add(7)
     options = {"write-only": "false"}
     table.write_stream(feed.stream(), checkpoint=checkpoint, trigger=DONE, options=options).awaitTermination()
-    until(lambda: "COMPACT" in kinds(table) and is_free(table))
+    assert "COMPACT" in kinds(table)
     assert table.files().num_rows < 5
 
 
@@ -176,7 +178,40 @@ def test_progress_says_what_was_written_and_what_waits_for_a_merge(
         query.stop()
     finally:
         spark.streams.removeListener(listener)
-    until(lambda: is_free(table))
+
+
+def test_waiting_for_a_time_waits_for_no_longer(
+    catalog: Catalog, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go = threading.Event()
+    original = StreamCompaction._merge
+
+    def slow(self: StreamCompaction, merger: object, task: object) -> object:
+        may_go.wait(PATIENCE_SECONDS)
+        return original(self, merger, task)  # type: ignore[arg-type] # the real ones come through
+
+    monkeypatch.setattr(StreamCompaction, "_merge", slow)
+    table = catalog.create_table("d.t", COLUMNS, options=QUEUE)
+    query = table.write_stream(feed.stream(), checkpoint=str(tmp_path / "checkpoint"), trigger=DONE)
+    until(lambda: not query.isActive)
+    assert query.awaitTermination(1) is False
+    may_go.set()
+    query.awaitTermination()
+    assert "COMPACT" in kinds(table)
+    assert query.awaitTermination(1) is True
+
+
+def test_a_query_that_fails_says_so_and_leaves_no_merge_behind(
+    spark: SparkSession, catalog: Catalog, feed: Feed, tmp_path: Path
+) -> None:
+    table = catalog.create_table("d.t", COLUMNS, options=QUEUE)
+    fails = spark.udf.register("fails_late", lambda n: 1 // (80 - n), "bigint")
+    sdf = feed.stream().withColumn("n", fails("n"))
+    query = table.write_stream(sdf, checkpoint=str(tmp_path / "checkpoint"), trigger=DONE)
+    with pytest.raises(StreamingQueryException, match=r"division|modulo"):
+        query.awaitTermination()
+    assert is_free(table)
+    assert stored_files(table._ref) == needed_files(table._ref)
 
 
 class Merger:

@@ -116,7 +116,7 @@ def test_order_is_kept_in_every_bucket(catalog: Catalog, feed: Feed, checkpoint:
 def test_a_batch_that_spark_forgot_is_found_again_and_nothing_is_written(
     catalog: Catalog, feed: Feed, checkpoint: Path
 ) -> None:
-    table = catalog.create_table("d.t", COLUMNS)
+    table = catalog.create_table("d.t", COLUMNS, options={"write-only": "true"})
     run(table, feed, checkpoint)
     table.append(table.to_arrow().slice(0, 1))
     before = (commits(table), data_files(table))
@@ -176,7 +176,7 @@ def test_a_checkpoint_that_was_set_back_is_refused_and_the_newer_one_still_works
 def test_a_query_whose_last_snapshot_has_expired_is_refused_until_the_user_accepts(
     catalog: Catalog, feed: Feed, checkpoint: Path
 ) -> None:
-    table = catalog.create_table("d.t", COLUMNS)
+    table = catalog.create_table("d.t", COLUMNS, options={"write-only": "true"})
     run(table, feed, checkpoint)
     table.append(table.to_arrow().slice(0, 1))
     for snapshot_id in (1, 2, 3):

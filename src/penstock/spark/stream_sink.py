@@ -29,6 +29,7 @@ from penstock.spark.sink import write_dataframe
 from penstock.spark.small_batch import collect_small, max_small_rows
 from penstock.spark.stream_compaction import StreamCompaction
 from penstock.spark.stream_door import QUERY_ID
+from penstock.spark.stream_query import TableStreamingQuery
 from penstock.spark.types import to_spark_type
 from penstock.spark.write_progress import WriteProgress, note_write
 from penstock.spark.write_task import write_batches
@@ -103,8 +104,9 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
         raise
     batches.query = query
     # Not a listener: those hear of it late, and of every batch of every query.
-    threading.Thread(target=batches.tidy_up, name=f"end of query {query.id}", daemon=True).start()
-    return query
+    tail = threading.Thread(target=batches.tidy_up, name=f"end of query {query.id}", daemon=True)
+    tail.start()
+    return TableStreamingQuery(query, tail)
 
 
 def check_fits(schema: StructType, ref: TableRef) -> None:
@@ -236,13 +238,15 @@ class _MicroBatches:
 
     def tidy_up(self) -> None:
         """Wait for the query's end, then let another process run it."""
+        has_failed = True
         if self.query is not None:
             # How it ended is for those to hear who ask the query.
             with suppress(PySparkException, Py4JError):
                 self.query.awaitTermination()
+                has_failed = False
         self.lease.give_back()
         if self._compaction is not None:
-            self._compaction.end(is_at_once=not self._is_to_finish)
+            self._compaction.end(is_at_once=has_failed or not self._is_to_finish)
 
     def _run(self, df: DataFrame, batch_id: int) -> None:
         query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
