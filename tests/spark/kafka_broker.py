@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +14,7 @@ import pytest
 from scripts.kafka_broker import BrokerError, fetch_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
@@ -29,11 +31,6 @@ def fetched_jars(use: str) -> tuple[Path, ...]:
     if IS_REQUIRED:
         pytest.fail(f"PENSTOCK_REQUIRE_INTEROP=1, but {reason}", pytrace=False)
     pytest.skip(reason)
-
-
-def start_broker() -> subprocess.Popen[str]:
-    """Start a broker that ends when its standard input is closed; its address is its first line of output."""
-    return subprocess.Popen([SCRIPT, "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +57,18 @@ class Kafka:
         rows = [(value.encode() if isinstance(value, str) else value, partition) for value in values]
         frame = self.spark.createDataFrame(rows, "value BINARY, partition INT").coalesce(1)
         frame.write.format("kafka").option("kafka.bootstrap.servers", self.servers).option("topic", topic).save()
+
+
+@contextmanager
+def running_kafka(spark: SparkSession) -> Iterator[Kafka]:
+    """Run a broker that the session has the connector for; or skip the tests that ask for it."""
+    fetched_jars("broker")
+    for jar in fetched_jars("connector"):
+        spark.sql(f"ADD JAR '{jar}'")
+    with subprocess.Popen([SCRIPT, "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as broker:
+        assert broker.stdin is not None
+        assert broker.stdout is not None
+        line = broker.stdout.readline()
+        assert line, "the broker did not start; its reason is on standard error"
+        yield Kafka(spark, json.loads(line)["servers"])
+        broker.stdin.close()
