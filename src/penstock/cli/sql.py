@@ -84,7 +84,7 @@ def _print(session: Session, outcome: Outcome, *, show_all: bool) -> Any:  # noq
         _print_rows(session, value, show_all=show_all)
     elif hasattr(value, "isStreaming"):
         if value.isStreaming:
-            _print_stream(session, value)
+            _print_stream(session, value, is_bounded=outcome.is_bounded)
         else:
             is_cut = not show_all and session.format is OutputFormat.TABLE
             shown = value.limit(_ROWS_FOR_PEOPLE + 1) if is_cut else value
@@ -101,7 +101,7 @@ def _print_rows(session: Session, rows: pa.Table, *, show_all: bool) -> None:
         note(session, f"only the first {_ROWS_FOR_PEOPLE} rows; LIMIT or --all shows more")
 
 
-def _print_stream(session: Session, frame: Any) -> None:  # noqa: ANN401 - a DataFrame; PySpark need not be there
+def _print_stream(session: Session, frame: Any, *, is_bounded: bool) -> None:  # noqa: ANN401 - a DataFrame
     """Print a stream's rows until it ends or is interrupted."""
     printers: list[RowStream] = []
     lock = threading.Lock()
@@ -115,7 +115,8 @@ def _print_stream(session: Session, frame: Any) -> None:  # noqa: ANN401 - a Dat
                 if each.num_rows:
                     printers[0].write(each)
 
-    _wait([frame.writeStream.foreachBatch(show).start()])
+    writer = frame.writeStream.foreachBatch(show)
+    _wait([(writer.trigger(availableNow=True) if is_bounded else writer).start()])
 
 
 def _wait(queries: list[Any]) -> None:

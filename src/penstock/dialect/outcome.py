@@ -24,10 +24,12 @@ class Outcome:
 
     Attributes:
         message: for people, where there are no rows.
+        is_bounded: the rows are those of streams that have an end.
     """
 
     value: Value = None
     message: str | None = None
+    is_bounded: bool = False
 
 
 def rows(schema: pa.Schema, values: list[tuple[object, ...]]) -> Outcome:

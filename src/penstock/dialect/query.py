@@ -61,12 +61,15 @@ class Query:
     Attributes:
         tables: that it reads, in the order of its text; one that it names twice is there twice.
         simple: None where it takes Spark.
+        conditions: those that every row of the table has to pass, where the query reads one table; as filters are
+            written.
     """
 
     source: StatementText
     tables: tuple[TableUse, ...]
     pieces: tuple[Piece, ...]
     simple: SimpleSelect | None
+    conditions: tuple[str, ...] = ()
 
     def text(self, names: Sequence[str]) -> str:
         """Return the query for Spark.
@@ -87,7 +90,13 @@ def parse_query(source: StatementText) -> Query:
     tree = _parse(plain)
     edits = _Edits(plain, tree)
     edits.collect()
-    return Query(source=source, tables=tuple(edits.tables), pieces=edits.pieces(), simple=_simple(plain, tree))
+    return Query(
+        source=source,
+        tables=tuple(edits.tables),
+        pieces=edits.pieces(),
+        simple=_simple(plain, tree),
+        conditions=tuple(_conditions(plain, tree)),
+    )
 
 
 def _parse(plain: PlainQuery) -> exp.Query:
@@ -269,6 +278,28 @@ def _simple_columns(select: exp.Select) -> tuple[tuple[str, str], ...] | None:
             return None
         columns.append((column.name, each.alias_or_name))
     return tuple(columns)
+
+
+def _conditions(plain: PlainQuery, tree: exp.Query) -> Iterator[str]:
+    """Yield what stands between the ANDs of the condition on the one table of a query."""
+    where, source = tree.args.get("where"), tree.args.get("from_")
+    is_alone = len(list(tree.find_all(exp.Table))) == 1 and len(list(tree.find_all(exp.Select))) == 1
+    if where is None or source is None or not is_alone or not isinstance(source.this, exp.Table):
+        return
+    if plain.windows or tree.args.get("laterals"):
+        return
+    condition = where.this
+    for each in condition.flatten() if isinstance(condition, exp.And) else (condition,):
+        # In the parser's own dialect a text has no escapes, as in a filter.
+        yield each.transform(_as_filter).sql()
+
+
+def _as_filter(node: exp.Expr) -> exp.Expr:
+    """Write what a filter says otherwise: columns without the table, and dates as ``DATE '2026-01-01'``."""
+    if isinstance(node, exp.Column):
+        return exp.Column(this=node.this)
+    is_date = isinstance(node, exp.Cast) and node.to.is_type("date") and isinstance(node.this, exp.Literal)
+    return exp.Var(this=f"DATE {node.this.sql()}") if is_date else node
 
 
 def _where_text(text: str) -> str:

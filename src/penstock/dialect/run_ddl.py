@@ -10,10 +10,13 @@ from penstock.catalog.watermark import EXPRESSION_KEY, ROWTIME_KEY, TYPE_KEY, wa
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE
 from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError
+from penstock.options.kafka import parse_kafka
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import DataField
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from penstock.dialect.state import SqlState
     from penstock.dialect.statements import (
         AddPartitions,
@@ -33,7 +36,8 @@ if TYPE_CHECKING:
         UseDatabase,
     )
 
-_CONNECTORS: Final = ("kafka",)
+_CHECKS: Final[Mapping[str, Callable[[dict[str, str], str], object]]] = {"kafka": parse_kafka}
+"""Connectors, with what reads their options."""
 
 
 def create_table(state: SqlState, statement: CreateTable) -> Outcome:
@@ -207,13 +211,14 @@ def truncate(state: SqlState, statement: Truncate) -> Outcome:
 
 def _create_session_table(state: SqlState, statement: CreateTable, connector: str) -> Outcome:
     name = ".".join(statement.name)
-    if connector not in _CONNECTORS:
+    if connector not in _CHECKS:
         raise InvalidOptionError(
-            f"table {name}: 'connector' = '{connector}' is not known; there is {', '.join(_CONNECTORS)}, and a table"
+            f"table {name}: 'connector' = '{connector}' is not known; there is {', '.join(_CHECKS)}, and a table"
             " without a connector is one of the catalog"
         )
     if statement.partition_by or statement.computed:
         raise InvalidSqlError(f"table {name}: behind a connector there are neither partitions nor computed columns")
+    _CHECKS[connector](dict(statement.options), name)
     is_new = state.add_session_table(statement)
     return Outcome(message=f"created table {name} in this session" if is_new else f"there is a table {name} already")
 

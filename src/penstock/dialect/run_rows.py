@@ -11,7 +11,7 @@ from penstock.dialect.checkpoints import checkpoint_for
 from penstock.dialect.literals import literal_column
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.settings import read_settings
-from penstock.dialect.sources import is_stream, no_connector, query_frame
+from penstock.dialect.sources import is_bounded, is_stream, query_frame
 from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.api.table import Table
     from penstock.datafile.types import ArrowAny
     from penstock.dialect.query import Query
+    from penstock.dialect.settings import Settings
     from penstock.dialect.state import SqlState
     from penstock.dialect.statements import Insert, Select
 
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 def select(state: SqlState, statement: Select) -> Outcome:
     """Run a query: on Spark where there is a session, else in this process if it is simple enough."""
     if state.spark is not None:
-        return Outcome(value=query_frame(state, state.spark, statement.query))
+        frame = query_frame(state, state.spark, statement.query)
+        return Outcome(value=frame, is_bounded=is_bounded(state, statement.query))
     return Outcome(value=_select_here(state, statement.query))
 
 
@@ -47,20 +49,21 @@ def insert(state: SqlState, statement: Insert) -> Outcome:
         frame, table.schema.fields, columns=columns, constants=dict(statement.partition), table=table.name
     )
     if frame.isStreaming:
-        return _start(state, table, statement, shaped)
+        if statement.is_overwrite:
+            raise UnsupportedFeatureError(f"table {table.name}: a stream cannot overwrite; INSERT INTO adds its rows")
+        return _start(state, table, statement.query, shaped)
     return _write(table, statement, shaped)
 
 
 def _select_here(state: SqlState, query: Query) -> pa.Table:
     simple = query.simple
-    if simple is None or any(is_stream(state, use) for use in query.tables):
+    is_ours = all(state.session_table(use.name) is None and not is_stream(state, use) for use in query.tables)
+    if simple is None or not is_ours:
         raise UnsupportedFeatureError(
             "this query needs Spark: give penstock.sql a session, or the command --spark 'local[2]'; without it there"
             " is SELECT of columns of one table with WHERE and LIMIT, of one snapshot"
         )
     use = query.tables[0]
-    if state.session_table(use.name) is not None:
-        raise no_connector(use)
     table = state.load(use.name)
     columns = [name for name, _ in simple.columns] or None
     if use.system is None:
@@ -145,18 +148,20 @@ def _write(table: Table, statement: Insert, rows: pa.Table | DataFrame) -> Outco
     return committed(table.overwrite(rows, partition=partition), f"overwrote in {table.name}")
 
 
-def _start(state: SqlState, table: Table, statement: Insert, rows: DataFrame) -> Outcome:
-    if statement.is_overwrite:
-        raise UnsupportedFeatureError(f"table {table.name}: a stream cannot overwrite; INSERT INTO adds its rows")
+def _start(state: SqlState, table: Table, query: Query, rows: DataFrame) -> Outcome:
     settings = read_settings(state.settings)
-    interval = settings.interval_ms
-    text = statement.query.source.text if statement.query is not None else ""
-    query = table.write_stream(
+    started = table.write_stream(
         rows,
-        checkpoint=checkpoint_for(settings, table.name, text),
-        trigger=None if interval is None else {"processingTime": f"{interval} milliseconds"},
+        checkpoint=checkpoint_for(settings, table.name, query.source.text),
+        trigger=_trigger(settings, is_bounded=is_bounded(state, query)),
         query_name=settings.name,
     )
     if settings.waits:
-        query.awaitTermination()
-    return Outcome(value=query, message=f"a query adds to {table.name}")
+        started.awaitTermination()
+    return Outcome(value=started, message=f"a query adds to {table.name}")
+
+
+def _trigger(settings: Settings, *, is_bounded: bool) -> dict[str, object] | None:
+    if is_bounded:
+        return {"availableNow": True}
+    return None if settings.interval_ms is None else {"processingTime": f"{settings.interval_ms} milliseconds"}

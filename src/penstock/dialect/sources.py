@@ -5,55 +5,69 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.deferred import spark_entry
+from penstock.dialect.pushdown import safe_filter
 from penstock.dialect.settings import read_settings
-from penstock.errors import UnsupportedFeatureError
+from penstock.options.kafka import EndMode, parse_kafka
+from penstock.spec.types import DataField
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.dialect.query import Query
     from penstock.dialect.state import SqlState
+    from penstock.dialect.statements import CreateTable
     from penstock.dialect.tables import TableUse
+    from penstock.options.kafka import KafkaOptions, ValueFormat
 
-# What only a stream can do.
-_STREAM_OPTIONS: Final = frozenset(
+_BOUNDS: Final = frozenset(
     {
         "scan.bounded",
         "scan.bounded.watermark",
         "penstock.scan.bounded.snapshot-id",
         "penstock.scan.bounded.timestamp-millis",
-        "consumer-id",
     }
 )
+# What only a stream can do.
+_STREAM_OPTIONS: Final = _BOUNDS | {"consumer-id"}
 
 
 def query_frame(state: SqlState, spark: SparkSession, query: Query) -> DataFrame:
     """Return the rows of a query; a streaming DataFrame where one of its tables is a stream."""
-    frames = [_frame(state, spark, use) for use in query.tables]
+    frames = [_frame(state, spark, use, query.conditions) for use in query.tables]
     return spark_entry().sql_query(spark, frames, query.text)
 
 
 def is_stream(state: SqlState, use: TableUse) -> bool:
-    """Whether a table is read as a stream: the session's mode says so, or an option that only a stream has."""
+    """Whether a table is read as a stream: the mode or an option of the use says so, or a topic has no end."""
     if use.system is not None:
         return False
-    return read_settings(state.settings).is_streaming or any(key in _STREAM_OPTIONS for key, _ in use.options)
+    if read_settings(state.settings).is_streaming or any(key in _STREAM_OPTIONS for key, _ in use.options):
+        return True
+    own = state.session_table(use.name)
+    return own is not None and _kafka_options(own, use)[0].end_mode is EndMode.UNBOUNDED
 
 
-def _frame(state: SqlState, spark: SparkSession, use: TableUse) -> DataFrame:
-    if state.session_table(use.name) is not None:
-        raise no_connector(use)
+def is_bounded(state: SqlState, query: Query) -> bool:
+    """Whether every stream among a query's tables has a bound."""
+    streams = [use for use in query.tables if is_stream(state, use)]
+    return bool(streams) and all(any(key in _BOUNDS for key, _ in use.options) for use in streams)
+
+
+def _frame(state: SqlState, spark: SparkSession, use: TableUse, conditions: tuple[str, ...]) -> DataFrame:
+    own = state.session_table(use.name)
+    if own is not None:
+        fields = [DataField(id=place, name=each.name, type=each.type) for place, each in enumerate(own.columns)]
+        options = {**dict(own.options), **dict(use.options)}
+        name = ".".join(own.name)
+        return spark_entry().read_kafka(spark, options, fields, is_stream=is_stream(state, use), table=name)
     table = state.load(use.name)
     if use.system is not None:
         return spark_entry().sql_rows(spark, table.system_table(use.system))
+    early = safe_filter(conditions, table.schema.fields)
     if is_stream(state, use):
-        return table.read_stream(spark, dict(use.options))
-    return table.to_spark(spark, options=dict(use.options))
+        return table.read_stream(spark, dict(use.options), filter=early)
+    return table.to_spark(spark, options=dict(use.options), filter=early)
 
 
-def no_connector(use: TableUse) -> UnsupportedFeatureError:
-    """Return the error that says that a table behind a connector cannot be read."""
-    return UnsupportedFeatureError(
-        f"table {'.'.join(use.name)} can be declared, but rows cannot be read from its connector: read it with Spark,"
-        " and give the DataFrame to Table.write_stream"
-    )
+def _kafka_options(table: CreateTable, use: TableUse) -> tuple[KafkaOptions, ValueFormat]:
+    return parse_kafka({**dict(table.options), **dict(use.options)}, ".".join(table.name))

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from penstock.spark.compact_job import SparkMerger
 from penstock.spark.frame import to_frame
+from penstock.spark.kafka import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.sink import write_dataframe
 from penstock.spark.sort_job import sort_compact
@@ -114,6 +115,13 @@ class SparkEntry:
     ) -> DataFrame:
         """Return rows with the columns of a table; see ``insert_frame``."""
         return insert_frame(frame, fields, columns=columns, constants=constants, table=table)
+
+    @staticmethod
+    def read_kafka(
+        spark: SparkSession, options: Mapping[str, str], fields: Sequence[DataField], *, is_stream: bool, table: str
+    ) -> DataFrame:
+        """Return the records of topics as a DataFrame; see ``read_kafka``."""
+        return read_kafka(spark, options, fields, is_stream=is_stream, table=table)
 
     @staticmethod
     def open_session(master: str) -> SparkSession:

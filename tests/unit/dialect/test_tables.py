@@ -78,7 +78,8 @@ def test_describe_shows_partition_keys_computed_columns_and_the_watermark(sql: S
 def test_a_connector_makes_a_table_of_the_session_and_writes_nothing(sql: Sql) -> None:
     sql(
         "CREATE TABLE k (id BIGINT, at TIMESTAMP(3), WATERMARK FOR at AS at - INTERVAL '5' SECOND)"
-        " WITH ('connector' = 'kafka', 'topic' = 'a')"
+        " WITH ('connector' = 'kafka', 'topic' = 'a',"
+        " 'properties.bootstrap.servers' = 'localhost:1', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json')"
     )
     assert sql.catalog.list_databases() == ()
     assert sql.rows("SHOW TABLES") == [{"table name": "k"}]
@@ -169,6 +170,7 @@ def test_nothing_is_run_of_a_script_that_is_not_understood_to_its_end(sql: Sql) 
             InvalidOptionError,
             "'jdbc' is not known; there is kafka",
         ),
+        ("CREATE TABLE t (id INT) WITH ('connector' = 'kafka', 'topic' = 'a')", InvalidOptionError, "table t: "),
         ("CREATE TEMPORARY TABLE t (id INT)", InvalidSqlError, "needs a connector"),
         ("CREATE CATALOG c WITH ('type' = 'hive')", InvalidOptionError, "'type' = 'paimon'"),
         ("SET 'execution.runtime-mode' = 'automatic'", InvalidOptionError, "'batch' or 'streaming'"),

@@ -1,0 +1,287 @@
+"""SQL with a Spark session."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import penstock
+from penstock import Catalog, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.api.deferred import spark_entry
+from penstock.cli.main import app
+from penstock.dialect.query import parse_query
+from penstock.dialect.script import StatementText
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sql:
+    """Runs scripts in one session."""
+
+    spark: SparkSession
+    catalog: Catalog
+
+    def __call__(self, text: str) -> Any:
+        return penstock.sql(self.spark, self.catalog, text)
+
+    def rows(self, text: str) -> list[tuple[object, ...]]:
+        return sorted(tuple(row) for row in self(text).collect())
+
+
+@pytest.fixture
+def sql(spark: SparkSession, tmp_path: Path) -> Iterator[Sql]:
+    yield Sql(spark=spark, catalog=Catalog(str(tmp_path / "warehouse")))
+    assert spark.catalog.listTables() == [], "a query left a view behind"
+
+
+@pytest.fixture
+def events(sql: Sql) -> Sql:
+    """A table of five events of two keys, one of them without a time."""
+    sql(
+        """
+        CREATE TABLE events (k STRING, at TIMESTAMP(3));
+        INSERT INTO events VALUES
+          ('a', TIMESTAMP '2026-01-01 00:01:00'), ('a', TIMESTAMP '2026-01-01 00:09:59.999'),
+          ('b', TIMESTAMP '2026-01-01 00:04:00'), ('a', TIMESTAMP '2026-01-01 00:10:00'), ('b', NULL)
+        """
+    )
+    return sql
+
+
+def at(minute: int, second: int = 0) -> datetime:
+    return datetime(2026, 1, 1, 0, minute, second)  # noqa: DTZ001 - a wall clock
+
+
+@pytest.mark.parametrize("name", ["01-scalable-table", "02-queue", "03-watermark"])
+def test_the_examples_run_as_they_stand(sql: Sql, name: str) -> None:
+    sql((EXAMPLES / f"{name}.sql").read_text("utf-8"))
+    assert len(sql.catalog.list_tables("default")) == 1
+
+
+def test_the_windows_of_the_example_count_its_rows(sql: Sql) -> None:
+    create, select = (EXAMPLES / "03-watermark.sql").read_text("utf-8").split(";")[:2]
+    sql(create)
+    sql(
+        "INSERT INTO T VALUES (1, 'x', TIMESTAMP '2026-01-01 00:00:00'), (2, 'x', TIMESTAMP '2026-01-01 00:09:59.999'),"
+        " (NULL, 'x', TIMESTAMP '2026-01-01 00:10:00'), (3, 'x', TIMESTAMP '2026-01-01 00:19:00')"
+    )
+    assert sql.rows(select) == [(at(0), at(10), 2), (at(10), at(20), 1)]
+
+
+def test_windows_keep_the_columns_of_their_rows(events: Sql) -> None:
+    tumble = "SELECT * FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(at), INTERVAL '10' MINUTES))"
+    assert events(tumble).columns == ["k", "at", "window_start", "window_end", "window_time"]
+    last = at(9, 59).replace(microsecond=999_000)
+    assert events.rows(f"{tumble} WHERE k = 'b'") == [("b", at(4), at(0), at(10), last)]
+
+
+def test_hopping_windows_overlap(events: Sql) -> None:
+    assert events.rows(
+        "SELECT window_start, COUNT(*) FROM TABLE(HOP(TABLE events, DESCRIPTOR(at), INTERVAL '5' MINUTES,"
+        " INTERVAL '10' MINUTES)) GROUP BY window_start, window_end"
+    ) == [(datetime(2025, 12, 31, 23, 55), 2), (at(0), 3), (at(5), 2), (at(10), 1)]  # noqa: DTZ001 - a wall clock
+
+
+def test_sessions_end_with_a_gap_in_their_key(events: Sql) -> None:
+    assert events.rows(
+        "SELECT k, window_start, window_end, COUNT(*) FROM TABLE(SESSION(TABLE events PARTITION BY k, DESCRIPTOR(at),"
+        " INTERVAL '5' MINUTES)) GROUP BY k, window_start, window_end"
+    ) == [("a", at(1), at(6), 1), ("a", at(9, 59).replace(microsecond=999_000), at(15), 2), ("b", at(4), at(9), 1)]
+
+
+def test_windows_work_over_names_of_the_query(events: Sql) -> None:
+    assert events.rows(
+        "WITH a AS (SELECT * FROM events WHERE k = 'a') SELECT COUNT(*) FROM"
+        " TABLE(TUMBLE(TABLE a, DESCRIPTOR(at), INTERVAL '1' DAY)) AS w GROUP BY w.window_start, w.window_end"
+    ) == [(3,)]
+
+
+def test_tables_states_of_the_past_and_system_tables_join(events: Sql) -> None:
+    events("INSERT INTO events VALUES ('c', NULL)")
+    assert events.rows("SELECT n.k FROM events n LEFT ANTI JOIN events VERSION AS OF 1 o ON n.k = o.k") == [("c",)]
+    assert events.rows("SELECT MAX(s.snapshot_id), COUNT(DISTINCT e.k) FROM events$snapshots s, default.events e") == [
+        (2, 3)
+    ]
+
+
+def test_inserts_match_by_place_and_widen_values(sql: Sql) -> None:
+    sql("CREATE TABLE t (a BIGINT, b DOUBLE, c DECIMAL(10, 2), d TIMESTAMP(3), e STRING)")
+    sql("INSERT INTO t SELECT CAST(1 AS TINYINT), 2.5, 3, DATE '2026-01-01', NULL")
+    sql("INSERT INTO t (e, a) SELECT 'x', a + 1 FROM t")
+    assert sql.rows("SELECT * FROM t ORDER BY a") == [
+        (1, 2.5, Decimal("3.00"), at(0), None),
+        (2, None, None, None, "x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("select", "says"),
+    [
+        ("SELECT 1", "the query has 1 columns .* and 2 are to be written"),
+        ("SELECT 'x', 'y'", "'a'"),
+        ("SELECT 1.5, 'y'", "'a'"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(sql: Sql, select: str, says: str) -> None:
+    sql("CREATE TABLE t (a BIGINT, b STRING)")
+    with pytest.raises(SchemaMismatchError, match=says):
+        sql(f"INSERT INTO t {select}")
+    assert sql.catalog.load_table("default.t").latest_snapshot() is None
+
+
+def test_overwrite_of_a_partition_takes_its_value_from_the_statement(sql: Sql) -> None:
+    sql("CREATE TABLE t (a BIGINT, d DATE) PARTITIONED BY (d)")
+    sql("INSERT INTO t SELECT id, DATE '2026-01-01' + CAST(id % 2 AS INT) FROM range(4)")
+    sql("INSERT OVERWRITE t PARTITION (d = DATE '2026-01-01') SELECT id + 10 FROM range(1)")
+    assert [row[0] for row in sql.rows("SELECT a FROM t")] == [1, 3, 10]
+
+
+def test_conditions_on_partitions_are_applied_before_spark(sql: Sql) -> None:
+    sql("CREATE TABLE t (a BIGINT, d STRING) PARTITIONED BY (d)")
+    sql("INSERT INTO t SELECT id, CAST(id % 4 AS STRING) FROM range(8)")
+    frame = sql("SELECT a FROM t x WHERE x.d = '1' AND a + 1 > 3 AND a IN (1, 5)")
+    assert [row.a for row in frame.collect()] == [5]
+    files = sql("SELECT DISTINCT input_file_name() AS f FROM t WHERE d IN ('1', '2')").collect()
+    assert len({row.f.rpartition("/")[0].rpartition("/")[0].rpartition("/")[2] for row in files}) == 2
+    assert len(frame.inputFiles()) == 1
+
+
+def test_sorting_by_a_procedure_runs_on_the_session(sql: Sql) -> None:
+    sql("CREATE TABLE t (a BIGINT); INSERT INTO t SELECT 10 - id FROM range(10)")
+    sql("CALL sys.compact(`table` => 't', order_strategy => 'order', order_by => 'a')")
+    assert [row["a"] for row in sql.catalog.load_table("default.t").to_arrow().to_pylist()] == list(range(1, 11))
+
+
+@pytest.mark.parametrize("query", ["SELECT nope FROM events", "SELECT no_such_function(k) FROM events"])
+def test_what_spark_does_not_understand_names_no_view_of_ours(events: Sql, query: str) -> None:
+    with pytest.raises(InvalidSqlError, match="Spark cannot run the query") as caught:
+        events(query)
+    assert "penstock_" not in str(caught.value)
+
+
+def test_settings_of_spark_reach_the_session_and_go_back(sql: Sql) -> None:
+    before = sql.spark.conf.get("spark.sql.optimizer.maxIterations")
+    sql("SET 'spark.sql.optimizer.maxIterations' = '77'")
+    assert sql.spark.conf.get("spark.sql.optimizer.maxIterations") == "77"
+    sql("RESET 'spark.sql.optimizer.maxIterations'")
+    assert sql.spark.conf.get("spark.sql.optimizer.maxIterations") == before
+
+
+def test_a_bounded_read_is_a_stream_that_ends(sql: Sql) -> None:
+    sql("CREATE TABLE t (a BIGINT) WITH ('bucket' = '1', 'bucket-key' = 'a')")
+    for number in range(3):
+        sql(f"INSERT INTO t VALUES ({number})")  # noqa: S608 - of this test
+    frame = sql("SELECT a FROM t /*+ OPTIONS('scan.mode' = 'earliest', 'penstock.scan.bounded.snapshot-id' = '2') */")
+    assert frame.isStreaming
+    found: list[int] = []
+    query = frame.writeStream.foreachBatch(lambda batch, _: found.extend(row.a for row in batch.collect()))
+    assert query.trigger(availableNow=True).start().awaitTermination(60)
+    assert found == [0, 1]
+
+
+TUMBLED = """
+SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(at), INTERVAL '10' MINUTES))
+GROUP BY window_start, window_end
+"""
+
+
+def collect(frame: Any, mode: str) -> list[tuple[object, ...]]:
+    """Run a stream over what is there; return the rows of its result."""
+    found: list[tuple[object, ...]] = []
+
+    def keep(batch: Any, _batch_id: int) -> None:
+        if mode == "complete":
+            found.clear()
+        found.extend(tuple(row) for row in batch.collect())
+
+    query = frame.writeStream.outputMode(mode).foreachBatch(keep).trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    return sorted(found)
+
+
+def test_windows_over_a_stream_are_those_of_the_batch(events: Sql) -> None:
+    in_batch = events.rows(TUMBLED)
+    assert in_batch == [(at(0), 3), (at(10), 1)]
+    frame = events(f"SET 'execution.runtime-mode' = 'streaming'; {TUMBLED}")
+    assert frame.isStreaming
+    assert collect(frame, "complete") == in_batch
+
+
+def test_a_window_over_a_stream_with_a_watermark_is_told_once_when_it_is_done(sql: Sql) -> None:
+    sql("CREATE TABLE events (at TIMESTAMP(3) WITH LOCAL TIME ZONE)")
+    sql(
+        "INSERT INTO events VALUES (TIMESTAMP '2026-01-01 00:01:00Z'), (TIMESTAMP '2026-01-01 00:02:00Z'),"
+        " (TIMESTAMP '2026-01-01 00:30:00Z')"
+    )
+    stream = sql.catalog.load_table("default.events").read_stream(sql.spark, {"scan.mode": "latest-full"})
+    query = parse_query(StatementText(text=TUMBLED.strip()))
+    frame = spark_entry().sql_query(sql.spark, [stream.withWatermark("at", "0 seconds")], query.text)
+    ((start, count),) = collect(frame, "append")
+    assert (start.astimezone(UTC), count) == (datetime(2026, 1, 1, tzinfo=UTC), 2)
+
+
+def test_an_insert_from_a_stream_goes_on_where_it_stopped(sql: Sql, tmp_path: Path) -> None:
+    sql("CREATE TABLE a (id BIGINT); CREATE TABLE b (id BIGINT); INSERT INTO a SELECT id FROM range(3)")
+    sql(f"SET 'execution.checkpointing.dir' = '{tmp_path}/checkpoints'")
+    sql("SET 'execution.checkpointing.interval' = '100 ms'")
+    script = "SET 'execution.runtime-mode' = 'streaming'; INSERT INTO b SELECT id * 10 FROM a"
+    for extra in ((), (7,)):
+        for number in extra:
+            sql("RESET 'execution.runtime-mode'")
+            sql(f"INSERT INTO a VALUES ({number})")  # noqa: S608 - of this test
+        query = sql(script)
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+    assert [path.name.rpartition("-")[0] for path in (tmp_path / "checkpoints").iterdir()] == ["default.b"]
+    sql("RESET")
+    assert sql.rows("SELECT id FROM b") == [(0,), (10,), (20,), (70,)]
+    with pytest.raises(UnsupportedFeatureError, match="a stream cannot overwrite"):
+        sql("SET 'execution.runtime-mode' = 'streaming'; INSERT OVERWRITE b SELECT id FROM a")
+
+
+def test_a_bounded_insert_can_be_waited_for(sql: Sql) -> None:
+    sql("CREATE TABLE a (id BIGINT); CREATE TABLE b (id BIGINT); INSERT INTO a SELECT id FROM range(5)")
+    sql(
+        "SET 'table.dml-sync' = 'true';"
+        " INSERT INTO b SELECT id FROM a /*+ OPTIONS('scan.mode' = 'latest-full', 'scan.bounded' = 'true') */"
+    )
+    assert sql.rows("SELECT COUNT(*) FROM b") == [(5,)]
+
+
+def test_the_command_prints_rows_of_queries_and_of_streams(sql: Sql) -> None:
+    warehouse = sql.catalog.warehouse
+    sql("CREATE TABLE t (a BIGINT); INSERT INTO t SELECT id FROM range(3)")
+
+    def run(text: str) -> str:
+        arguments = ["-w", warehouse, "--format", "json", "sql", "--spark", "local[2]", "-e", text]
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    assert json.loads(run("SELECT SUM(a) AS s FROM t")) == [{"s": 3}]
+    lines = run("SELECT a FROM t /*+ OPTIONS('scan.mode' = 'latest-full', 'scan.bounded' = 'true') */").splitlines()
+    assert sorted(json.loads(line)["a"] for line in lines) == [0, 1, 2]
+
+
+def test_times_with_a_zone_are_instants(sql: Sql) -> None:
+    sql("CREATE TABLE t (at TIMESTAMP(6) WITH LOCAL TIME ZONE)")
+    sql("INSERT INTO t VALUES (TIMESTAMP '2026-07-01 00:00:00Z')")
+    (row,) = sql("SELECT unix_seconds(at) AS s FROM t").collect()
+    assert row.s == datetime(2026, 7, 1, tzinfo=UTC).timestamp()
