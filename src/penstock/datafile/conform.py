@@ -86,10 +86,11 @@ def conform_timestamp(array: Array, arrow_type: ArrowAny) -> Array:
 
 
 def _conform_struct(array: Array, data_type: RowType, arrow_type: ArrowAny) -> Array:
-    names = [field.name for field in array.type]
+    # Flattened, so that no child is asked for a value where its parent is null: what stands there is anything.
+    found = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
     children = [
-        conform_array(array.field(names.index(field.name)), field.type)
-        if field.name in names
+        conform_array(found[field.name], field.type)
+        if field.name in found
         else null_array(len(array), to_arrow_type(field.type))
         for field in data_type.fields
     ]

@@ -1,0 +1,31 @@
+"""Arrays of files as the types that were written."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from tests.unit.datafile.arrays import column
+
+from penstock.datafile.conform import conform_array
+from penstock.datafile.int96 import INT96_CARRIER
+from penstock.errors import FormatError
+from penstock.spec.types import RowType, timestamp_type, with_nullability
+
+INNER = with_nullability(
+    RowType(fields=(column("t", with_nullability(timestamp_type(9), nullable=False), 1),)), nullable=False
+)
+OUTER = RowType(fields=(column("r", INNER, 2),))
+ANYTHING = b"\xff" * 12
+
+
+def nested(mask: pa.BooleanArray | None) -> pa.StructArray:
+    """One row of a row of a timestamp that no type can hold."""
+    inner = pa.StructArray.from_arrays([pa.array([ANYTHING], INT96_CARRIER)], ["t"])
+    return pa.StructArray.from_arrays([inner], ["r"], mask=mask)
+
+
+def test_what_stands_below_a_null_is_not_looked_at() -> None:
+    # Arrow's reader leaves there what memory held before.
+    assert conform_array(nested(pa.array([True])), OUTER).to_pylist() == [None]
+    with pytest.raises(FormatError, match="1678 to 2261"):
+        conform_array(nested(None), OUTER)
