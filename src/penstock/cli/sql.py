@@ -15,7 +15,7 @@ from penstock.cli.interrupt import until_interrupted
 from penstock.cli.render import note, print_record, print_rows
 from penstock.cli.row_stream import RowStream
 from penstock.cli.session import OutputFormat, Session, session_of
-from penstock.dialect.session import run_script
+from penstock.dialect.late import run_script_late
 from penstock.dialect.state import SqlState
 from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
 
@@ -57,7 +57,7 @@ def sql(
     with state.attached(session.catalog(), master):
         for script in scripts:
             try:
-                for outcome in run_script(state, script):
+                for outcome in run_script_late(state, script):
                     query = _print(session, outcome, show_all=all_)
                     if query is not None:
                         started.append(query)
