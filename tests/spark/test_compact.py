@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -70,6 +71,16 @@ class FailingFileIO(LocalFileIO):
         if Path(path).parents[3].joinpath("bad").read_text() in path:
             raise StorageError("the disk is on fire", retryable=True)
         return super().open_input(path)
+
+
+class SignedFileIO(LocalFileIO):
+    """Leaves the number of its process in ``pids``, beside the warehouse's database."""
+
+    __slots__ = ()
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        Path(path).parents[3].joinpath("pids", str(os.getpid())).touch()
+        return super().open_output(path)
 
 
 # Spark's workers cannot import the tests.
@@ -154,6 +165,17 @@ def test_merges_run_at_the_same_time_as_one_task_jobs_of_their_own(spark: SparkS
         assert [stage.numTasks for stage in stages if stage is not None] == [1]
     assert context.getLocalProperty("spark.scheduler.pool") == "mine"
     assert context.getLocalProperty("spark.jobGroup.id") == "the caller's"
+
+
+def test_one_merge_after_the_other_is_done_by_the_same_worker(spark: SparkSession, tmp_path: Path) -> None:
+    table = make(tmp_path, {"bucket": "5", "bucket-key": "k"}, files=6, rows_each=30)
+    pids = tmp_path / "pids"
+    pids.mkdir()
+    merger = SparkMerger(spark=spark, ref=on(table, SignedFileIO()))
+    merged = [each for task in tasks_of(table) for each in merger.execute([task])]
+    assert [each.error for each in merged] == [None] * 4
+    assert str(os.getpid()) not in (found := {path.name for path in pids.iterdir()})
+    assert 1 <= len(found) <= spark.sparkContext.defaultParallelism
 
 
 def test_a_cancelled_merge_leaves_no_file(spark: SparkSession, tmp_path: Path) -> None:

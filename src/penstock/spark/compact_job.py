@@ -91,7 +91,10 @@ class SparkMerger:
         context.setJobGroup(job_id, f"{self.ref.name}: merging {len(task.files)} files")
         context.addJobTag(self.tag)
         context.setLocalProperty("spark.scheduler.pool", POOL)
-        attempt, merged = context.parallelize([task], 1).map(partial(_merge, ref=self.ref, job_id=job_id)).first()
+        # Not first(), which leaves the end of the rows unread, whereupon Spark ends the Python worker: the next merge
+        # would have to wait for another one to start.
+        rows = context.parallelize([task], 1).map(partial(_merge, ref=self.ref, job_id=job_id))
+        ((attempt, merged),) = rows.collect()
         speculates = context.getConf().get("spark.speculation", "false") == "true"
         return merged, attempt == 0 and not speculates
 
