@@ -208,10 +208,11 @@ class StreamCommitter:
         )
         if snapshot is not None:
             self._seen_id = snapshot.id
-        if self._killed_jobs:
-            # Run again, a batch writes to the same places. Not before its commit: the driver might not be dead.
+        # Run again, a batch writes to the same places. Not before its commit: the driver might not be dead, and where
+        # the snapshot is not of this call, one of those jobs has made it.
+        if self._killed_jobs and self._committer.may_have_landed:
             delete_job_files_beside(self._committer.ref, self._killed_jobs, messages)
-            self._killed_jobs = ()
+        self._killed_jobs = ()
         return snapshot
 
     def _look(self, batch: Batch, latest_id: int, note: BatchNote | None) -> bool:

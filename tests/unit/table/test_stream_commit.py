@@ -306,6 +306,30 @@ def test_what_killed_attempts_left_in_the_buckets_goes_after_the_replays_commit(
     assert recording.paths(Operation.LIST, containing="bucket-") == (directory,), "once, and no other bucket"
 
 
+def written_by(ref: TableRef, job_id: str, count: int) -> tuple[CommitMessage, str]:
+    """A message with one file that bears the job's id, and its path; the file is there."""
+    message = rows(count)
+    file = replace(message.new_files[0], file_name=f"data-{job_id}-0.parquet")
+    message = replace(message, new_files=(file,))
+    return message, files_of(ref, message)[0]
+
+
+def test_files_of_an_attempt_thought_dead_stay_where_it_lands_after_all() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    paused, again = start(ref, files), start(ref, files)
+    first, live_path = written_by(ref, paused.begin(batch(0)), 5)
+    second, replayed_path = written_by(ref, again.begin(batch(0)), 5)
+    assert paused.commit(batch(0), (first,)).id == 1
+    assert again.commit(batch(0), (second,)).id == 1
+    assert row_counts(ref) == [5]
+    assert ref.file_io.exists(live_path)
+    assert not ref.file_io.exists(replayed_path)
+    third, next_path = written_by(ref, again.begin(batch(1)), 6)
+    again.commit(batch(1), (third,))
+    assert ref.file_io.exists(live_path)
+    assert ref.file_io.exists(next_path)
+
+
 def test_a_rival_that_was_faster_with_the_same_batch_counts_and_with_another_one_does_not() -> None:
     for digest, lands in (("offsets of 0", True), ("others", False)):
         ref, files = new_table(), MemoryCheckpoint()
