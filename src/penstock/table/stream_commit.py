@@ -182,11 +182,17 @@ class StreamCommitter:
         ref = self._committer.ref
         latest_id = self._store.latest_snapshot_id() or 0
         note = self._notes.load_newest() if self._seen_id is None else None
-        if self._look(batch, latest_id, note):
+        found = self._look(batch, latest_id, note)
+        # What this process has seen before, it need not find again.
+        accept = self._committer.options.accept_unknown_batch or self._seen_id is not None
+        landed = is_landed(batch, found, table=self._store.name, accept_unknown=accept)
+        self._seen_id = latest_id
+        if landed:
             return None
-        if note is not None and note.batch_id >= batch.id:
+        if note is not None and note.batch_id == batch.id:
             delete_staging(ref, note.job_id)
-            self._killed_jobs = (*note.killed_jobs, note.job_id)[-_KILLED_JOBS_KEPT:]
+            if found.is_complete:  # else one of them may have landed, in a snapshot that has expired
+                self._killed_jobs = (*note.killed_jobs, note.job_id)[-_KILLED_JOBS_KEPT:]
         job_id = new_job_id()
         killed = self._killed_jobs
         self._notes.write(BatchNote(batch_id=batch.id, base_id=latest_id, job_id=job_id, killed_jobs=killed))
@@ -215,16 +221,12 @@ class StreamCommitter:
         self._killed_jobs = ()
         return snapshot
 
-    def _look(self, batch: Batch, latest_id: int, note: BatchNote | None) -> bool:
+    def _look(self, batch: Batch, latest_id: int, note: BatchNote | None) -> OwnCommits:
         after_id = self._seen_id
         if after_id is None:
-            after_id = self._mark.base_id if note is None else note.base_id
-        found = search_commits(self._store, batch.commit_user, latest_id=latest_id, after_id=after_id)
-        # What this process has seen before, it need not find again.
-        accept = self._committer.options.accept_unknown_batch or self._seen_id is not None
-        landed = is_landed(batch, found, table=self._store.name, accept_unknown=accept)
-        self._seen_id = latest_id
-        return landed
+            # A later batch's note is that of a checkpoint set back: its base may have this batch behind it.
+            after_id = self._mark.base_id if note is None or note.batch_id > batch.id else note.base_id
+        return search_commits(self._store, batch.commit_user, latest_id=latest_id, after_id=after_id)
 
     def _check_table(self) -> None:
         ref = self._committer.ref

@@ -15,7 +15,8 @@ from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import CheckpointError, CommitUnknownError, NotFoundError, StorageError
 from penstock.spec.ddl import parse_columns
-from penstock.spec.layout import snapshot_path
+from penstock.spec.hint import encode_hint
+from penstock.spec.layout import latest_hint_path, snapshot_path
 from penstock.spec.snapshot import CommitKind
 from penstock.table.batch_notes import BatchNotes
 from penstock.table.discard import staging_directory
@@ -173,6 +174,36 @@ def test_a_checkpoint_that_was_set_back_is_refused_by_name_and_the_table_stays()
     assert row_counts(ref) == [1, 2, 3]
 
 
+def test_a_checkpoint_set_back_is_refused_when_the_notes_of_later_batches_are_left_in_it() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    for batch_id in range(3):
+        run(query, batch(batch_id), rows(10 + batch_id))
+    assert run(query, batch(3)) is None  # its note has all the others behind it
+    for batch_id, digest in ((0, None), (1, None), (1, "others"), (2, "others")):
+        again = start(ref, files, has_batches=True)
+        which = batch(batch_id, digest)
+        unchanged(ref, lambda again=again, which=which: run(again, which, rows(1)), r"up to 2 \(snapshot 3\)")
+    assert row_counts(ref) == [10, 11, 12]
+
+
+def test_a_checkpoint_set_back_with_the_table_goes_on() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    for batch_id in range(4):
+        run(query, batch(batch_id), rows(10 + batch_id))
+    roll_back(ref, 2)
+    assert run(start(ref, files), batch(2, "others"), rows(7)).id == 3
+    assert row_counts(ref) == [10, 11, 7]
+
+
+def roll_back(ref: TableRef, snapshot_id: int) -> None:
+    store = MetadataStore(ref)
+    for later in range(snapshot_id + 1, (store.latest_snapshot_id() or 0) + 1):
+        ref.file_io.delete(snapshot_path(ref.location, later))
+    ref.file_io.write(latest_hint_path(ref.location), encode_hint(snapshot_id))
+
+
 def expire(ref: TableRef, up_to: int) -> None:
     for snapshot_id in range(1, up_to + 1):
         ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
@@ -328,6 +359,22 @@ def test_files_of_an_attempt_thought_dead_stay_where_it_lands_after_all() -> Non
     again.commit(batch(1), (third,))
     assert ref.file_io.exists(live_path)
     assert ref.file_io.exists(next_path)
+
+
+def test_files_of_a_batch_of_which_nobody_can_tell_stay_when_it_is_accepted() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    message, path = written_by(ref, query.begin(batch(0)), 5)
+    query.commit(batch(0), (message,))
+    for _ in range(3):
+        committer(ref).commit(append(rows(9), user="other"))
+    expire(ref, 2)
+    again = start(ref.with_options({"penstock.accept-unknown-batch": "true"}), files)
+    message, second = written_by(ref, again.begin(batch(0)), 5)
+    again.commit(batch(0), (message,))
+    assert row_counts(ref) == [5, 9, 9, 9, 5]
+    assert ref.file_io.exists(path)
+    assert ref.file_io.exists(second)
 
 
 def test_a_rival_that_was_faster_with_the_same_batch_counts_and_with_another_one_does_not() -> None:
