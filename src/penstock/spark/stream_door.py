@@ -2,8 +2,8 @@
 
 It does less than ``Table.write_stream``, because it commits in a process that sees neither the query's checkpoint nor
 the query: no digest tells a checkpoint that was set back by one batch from a replay, no lease refuses a second live
-query, the search for the query's own snapshots begins at the latest one and reads all of them when there is none, and
-columns that the table gets later end the query.
+query, the search for the query's own snapshots begins at the latest one and reads all of them when there is none, a
+query whose last snapshot has expired is refused, and columns that the table gets later end the query.
 
 Source:
     PySpark's Python Data Source API: the writer is made anew in each process of each batch; the tasks see

@@ -246,7 +246,8 @@ def commit_unnoted(
     """Make the rows of a batch a snapshot, where no checkpoint can be asked; a replay's files are deleted.
 
     Looks through the snapshots from the latest to the query's newest one, or through all. For a query's first batch,
-    one that has none counts as new even if snapshots have expired.
+    one that has none counts as new even if snapshots have expired; so that the later ones find it, the first batch
+    makes a snapshot also where it has no rows.
 
     Raises:
         CheckpointError: as ``is_landed``; the files are gone.
@@ -265,7 +266,9 @@ def commit_unnoted(
     if landed:
         delete_new_files(ref, messages)
         return found.last
-    return _commit(committer, batch, messages, after_id=latest_id, is_overwrite=is_overwrite)
+    return _commit(
+        committer, batch, messages, after_id=latest_id, is_overwrite=is_overwrite, commit_empty=batch.id == 0
+    )
 
 
 def _commit(
@@ -275,6 +278,7 @@ def _commit(
     *,
     after_id: int,
     is_overwrite: bool,
+    commit_empty: bool = False,
 ) -> Snapshot | None:
     options = committer.options
     snapshot = commit_or_discard(
@@ -288,7 +292,7 @@ def _commit(
             properties=() if batch.digest is None else ((BATCH_DIGEST, batch.digest),),
             check_landed=True,
             landed_after_id=after_id,
-            commit_empty=options.force_create_snapshot or options.ignore_empty_commit is False,
+            commit_empty=commit_empty or options.force_create_snapshot or options.ignore_empty_commit is False,
         ),
     )
     if snapshot is not None:

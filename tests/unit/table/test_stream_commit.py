@@ -485,3 +485,17 @@ def test_without_a_checkpoint_a_later_batch_that_may_have_expired_is_refused_and
     assert commit_unnoted(ref, replace(later, id=0), (rows(1),), is_overwrite=False).id == 4
     assert commit_unnoted(ref, later, (rows(2),), is_overwrite=False).id == 5
     assert commit_unnoted(ref, replace(later, id=2), (rows(2),), is_overwrite=True).total_record_count == 2
+
+
+def test_without_a_checkpoint_a_first_batch_without_rows_makes_the_query_known() -> None:
+    ref = new_table()
+    for _ in range(3):
+        committer(ref).commit(append(rows(9), user="other"))
+    expire(ref, 2)
+    first, second, third = (replace(batch(number), digest=None) for number in range(3))
+    for _ in range(2):
+        assert commit_unnoted(ref, first, (), is_overwrite=False).id == 4
+    assert commit_unnoted(ref, second, (), is_overwrite=False) is None
+    committer(ref).commit(append(rows(9), user="other"))
+    assert commit_unnoted(ref, third, (rows(7),), is_overwrite=False).id == 6
+    assert row_counts(ref) == [9, 9, 9, 9, 7]
