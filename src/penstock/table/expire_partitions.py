@@ -17,15 +17,17 @@ from penstock.spec.layout import partition_dir
 from penstock.spec.snapshot import CommitKind
 from penstock.table.commit import new_commit_user
 from penstock.table.discard import commit_or_discard
+from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
 from penstock.table.partition_time import partition_time_parser
 from penstock.table.request import CommitRequest
-from penstock.table.scan import plan_scan
+from penstock.table.scan import plan_scan, to_wall_clock
 from penstock.table.tags import local_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from penstock.io.file_io import FileIO
     from penstock.spec.manifest import ManifestEntry
     from penstock.table.commit import TableCommitter
     from penstock.table.ref import TableRef
@@ -79,9 +81,9 @@ def find_expired_partitions(
             f"table {ref.name}: partitions expire where a partitioned table has the option "
             "'partition.expiration-time', such as '7 d'"
         )
-    time_of = _time_of(ref, options)
     layout = LayoutOptions.parse(ref.options, table=ref.name)
     cutoff = now().replace(tzinfo=None) - timedelta(milliseconds=options.expiration_time_ms)
+    time_of = _time_of(ref, options, cutoff)
     found = []
     snapshot = store.load_latest_snapshot()
     if snapshot is not None and snapshot.index_manifest is not None:
@@ -135,9 +137,12 @@ def drop_expired_partitions(
     return count
 
 
-def _time_of(ref: TableRef, options: PartitionExpireOptions) -> Callable[[ScanPartition], datetime | None]:
+def _time_of(
+    ref: TableRef, options: PartitionExpireOptions, cutoff: datetime
+) -> Callable[[ScanPartition], datetime | None]:
     if options.strategy is PartitionExpireStrategy.UPDATE_TIME:
-        return lambda partition: _update_time(partition.entries)
+        locator = FileLocator.of(ref)
+        return lambda partition: _update_time(partition.entries, locator, ref.file_io, cutoff)
     if options.strategy is PartitionExpireStrategy.CUSTOM:
         raise UnsupportedFeatureError(
             f"table {ref.name}: option 'partition.expiration-strategy' = 'custom' names a Java class; take values-time "
@@ -152,13 +157,37 @@ def _time_of(ref: TableRef, options: PartitionExpireOptions) -> Callable[[ScanPa
     return lambda partition: parse(partition.values)
 
 
-def _update_time(entries: Iterable[ManifestEntry]) -> datetime | None:
+def _update_time(
+    entries: Sequence[ManifestEntry], locator: FileLocator, file_io: FileIO, cutoff: datetime
+) -> datetime | None:
+    """Return when a partition last changed; None where nothing tells.
+
+    A merged or sorted file has the creation time of its oldest part, so what looks old by it goes by when storage got
+    the files, which is never before the rows came. (The reference gives such files the present.)
+    """
     created = [entry.file.creation_millis for entry in entries]
     known = [millis for millis in created if millis is not None]
     if not known or len(known) < len(created):
         return None
     # The writer's wall clock, as ``now`` is ours.
-    return _EPOCH + timedelta(milliseconds=max(known))
+    newest = _EPOCH + timedelta(milliseconds=max(known))
+    if newest >= cutoff:
+        return newest
+    stored = _stored_millis(entries, locator, file_io)
+    return None if stored is None else max(newest, _EPOCH + timedelta(milliseconds=to_wall_clock(stored)))
+
+
+def _stored_millis(entries: Sequence[ManifestEntry], locator: FileLocator, file_io: FileIO) -> int | None:
+    """Return when storage got the newest of the files, ms since 1970-01-01 UTC; None where it does not tell of each."""
+    paths = {locator.path(entry.partition, entry.bucket, entry.file) for entry in entries}
+    names = {path.rpartition("/")[2] for path in paths}
+    found = [
+        status.modified_millis
+        for directory in {path.rpartition("/")[0] for path in paths}
+        for status in file_io.list(directory)
+        if status.name in names
+    ]
+    return None if len(found) < len(names) or 0 in found else max(found)
 
 
 def _deletions(entries: Iterable[ManifestEntry]) -> Iterable[CommitMessage]:

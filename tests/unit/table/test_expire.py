@@ -7,6 +7,7 @@ import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,7 +22,9 @@ from penstock.spec.snapshot import CommitKind
 from penstock.spec.snapshot_json import encode_snapshot
 from penstock.spec.tag import Tag, encode_tag
 from penstock.table.changes import commit_append, open_committer
+from penstock.table.expire_partitions import find_expired_partitions
 from penstock.table.expire_plan import Hold, HoldKind
+from penstock.table.roll import local_wall_millis
 from penstock.testing.file_io import RecordingFileIO
 from penstock.testing.garbage import needed_files, stored_files
 
@@ -368,6 +371,24 @@ def test_partitions_may_expire_by_their_newest_file() -> None:
     table.append(rows(1, dt="2025-01-01"))
     assert table.expire_partitions(expiration_time="1 h") == ()
     assert len(table.expire_partitions(expiration_time="0 ms")) == 1
+
+
+def test_a_partition_that_was_merged_is_as_young_as_the_merge(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(**{"partition.expiration-strategy": "update-time", "partition.expiration-time": "7 d"})
+    for days_ago in range(9, -1, -1):
+        with monkeypatch.context() as patch:
+            patch.setattr("penstock.table.write_plan.local_wall_millis", partial(_days_before_now, days_ago))
+            table.append(rows(days_ago))
+    table.compact()
+    assert table.expire_partitions() == ()
+    (later,) = find_expired_partitions(
+        table._ref, table._store, now=lambda: datetime.now().astimezone() + timedelta(days=8)
+    )
+    assert abs(later.time - datetime.now()) < timedelta(minutes=1)  # noqa: DTZ005 - a wall clock without a zone
+
+
+def _days_before_now(days: int) -> int:
+    return local_wall_millis() - days * 86_400_000
 
 
 def test_a_batch_at_its_end_drops_partitions_when_told_to() -> None:

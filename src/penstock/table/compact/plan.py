@@ -2,7 +2,7 @@
 
 Source:
     spec/compaction.md section 7. Two deviations: ``full`` merges small files of scalable tables too, where the
-    reference ignores it; and a partition is idle by its newest appended file, so that merging it does not make it busy.
+    reference ignores it; and a partition is idle by when rows came, so that merging it does not make it busy.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from penstock.errors import InvalidFilterError, UnsupportedFeatureError
 from penstock.options import CompactOptions, SortOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
-from penstock.spec.manifest import FileSource
 from penstock.table.compact.coordinator import pack_small
+from penstock.table.compact.idle import IdleTest
 from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.live import load_live_entries
 from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, partition_test
-from penstock.table.roll import local_wall_millis
 from penstock.table.scan import check_deletion_vectors
 
 if TYPE_CHECKING:
@@ -135,7 +134,8 @@ def plan_partitions(
     groups: dict[bytes, list[ManifestEntry]] = {}
     for entry in load_live_entries(store, snapshot, keep).values():
         groups.setdefault(entry.partition, []).append(entry)
-    planner = _Planner(ref, pick, idle_ms, otherwise)
+    idle_test = None if idle_ms is None else IdleTest(store, snapshot, idle_ms)
+    planner = _Planner(ref, pick, idle_test, otherwise)
     return CompactionPlan(
         snapshot=snapshot, partitions=tuple(planner.plan(data, entries) for data, entries in groups.items())
     )
@@ -160,10 +160,10 @@ def scope_of_filter(ref: TableRef, text: str) -> MatchingPartitions:
 class _Planner:
     """Plans partition after partition."""
 
-    def __init__(self, ref: TableRef, pick: Pick, idle_ms: int | None, otherwise: str) -> None:
+    def __init__(self, ref: TableRef, pick: Pick, idle_test: IdleTest | None, otherwise: str) -> None:
         self._pick = pick
         self._otherwise = otherwise
-        self._newest_allowed = None if idle_ms is None else local_wall_millis() - idle_ms
+        self._idle_test = idle_test
         self._locator = FileLocator.of(ref)
 
     def plan(self, data: bytes, entries: list[ManifestEntry]) -> PartitionPlan:
@@ -178,7 +178,7 @@ class _Planner:
         )
 
     def _tasks(self, data: bytes, entries: list[ManifestEntry]) -> tuple[tuple[CompactTask, ...], str | None]:
-        if self._newest_allowed is not None and _last_written(entries) > self._newest_allowed:
+        if self._idle_test is not None and not self._idle_test.is_idle(data, entries):
             return (), "written to within the idle time"
         buckets: dict[tuple[int, int], list[DataFileMeta]] = {}
         for entry in entries:
@@ -233,14 +233,6 @@ def _all_in_bins(files: list[DataFileMeta], sizes: CompactSizes) -> list[tuple[D
         bins[-1].append(file)
         weight += file.file_size
     return [tuple(part) for part in bins]
-
-
-def _last_written(entries: list[ManifestEntry]) -> int:
-    """Return when rows last came, by the writers' wall clock in ms; merged files are as old as their oldest input."""
-    appended = [
-        entry.file.creation_millis or 0 for entry in entries if entry.file.file_source is not FileSource.COMPACT
-    ]
-    return max(appended or [entry.file.creation_millis or 0 for entry in entries])
 
 
 def check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> None:

@@ -17,6 +17,7 @@ from penstock.table.changes import open_committer
 from penstock.table.compact.job import CompactionResult, Merged, merge_in_threads, merge_one, plan_only, run_compaction
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
 from penstock.table.partition_scope import scope_of_specs
+from penstock.table.roll import local_wall_millis
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -122,6 +123,18 @@ def test_partitions_that_are_written_to_can_be_left_out() -> None:
     table = fill(table_of(), 6)
     assert summary(run(table, idle_ms=3_600_000)) == {"dt=20454": (0, 0, "written to within the idle time")}
     assert summary(run(table, idle_ms=0)) == {"dt=20454": (6, 1, None)}
+
+
+def test_a_merge_neither_hides_that_rows_came_nor_counts_as_rows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of()
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.table.write_plan.local_wall_millis", lambda: local_wall_millis() - 10 * 86_400_000)
+        fill(table, 3, 3)
+    fill(table, 1)
+    assert len(run(table).snapshots) == 1
+    assert set(files_of(table).values()) == {1}
+    skipped = {partition.name.strip("/"): partition.skipped for partition in plan(table, idle_ms=3_600_000).partitions}
+    assert skipped == {"dt=20454": "written to within the idle time", "dt=20455": "too few small files"}
 
 
 def test_a_dry_run_says_what_would_be_merged() -> None:

@@ -1,0 +1,72 @@
+"""Which partitions got no rows for a while.
+
+A merged file is as old as its oldest part, so merging a partition does not make it busy. Of rows that came and were
+merged within the time in question, the snapshots that brought them tell, as far as they are still there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotFoundError
+from penstock.spec.manifest import FileKind, FileSource
+from penstock.spec.snapshot import CommitKind
+from penstock.table.roll import local_wall_millis
+from penstock.table.scan import to_wall_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.spec.manifest import ManifestEntry
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+
+
+class IdleTest:
+    """Tells of one partition after another whether it is idle.
+
+    Args:
+        snapshot: whose partitions are asked for.
+        idle_ms: without rows for so long.
+    """
+
+    def __init__(self, store: MetadataStore, snapshot: Snapshot, idle_ms: int) -> None:
+        self._store = store
+        self._snapshot = snapshot
+        self._newest_allowed = local_wall_millis() - idle_ms
+        self._merged_since: frozenset[bytes] | None = None
+
+    def is_idle(self, data: bytes, entries: Sequence[ManifestEntry]) -> bool:
+        """Whether the partition of these live files got no rows.
+
+        Args:
+            data: the partition's values as a serialized BinaryRow.
+        """
+        if _last_written(entries) > self._newest_allowed:
+            return False
+        if self._merged_since is None:
+            self._merged_since = frozenset(entry.partition for entry in self._rewritten() if self._is_new(entry))
+        return data not in self._merged_since
+
+    def _is_new(self, entry: ManifestEntry) -> bool:
+        return entry.kind is FileKind.ADD and (entry.file.creation_millis or 0) > self._newest_allowed
+
+    def _rewritten(self) -> Iterator[ManifestEntry]:
+        """Yield what came within the time, but for what nothing has rewritten since: that is among the live files."""
+        snapshot, is_rewritten = self._snapshot, False
+        while to_wall_clock(snapshot.time_millis) > self._newest_allowed:
+            try:
+                if is_rewritten and snapshot.commit_kind is not CommitKind.COMPACT:
+                    yield from self._store.load_delta(snapshot)
+                is_rewritten = is_rewritten or snapshot.commit_kind is not CommitKind.APPEND
+                snapshot = self._store.load_snapshot(snapshot.id - 1)
+            except NotFoundError:
+                return  # the first one, or all before it have expired
+
+
+def _last_written(entries: Sequence[ManifestEntry]) -> int:
+    """Return when the rows of live files came, by the writers' wall clock in ms, as far as the files tell."""
+    appended = [
+        entry.file.creation_millis or 0 for entry in entries if entry.file.file_source is not FileSource.COMPACT
+    ]
+    return max(appended or [entry.file.creation_millis or 0 for entry in entries])
