@@ -118,7 +118,7 @@ class History:
             raise DataLossError(
                 f"{what}; {self._available(ids)}: {_NEW_START}; or set 'penstock.fail-on-data-loss' = 'false' to go on "
                 "at the earliest without the rows in between. A consumer ('consumer-id') keeps snapshots until they "
-                "are read"
+                "are read; one that stands too early is moved by Table.reset_consumer"
             )
         warnings.warn(
             f"{what}; it goes on at snapshot {later[0]} without the rows in between, as "

@@ -98,7 +98,7 @@ def resolve_start(
     if consumer.consumer_id is not None and not consumer.ignore_progress:
         kept = store.load_consumer(consumer.consumer_id)
         if kept is not None:
-            return _changes(max(kept, store.earliest_snapshot_id() or 1))
+            return _changes(kept)  # expired or not: whoever reads on there says what is lost
     latest = store.load_latest_snapshot()
     if latest is None:
         # What is written from now on is incremental for these; the others wait for a first snapshot to look at.

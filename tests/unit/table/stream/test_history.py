@@ -8,6 +8,7 @@ from tests.unit.table.stream.queues import Queue, batches, flat
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError
 from penstock.spec.layout import manifest_path, schema_path
 from penstock.spec.schema_json import encode_schema
+from penstock.table.consumers import record_progress
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Position, StreamOffset
 
@@ -65,6 +66,19 @@ def test_a_stream_may_go_on_behind_expired_snapshots() -> None:
         "f6.parquet",
     ]
     assert reached.position == Position(snapshot_id=7)
+
+
+def test_what_a_consumer_has_not_read_is_missed_as_well() -> None:
+    queue = queue_of(6)
+    record_progress(queue.store, "c", 3)
+    for number in range(1, 5):
+        queue.expire(number)
+    with pytest.raises(DataLossError, match="was to read snapshot 3, which has expired.*reset_consumer"):
+        batches(queue.with_options({"consumer-id": "c"}))
+    goes_on = queue.with_options({"consumer-id": "c", **GOES_ON})
+    with pytest.warns(DataLossWarning, match="snapshot 3, which has expired; it goes on at snapshot 5"):
+        found, _ = batches(goes_on)
+    assert flat(found) == ["f5", "f6"]
 
 
 def test_a_full_phase_whose_snapshot_expires_fails_in_the_middle() -> None:

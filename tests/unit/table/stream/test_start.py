@@ -157,8 +157,8 @@ def test_a_consumers_position_wins_over_the_mode(table: MemoryTable) -> None:
     put_consumer(table, 7)
     assert described(start_of(table, options)) == ("changes", 7)
     assert described(start_of(table, {**options, "consumer.ignore-progress": "true"})) == ("changes", 5)
-    put_consumer(table, 1)
-    assert described(start_of(table, options)) == ("changes", 3)
+    put_consumer(table, 1)  # expired by now, which is for the reader to tell
+    assert described(start_of(table, options)) == ("changes", 1)
     table.file_io.delete(consumer_path(table.location, "c"))
 
 
