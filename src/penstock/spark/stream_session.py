@@ -107,19 +107,25 @@ class StreamSession:
 
     def plan(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[StreamTask, ...]:
         """Plan the micro-batch between two offsets; the same ones give the same rows in the same order always."""
-        tasks = self._follower.plan_range(decode_offset(start), decode_offset(end))
+        first, last = decode_offset(start), decode_offset(end)
+        if first.start is None and last.start is not None and last.start.phase is Phase.CHANGES:
+            # From the first micro-batch on, replayed or not, what is unread does not expire.
+            self._keep(last.start.snapshot_id)
+        tasks = self._follower.plan_range(first, last)
         return spread_tasks(tasks, parallelism=self._parallelism, least_bytes=self._open_file_cost_bytes)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Note that a micro-batch is done."""
-        following = following_snapshot(decode_offset(end))
-        if self._consumer is not None and following is not None:
-            record_progress(self._store, self._consumer, following)
+        self._keep(following_snapshot(decode_offset(end)))
 
     def close(self) -> None:
         """Give the consumer's lease back."""
         if self._lease is not None:
             self._lease.close()
+
+    def _keep(self, following: int | None) -> None:
+        if self._consumer is not None and following is not None:
+            record_progress(self._store, self._consumer, following)
 
     def _is_early(self, start: dict[str, Any]) -> bool:
         if self._idle is None or self._until is not None:

@@ -73,7 +73,7 @@ def test_what_a_consumer_has_not_read_is_missed_as_well() -> None:
     record_progress(queue.store, "c", 3)
     for number in range(1, 5):
         queue.expire(number)
-    with pytest.raises(DataLossError, match="was to read snapshot 3, which has expired.*reset_consumer"):
+    with pytest.raises(DataLossError, match=r"was to read snapshot 3, which has expired.*reset_consumer"):
         batches(queue.with_options({"consumer-id": "c"}))
     goes_on = queue.with_options({"consumer-id": "c", **GOES_ON})
     with pytest.warns(DataLossWarning, match="snapshot 3, which has expired; it goes on at snapshot 5"):

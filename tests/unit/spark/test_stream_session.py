@@ -1,0 +1,46 @@
+"""What a query's source does between Spark's calls, without Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.unit.table.stream.queues import Queue, names
+
+from penstock.spark.stream_session import StreamSession
+from penstock.table.consumers import first_protected
+
+FIRST = {"unresolved": True}
+
+
+def queue_of(count: int) -> Queue:
+    """Snapshot n has file fn."""
+    queue = Queue()
+    for number in range(1, count + 1):
+        queue.append(f"0:f{number}")
+    return queue
+
+
+def session_of(queue: Queue, **options: str) -> StreamSession:
+    return StreamSession(queue.ref.with_options({"scan.mode": "earliest", **options}))
+
+
+def test_a_consumer_protects_what_the_first_micro_batch_reads_while_it_runs() -> None:
+    queue = queue_of(6)
+    options: dict[str, Any] = {"consumer-id": "c", "maxFilesPerTrigger": "3"}
+    session = session_of(queue, **options)
+    end = session.advance(FIRST)
+    assert names(session.plan(FIRST, end)) == [["f1", "f2", "f3"]]
+    assert first_protected(queue.store) == 1
+    session.advance(end)
+    session.commit(end)
+    assert first_protected(queue.store) == 4
+    session.close()
+
+
+def test_a_first_micro_batch_that_runs_again_is_protected_too() -> None:
+    queue = queue_of(3)
+    end = session_of(queue).advance(FIRST)  # as Spark's offset log has kept it
+    session = session_of(queue, **{"consumer-id": "c"})
+    session.plan(FIRST, end)
+    assert first_protected(queue.store) == 1
+    session.close()
