@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -233,7 +232,7 @@ class _Beside:
     """Compaction on its own thread."""
 
     def __init__(self, ref: TableRef) -> None:
-        self._beside = CompactionBeside(ref, partial(merge_one, ref=ref), commit_user=_COMPACTOR, max_tasks=1)
+        self._beside = CompactionBeside(ref, merge_one, commit_user=_COMPACTOR, max_tasks=1)
         self._beside.start()
 
     @property

@@ -222,7 +222,9 @@ def test_executors_compact_beside_a_stream_and_stop_at_once(spark: SparkSession,
     table = make(tmp_path, SHARED_BUCKETS, files=6, rows_each=20)
     ref = for_compaction(table._ref)
     merger = SparkMerger(spark=spark, ref=ref)
-    beside = CompactionBeside(ref, merger.merge, commit_user="q", max_tasks=1, idle_seconds=0.1, cancel=merger.cancel)
+    beside = CompactionBeside(
+        ref, merger.merge_at, commit_user="q", max_tasks=1, idle_seconds=0.1, cancel=merger.cancel
+    )
     beside.start()
     try:
         until(lambda: beside.state.landed == 2)

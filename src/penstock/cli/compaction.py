@@ -121,7 +121,7 @@ class CompactionJob:
         """Return what merges, what cancels, and how many merges at a time."""
         most = self.threads or CompactOptions.parse(ref.options, table=ref.name).max_tasks
         if self.master is None:
-            return partial(merge_one, ref=ref), _nothing, most or max(1, (os.cpu_count() or 1) - 1)
+            return merge_one, _nothing, most or max(1, (os.cpu_count() or 1) - 1)
         spark = self._spark()
         merge, cancel = spark_entry().merge_beside(spark, ref)
         return merge, cancel, most or max(1, spark.sparkContext.defaultParallelism - 1)

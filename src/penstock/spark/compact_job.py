@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -71,6 +71,10 @@ class SparkMerger:
             kept = merged.message.compact_after if merged.message is not None else ()
             delete_job_files(self.ref, job_id, keep={file.file_name for file in kept})
         return merged
+
+    def merge_at(self, task: CompactTask, ref: TableRef) -> Merged:
+        """Do ``merge`` for the table as it is by now: its options may have changed."""
+        return replace(self, ref=ref).merge(task)
 
     def execute(self, tasks: Sequence[CompactTask]) -> Iterator[Merged]:
         """Run tasks, as many at a time as Spark has cores or the table's options say; yield each as it is done."""

@@ -83,11 +83,13 @@ class SparkEntry:
         return SparkMerger(spark=spark, ref=ref).execute
 
     @staticmethod
-    def merge_beside(spark: SparkSession, ref: TableRef) -> tuple[Callable[[CompactTask], Merged], Callable[[], None]]:
+    def merge_beside(
+        spark: SparkSession, ref: TableRef
+    ) -> tuple[Callable[[CompactTask, TableRef], Merged], Callable[[], None]]:
         """Return what runs one merge on the executors, and what cancels those that run; see ``SparkMerger``."""
         ensure_python_worker(spark)
         merger = SparkMerger(spark=spark, ref=ref)
-        return merger.merge, merger.cancel
+        return merger.merge_at, merger.cancel
 
     @staticmethod
     def sort_compact(spark: SparkSession, job: SortJob, on_done: Callable[[Merged], None]) -> CompactionResult:

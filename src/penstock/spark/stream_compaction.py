@@ -90,12 +90,12 @@ class StreamCompaction:
     def _end_with_process(self) -> None:
         self.end(is_at_once=True)
 
-    def _merge(self, merger: SparkMerger, task: CompactTask) -> Merged:
+    def _merge(self, merger: SparkMerger, task: CompactTask, ref: TableRef) -> Merged:
         """Run one merge, after the tasks that wait for a core at this moment."""
         deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
         while self._others_wait() and time.monotonic() < deadline and not self._is_over:
             time.sleep(_LOOK_SECONDS)
-        return merger.merge(task)
+        return merger.merge_at(task, ref)
 
     def _others_wait(self) -> bool:
         """Whether tasks that are no merges of ours wait for a core."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.io.file_io import FileIO
     from penstock.table.compact.task import CompactTask
+    from penstock.table.ref import TableRef
     from penstock.table.stream.offset import Phase
 
 PRODUCERS: Final = ("producer-0", "producer-1", "producer-2")
@@ -197,9 +198,9 @@ def compact_beside(scene: Scene, name: str, table: Table) -> None:
 
     begun: list[int] = []
 
-    def merge(task: CompactTask) -> Merged:
+    def merge(task: CompactTask, ref: TableRef) -> Merged:
         begun.append(now_millis())
-        return merge_one(task, table._ref)
+        return merge_one(task, ref)
 
     scene.note_since(name)
     beside = CompactionBeside(table._ref, merge, commit_user=name, max_tasks=1, idle_seconds=0.1)

@@ -54,7 +54,7 @@ class CompactionBeside:
 
     Args:
         ref: the table; its stored options are looked at again when they change.
-        merge: runs one merge, on any thread; ``merge_one`` of the table, or what runs that elsewhere.
+        merge: runs one merge of the table as it is by then, on any thread; ``merge_one``, or what runs that elsewhere.
         commit_user: of the COMPACT snapshots.
         max_tasks: merges at a time.
         idle_seconds: wait between looks when nobody calls ``wake``.
@@ -64,7 +64,7 @@ class CompactionBeside:
     def __init__(
         self,
         ref: TableRef,
-        merge: Callable[[CompactTask], Merged],
+        merge: Callable[[CompactTask, TableRef], Merged],
         *,
         commit_user: str,
         max_tasks: int,
@@ -189,7 +189,7 @@ class CompactionBeside:
     def _submit(self, pool: ThreadPoolExecutor) -> None:
         while self._queue and not self._is_at_work():
             task = self._queue.popleft()
-            future = pool.submit(self._merge, task)
+            future = pool.submit(self._merge, task, self._watch.ref)
             self._running[future] = task
             future.add_done_callback(lambda _: self._news.set())
 

@@ -6,7 +6,6 @@ import itertools
 import logging
 import threading
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -45,10 +44,10 @@ class Setup:
     def ref(self) -> TableRef:
         return self.table._ref
 
-    def start(self, merge: Callable[[CompactTask], Merged] | None = None, user: str = "query") -> CompactionBeside:
-        beside = CompactionBeside(
-            self.ref, merge or partial(merge_one, ref=self.ref), commit_user=user, max_tasks=1, idle_seconds=0.05
-        )
+    def start(
+        self, merge: Callable[[CompactTask, TableRef], Merged] = merge_one, user: str = "query"
+    ) -> CompactionBeside:
+        beside = CompactionBeside(self.ref, merge, commit_user=user, max_tasks=1, idle_seconds=0.05)
         self.started.append(beside)
         beside.start()
         return beside
@@ -129,8 +128,8 @@ def test_one_of_two_works_and_the_other_takes_over(queue: Setup) -> None:
 def test_a_merge_that_is_outrun_is_dropped_and_planned_again(queue: Setup) -> None:
     may_go = threading.Event()
 
-    def late(task: CompactTask) -> Merged:
-        merged = merge_one(task, queue.ref)
+    def late(task: CompactTask, ref: TableRef) -> Merged:
+        merged = merge_one(task, ref)
         may_go.wait(PATIENCE_SECONDS)
         return merged
 
@@ -148,9 +147,9 @@ def test_a_merge_that_is_outrun_is_dropped_and_planned_again(queue: Setup) -> No
 def test_a_merge_whose_input_has_expired_is_an_ordinary_loss(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     may_go = threading.Event()
 
-    def late(task: CompactTask) -> Merged:
+    def late(task: CompactTask, ref: TableRef) -> Merged:
         may_go.wait(PATIENCE_SECONDS)
-        return merge_one(task, queue.ref)
+        return merge_one(task, ref)
 
     queue.append(*range(5))
     beside = queue.start(late)
@@ -177,10 +176,10 @@ def test_a_merge_whose_live_input_is_missing_is_told(queue: Setup, caplog: pytes
 def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     failures = [StorageError("disk full")]
 
-    def failing(task: CompactTask) -> Merged:
+    def failing(task: CompactTask, ref: TableRef) -> Merged:
         if failures:
             return Merged(task=task, message=None, error=failures.pop(), seconds=0.0)
-        return merge_one(task, queue.ref)
+        return merge_one(task, ref)
 
     queue.append(*range(5))
     with caplog.at_level(logging.INFO):
@@ -193,7 +192,7 @@ def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCapture
 
 def test_an_error_that_stays_is_a_warning(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     queue.append(*range(5))
-    beside = queue.start(lambda task: Merged(task=task, message=None, error=StorageError("disk full"), seconds=0.0))
+    beside = queue.start(lambda task, _: Merged(task=task, message=None, error=StorageError("disk full"), seconds=0.0))
     until(lambda: "pauses: disk full" in caplog.text)
     assert beside.state.last_error == "disk full"
 
@@ -204,7 +203,7 @@ def test_a_stream_that_ends_leaves_no_merge_undone(queue: Setup) -> None:
     beside.finish()
     assert queue.table.files().num_rows == 1
     assert (beside.state.is_active, beside.state.waiting_files, beside.state.running_tasks) == (False, 0, 0)
-    again = CompactionBeside(queue.ref, partial(merge_one, ref=queue.ref), commit_user="next", max_tasks=1)
+    again = CompactionBeside(queue.ref, merge_one, commit_user="next", max_tasks=1)
     again.start()
     until(lambda: again.state.is_active)
     again.stop()
@@ -225,7 +224,7 @@ def test_what_waits_is_told_by_partition() -> None:
     for day, count in (("a", 2), ("b", 3)):
         for number in range(count):
             table.append(pa.table({"id": pa.array([number], pa.int64()), "dt": [day]}))
-    beside = CompactionBeside(table._ref, partial(merge_one, ref=table._ref), commit_user="u", max_tasks=1)
+    beside = CompactionBeside(table._ref, merge_one, commit_user="u", max_tasks=1)
     beside.start()
     until(lambda: beside.state.waiting_files == 5)
     beside.stop()
@@ -236,10 +235,10 @@ def test_what_waits_is_told_by_partition() -> None:
 def test_stopping_leaves_no_file_of_an_unfinished_merge(queue: Setup) -> None:
     started, may_go = threading.Event(), threading.Event()
 
-    def slow(task: CompactTask) -> Merged:
+    def slow(task: CompactTask, ref: TableRef) -> Merged:
         started.set()
         may_go.wait(PATIENCE_SECONDS)
-        return merge_one(task, queue.ref)
+        return merge_one(task, ref)
 
     queue.append(*range(5))
     beside = queue.start(slow)
@@ -284,3 +283,15 @@ def test_changed_options_hold_from_the_next_round_on(queue: Setup) -> None:
     queue.catalog.alter_table("db.t", SetOption(key="compaction.min.file-num", value="3"))
     until(lambda: beside.state.landed == 1)
     assert queue.table.to_arrow()["id"].to_pylist() == list(range(4))
+
+
+@pytest.mark.parametrize("options", [{}, {"bucket": "1", "bucket-key": "id"}])
+def test_merges_make_files_of_the_size_that_is_wanted_by_then(options: dict[str, str]) -> None:
+    setup = Setup(**{"target-file-size": "2 kb", "source.split.open-file-cost": "1 kb"}, **options)
+    for first in range(0, 12_000, 1_000):
+        setup.table.append(pa.table({"id": pa.array(range(first, first + 1_000), pa.int64())}))
+    setup.catalog.alter_table("db.t", SetOption(key="target-file-size", value="1 mb"))
+    beside = setup.start()
+    beside.finish()
+    assert beside.state.landed == 1
+    assert setup.table.files().num_rows == 1
