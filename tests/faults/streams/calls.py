@@ -26,7 +26,7 @@ T = TypeVar("T")
 LANDED: Final = "landed"
 RETURNED: Final = "returned"
 CHOSEN: Final = "chosen"
-_HELD_SECONDS: Final = 120
+_HELD_SECONDS: Final = 300
 _KINDS: Final = {
     "/snapshot/snapshot-": "snapshot",
     "/snapshot/": "hint",
@@ -52,6 +52,7 @@ class Plan:
         returning: number of the return from a foreachBatch function, of all queries; 0 for none.
         calls: with ``landing``, how many calls for the table later; 0 is the landing itself.
         is_after: once the call has had its effect, rather than before.
+        after: tables whose calls have their effect first, whatever ``is_after`` says.
         delay_ms: with ``returning``, how much later.
         holds: calls of that kind with smaller numbers wait for the end, so that all are stopped at the same place.
     """
@@ -64,13 +65,13 @@ class Plan:
     returning: int = 0
     calls: int = 0
     is_after: bool = True
+    after: tuple[str, ...] = ()
     delay_ms: float = 0.0
     holds: bool = False
 
-    @property
-    def kills(self) -> bool:
-        """Whether it ends the application at all."""
-        return bool(self.at or self.landing or self.returning)
+    def lets_happen(self, path: str) -> bool:
+        """Whether a call has its effect before the application ends there."""
+        return self.is_after or any(path.startswith(f"{table}/") for table in self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +104,13 @@ class Hook:
         if plan is None:
             return effect()
         self._tick(plan, operation, path)
-        number = self._count(plan, CHOSEN) if plan.what == f"{operation} {kind_of(path)}" else 0
-        dies = number == plan.at != 0 or self._is_chosen_since_landing(plan, path)
-        waits = plan.holds and 0 < number < plan.at
-        if not plan.is_after:
-            self._end(dies=dies, waits=waits)
-        result = effect()
-        self._end(dies=dies, waits=waits)
+        dies = self._is_chosen_since_landing(plan, path)
+        if plan.lets_happen(path):
+            result = effect()
+            self._end_if_chosen(plan, f"{operation} {kind_of(path)}", dies=dies)
+        else:
+            self._end_if_chosen(plan, f"{operation} {kind_of(path)}", dies=dies)
+            result = effect()
         if operation == Operation.PUT_IF_ABSENT and result is True and "/snapshot/snapshot-" in path:
             self._land(plan, path)
         return result
@@ -147,10 +148,11 @@ class Hook:
             os.kill(pid, signal.SIGKILL)
         time.sleep(_HELD_SECONDS)  # a worker has only asked for its own end
 
-    def _end(self, *, dies: bool, waits: bool) -> None:
-        if dies:
+    def _end_if_chosen(self, plan: Plan, kind: str, *, dies: bool) -> None:
+        number = self._count(plan, CHOSEN) if plan.what == kind else 0
+        if dies or number == plan.at != 0:
             self.die()
-        if waits:
+        if plan.holds and 0 < number < plan.at:
             time.sleep(_HELD_SECONDS)
 
     def _die_later(self, seconds: float) -> None:

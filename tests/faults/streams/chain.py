@@ -6,10 +6,19 @@ import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults.streams.checker import check_rows, load_placed_rows
-from tests.faults.streams.harness import draw_plan, forget_last_batch, landed_batch, logged_batch, stray_files
+from tests.faults.streams.harness import (
+    count_snapshots,
+    draw_plan,
+    forget_last_batch,
+    landed_batch,
+    logged_batch,
+    stray_files,
+)
 from tests.faults.streams.rows import PARTITIONS, FileFeed, Producer, make_queue
 
 import penstock
+from penstock.io.memory import wall_clock_millis
+from penstock.spec.snapshot import CommitKind
 
 if TYPE_CHECKING:
     import random
@@ -22,6 +31,8 @@ PRODUCERS: Final = 3
 FILE_ROWS: Final = 240
 # Most batches before the end of a driver: each costs half a second.
 SPREAD: Final = 6
+# Nothing expires, so that the whole history can be looked at; merges are fewer and larger, each being a Spark job.
+OPTIONS: Final = {"snapshot.time-retained": "10 d", "compaction.min.file-num": "16"}
 
 
 class Chain:
@@ -38,7 +49,7 @@ class Chain:
         self.chance = chance
         catalog = penstock.Catalog(str(root / "warehouse"))
         catalog.create_database("d")
-        self.tables = {name: make_queue(catalog, f"d.{name}") for name in ("first", "second")}
+        self.tables = {name: make_queue(catalog, f"d.{name}", OPTIONS) for name in ("first", "second")}
         self.feed = FileFeed(root / "feed")
         self.producers = [Producer(number, seed=chance.randrange(2**31)) for number in range(PRODUCERS)]
         self.kills = 0
@@ -63,10 +74,10 @@ class Chain:
         self._clean_calls = outcome.calls
         return outcome
 
-    def run_until_killed(self) -> None:
-        """Let a driver work until it comes to a place that chance has chosen; count where that was."""
+    def run_until_killed(self, plan: Plan | None = None) -> None:
+        """Let a driver work until it comes to a place, by default one that chance has chosen; count where that was."""
         landed = self._landed()
-        outcome = self.drivers.run(self._phases(), self._draw_plan())
+        outcome = self.drivers.run(self._phases(), plan or self._draw_plan())
         assert outcome.errors == {}, outcome.errors
         if not outcome.is_killed:
             return
@@ -87,10 +98,14 @@ class Chain:
 
     def batches(self) -> int:
         """Count the micro-batches that became snapshots."""
-        return sum(table.snapshots().num_rows for table in self.tables.values())
+        return self._count(CommitKind.APPEND)
+
+    def merges(self) -> int:
+        """Count the snapshots of the compaction beside the streams."""
+        return self._count(CommitKind.COMPACT)
 
     def check(self) -> None:
-        """Every row once, in order, in both tables; nothing missing on storage, hardly anything left over."""
+        """Every row once, in order, in both tables; nothing missing on storage, and no batch that nobody knows."""
         first, second = self.tables.values()
         found = load_placed_rows(first)
         verdict = check_rows(self.feed.rows(), found)
@@ -99,18 +114,25 @@ class Chain:
         assert verdict.is_clean, f"{second.name}: {verdict}"
         for name, table in self.tables.items():
             check_history(table)
-            assert landed_batch(table, self.checkpoint(name)) == table.snapshots().num_rows - 1
-            # Each driver that was killed was at one attempt of one batch.
-            assert len(stray_files(table)) <= self.kills
+            assert landed_batch(table, self.checkpoint(name)) == count_snapshots(table, CommitKind.APPEND) - 1
+
+    def clean_up(self) -> None:
+        """Remove what killed drivers left, which is all that no snapshot needs."""
+        for table in self.tables.values():
+            table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
+            assert stray_files(table) == set()
 
     def report(self) -> str:
         """Return the figures in a line."""
-        strays = [sum(stray_files(table).values()) for table in self.tables.values()]
+        strays = [len(stray_files(table)) for table in self.tables.values()]
         return (
             f"{self.kills} kills, {self.in_window} of them between snapshot and Spark's log; {self.batches()} "
-            f"micro-batches; {self.feed.rows().num_rows} rows; {self.entries_deleted} log entries deleted; "
-            f"{strays} data files left by killed attempts"
+            f"micro-batches, {self.merges()} snapshots of merges; {self.feed.rows().num_rows} rows; "
+            f"{self.entries_deleted} log entries deleted; {strays} files left by killed attempts"
         )
+
+    def _count(self, kind: CommitKind) -> int:
+        return sum(count_snapshots(table, kind) for table in self.tables.values())
 
     def _landed(self) -> dict[str, int]:
         return {name: landed_batch(table, self.checkpoint(name)) for name, table in self.tables.items()}

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
@@ -30,15 +30,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
 
+# A process lives for seconds: what the better compiler would gain comes too late.
+JVM_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable")
+
 
 def start_session(master: str, scratch: str) -> SparkSession:
+    jvm = " ".join((*JVM_OPTIONS, os.environ["PENSTOCK_TEST_JVM"])).strip()
     builder = (
         SparkSession.builder.master(master)
         .config("spark.driver.memory", "1g")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
-        # A process lives for seconds: what the better compiler would gain comes too late.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", jvm)
+        .config("spark.executor.extraJavaOptions", jvm)
         .config("spark.local.dir", scratch)
         .config("spark.sql.warehouse.dir", Path(scratch, "warehouse").as_uri())
         .config("spark.sql.shuffle.partitions", "2")

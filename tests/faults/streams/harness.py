@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -16,17 +17,21 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyspark
 from tests.faults.streams.calls import LANDED, RETURNED, Logged, Plan, count_chosen, read_calls
 
+from penstock.testing.garbage import needed_files, stored_files
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
     from types import TracebackType
 
     import penstock
+    from penstock.spec.snapshot import CommitKind
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[2]
 RUN_SECONDS: Final = 300
 START_SECONDS: Final = 150
+END_SECONDS: Final = 120
 _AHEAD: Final = 1
 
 
@@ -46,9 +51,14 @@ class Outcome:
 
 
 class Driver:
-    """One driver process."""
+    """One driver process.
 
-    def __init__(self, folder: Path, master: str) -> None:
+    Args:
+        folder: not there yet; its own.
+        jvm: more options of its JVM.
+    """
+
+    def __init__(self, folder: Path, master: str, jvm: str = "") -> None:
         folder.mkdir(parents=True)
         self._folder = folder
         self._runs = 0
@@ -57,6 +67,7 @@ class Driver:
         environment = {
             **os.environ,
             "PENSTOCK_TEST_STATE": str(folder),
+            "PENSTOCK_TEST_JVM": jvm,
             "PYTHONPATH": os.pathsep.join((str(HERE / "site"), str(ROOT), os.environ.get("PYTHONPATH", ""))),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -94,6 +105,16 @@ class Driver:
         """Count the calls so far of the kind that the plan of the present run chose."""
         return count_chosen(self._folder, self._runs)
 
+    def leave(self) -> None:
+        """Let the process end as programs do, and wait for its JVM too."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(END_SECONDS)
+        jvm = Path("/proc", str(json.loads((self._folder / "victims").read_text())[0]))
+        deadline = time.monotonic() + END_SECONDS
+        while jvm.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+
     def close(self) -> None:
         """End the process if it is still there."""
         for pipe in (self._process.stdin, self._process.stdout):
@@ -128,14 +149,16 @@ class Drivers:
 
     Args:
         root: what they leave is here.
+        jvm: more options of their JVMs.
 
     Attributes:
         kills_ahead: how many more are going to be killed, so that one starts ahead of its time.
     """
 
-    def __init__(self, root: Path, master: str = "local[2]") -> None:
+    def __init__(self, root: Path, master: str = "local[2]", jvm: str = "") -> None:
         self._root = root
         self._master = master
+        self._jvm = jvm
         self.kills_ahead = 0
         self._waiting: list[Driver] = []
         self._ended: list[Driver] = []
@@ -153,12 +176,16 @@ class Drivers:
         """Run queries to their end, or that of the process; it serves again if it outlives them."""
         while len(self._waiting) < 1 + min(_AHEAD, self.kills_ahead):
             number = len(self._ended) + len(self._waiting)
-            self._waiting.append(Driver(self._root / f"driver-{number}", self._master))
+            self._waiting.append(Driver(self._root / f"driver-{number}", self._master, self._jvm))
         outcome = self._waiting[0].run(phases, plan)
         if outcome.is_killed:
             self._ended.append(self._waiting.pop(0))
             self.kills_ahead = max(0, self.kills_ahead - 1)
         return outcome
+
+    def leave(self) -> None:
+        """Let the driver end that has worked last."""
+        self._waiting[0].leave()
 
     def chosen(self) -> int:
         """Count the calls so far of the kind that the plan of the present run chose; may be asked beside ``run``."""
@@ -192,15 +219,15 @@ def query_id(checkpoint: Path) -> str | None:
     return json.loads(path.read_text())["id"] if path.exists() else None
 
 
-def stray_files(table: penstock.Table) -> dict[str, int]:
-    """Count the data files that the latest snapshot does not name, by the job that wrote them."""
-    live = {Path(path).name for path in table.files()["file_path"].to_pylist()}
-    strays: dict[str, int] = {}
-    for path in Path(table.location).rglob("data-*"):
-        if path.name not in live:
-            job = path.name.removeprefix("data-")[:8]
-            strays[job] = strays.get(job, 0) + 1
-    return strays
+def count_snapshots(table: penstock.Table, kind: CommitKind) -> int:
+    """Count the snapshots of a kind; a stream makes an APPEND for each micro-batch, and merges of its own beside."""
+    kinds: list[str] = table.snapshots()["commit_kind"].to_pylist()
+    return kinds.count(kind)
+
+
+def stray_files(table: penstock.Table) -> set[str]:
+    """Return the paths of all files that no snapshot needs."""
+    return stored_files(table._ref) - needed_files(table._ref)
 
 
 def draw_plan(chance: random.Random, calls: Sequence[Logged], tables: Sequence[str], *, spread: int) -> Plan:
@@ -213,7 +240,7 @@ def draw_plan(chance: random.Random, calls: Sequence[Logged], tables: Sequence[s
         tables: locations of the tables that are written.
         spread: most batches before.
     """
-    if chance.random() < 0.25:
+    if chance.random() < 0.35:
         return Plan(run=0, returning=chance.randint(1, spread), delay_ms=chance.choice((0, 0, 1, 2, 4, 8)))
     is_after = chance.random() < 0.5
     if chance.random() < 0.33:

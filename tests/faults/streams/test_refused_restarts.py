@@ -29,7 +29,8 @@ class Stream:
     def __init__(self, root: Path, drivers: Drivers) -> None:
         catalog = penstock.Catalog(str(root / "warehouse"))
         catalog.create_database("d")
-        self.table = make_queue(catalog, "d.t")
+        # Without merges beside the stream, which would be snapshots too.
+        self.table = make_queue(catalog, "d.t", {"write-only": "true"})
         self.checkpoint = root / "checkpoint"
         self.feed = FileFeed(root / "feed")
         self.producer = Producer(0)
