@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidOptionError, OptionWarning
+from penstock.errors import DataLossError, InvalidOptionError, OptionWarning
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
 from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.bounds import Bounds
 from penstock.table.stream.history import History, digest_of
 from penstock.table.stream.limits import Budget, ReadLimits, limits_of
 from penstock.table.stream.offset import Position, StreamOffset
-from penstock.table.stream.start import check_start, resolve_start
+from penstock.table.stream.start import StreamStart, check_start, resolve_start
 from penstock.table.stream.tasks import Delivery, StreamTask, TaskPlanner
 from penstock.table.stream.units import UnitStore
 from penstock.table.stream.walk import Table, Walk, load_units
@@ -37,6 +37,20 @@ _MAX_SKIPPED: Final = 50
 
 def _now_millis() -> int:
     return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pause:
+    """A walk that has found too few rows, and goes on when there are more snapshots.
+
+    Attributes:
+        begun: the offset behind which it looks.
+        since_millis: when the first of its rows were seen.
+    """
+
+    begun: StreamOffset
+    walk: Walk
+    since_millis: int
 
 
 class Follower:
@@ -76,7 +90,7 @@ class Follower:
         self._backlog = BacklogCache(units=self._table.units)
         self._snapshots: dict[int, Snapshot] = {}
         self._skipped: tuple[StreamOffset, StreamOffset] | None = None
-        self._waiting: tuple[StreamOffset, int] | None = None
+        self._pause: _Pause | None = None
         self._has_warned = False
 
     def latest_id(self) -> int | None:
@@ -106,9 +120,17 @@ class Follower:
         if begun is None or begun.ended or begun.position is None:
             return begun or offset
         latest = self._store.latest_snapshot_id()
-        walk = self._new_walk(begun, limits, latest if until is None else min(until, latest or 0))
-        self._history.check_reach(walk.position, walk.offset, latest)
-        walk.run()
+        horizon = latest if until is None else min(until, latest or 0)
+        walk = self._resumed_walk(begun, limits, horizon, may_wait=until is None)
+        try:
+            self._run(walk, latest)
+        except DataLossError:
+            if walk.start == begun:
+                raise
+            # What it had gone over, nobody has been given: that may be rolled back without any loss.
+            self._skipped = self._pause = None
+            walk = self._new_walk(begun, begun, limits, horizon)
+            self._run(walk, latest)
         self._snapshots = walk.snapshots
         return self._outcome(begun, walk, may_wait=until is None)
 
@@ -136,18 +158,22 @@ class Follower:
 
     def _begin(self) -> StreamOffset | None:
         consumer = ConsumerOptions.parse(self._ref.options, table=self._ref.name)
+        last_id = (self._store.latest_snapshot_id() or 0) if self._options.bounded else None
         start = resolve_start(self._store, self._ref, self._read, consumer)
+        if start is None and last_id is not None:
+            # Where it would begin is not there, and nothing that comes is part of it.
+            start = StreamStart(position=Position(snapshot_id=last_id + 1))
         if start is None:
             return None
         position = start.position
-        last_id = (self._store.latest_snapshot_id() or 0) if self._options.bounded else None
         snapshot = self._store.find_snapshot(position.rests_on) if position.rests_on > 0 else None
         bounds = Bounds.of(self._options, last_id)
         return StreamOffset(
             start=position,
             position=position,
             by_value=self._read.plan_sort_partition,
-            ended=not position.is_inside and snapshot is not None and bounds.is_beyond(snapshot),
+            ended=not position.is_inside
+            and (bounds.is_beyond_id(position.snapshot_id) or (snapshot is not None and bounds.is_beyond(snapshot))),
             table=self._history.load_table_digest(),
             overwrites=self._options.read_append_overwrite,
             seen=None if snapshot is None else digest_of(snapshot),
@@ -167,38 +193,57 @@ class Follower:
             )
         return offset
 
-    def _new_walk(self, begun: StreamOffset, limits: ReadLimits, horizon: int | None) -> Walk:
+    def _resumed_walk(self, begun: StreamOffset, limits: ReadLimits, horizon: int | None, *, may_wait: bool) -> Walk:
+        """Return the walk that goes on where the one before it came to, if that began at the same offset."""
+        pause = self._pause
+        if may_wait and pause is not None and pause.begun == begun and pause.walk.budget.limits == limits:
+            pause.walk.go_on(horizon or 0, self._ready_millis())
+            return pause.walk
         skipped = self._skipped
         offset = skipped[1] if skipped is not None and skipped[0] == begun else begun
-        delay = self._options.snapshot_delay_ms
+        return self._new_walk(begun, offset, limits, horizon)
+
+    def _new_walk(self, begun: StreamOffset, offset: StreamOffset, limits: ReadLimits, horizon: int | None) -> Walk:
         return Walk(
             table=self._table,
             options=self._options,
             bounds=Bounds.of(self._options, begun.last_id),
+            start=offset,
             offset=replace(offset, overwrites=self._options.read_append_overwrite),
             reached=begun,
             budget=Budget(limits=limits),
             horizon=horizon or 0,
-            ready_millis=None if delay is None else self._clock_millis() - delay,
+            ready_millis=self._ready_millis(),
         )
+
+    def _ready_millis(self) -> int | None:
+        delay = self._options.snapshot_delay_ms
+        return None if delay is None else self._clock_millis() - delay
+
+    def _run(self, walk: Walk, latest: int | None) -> None:
+        self._history.check_reach(walk.position, walk.offset, latest)
+        walk.run()
 
     def _outcome(self, begun: StreamOffset, walk: Walk, *, may_wait: bool) -> StreamOffset:
         if walk.offset.ended:
             return walk.offset
         self._skipped = (walk.reached, walk.offset)
-        if may_wait and not walk.is_cut and walk.budget.is_too_little and self._waits(begun, walk.budget.limits):
+        is_too_little = may_wait and not walk.is_cut and walk.budget.is_too_little
+        self._pause = self._paused(begun, walk) if is_too_little else None
+        if self._pause is not None:
             return begun
         if walk.budget.files == 0 and begun.position is not None:
             skipped = walk.position.snapshot_id - begun.position.snapshot_id
             return walk.offset if skipped >= _MAX_SKIPPED else begun
         return walk.reached
 
-    def _waits(self, begun: StreamOffset, limits: ReadLimits) -> bool:
-        """Whether too few rows still wait for more, since the first look at them."""
-        now = self._clock_millis()
-        if self._waiting is None or self._waiting[0] != begun:
-            self._waiting = (begun, now)
-        return now - self._waiting[1] < (limits.max_delay_ms or 0)
+    def _paused(self, begun: StreamOffset, walk: Walk) -> _Pause | None:
+        """Let too few rows wait for more; None when they have waited for long enough since the first look at them."""
+        now, pause = self._clock_millis(), self._pause
+        since = pause.since_millis if pause is not None and pause.begun == begun else now
+        if now - since >= (walk.budget.limits.max_delay_ms or 0):
+            return None
+        return _Pause(begun=begun, walk=walk, since_millis=since)
 
     def _deliveries(self, first: Position, last: Position, end: StreamOffset) -> Iterator[Delivery]:
         position = first

@@ -95,7 +95,7 @@ class Budget:
     @property
     def is_too_little(self) -> bool:
         """Whether there are rows, but fewer than the micro-batch waits for."""
-        return self.limits.min_rows is not None and self.rows < self.limits.min_rows
+        return self.limits.min_rows is not None and 0 < self.rows < self.limits.min_rows
 
 
 def _exceeds(amount: int, limit: int | None) -> bool:

@@ -77,6 +77,7 @@ class Walk:
     """A walk in progress.
 
     Attributes:
+        start: where it began, or goes on after a pause.
         offset: where it goes on; moves over what has nothing to deliver too.
         reached: behind the last unit that was taken.
         budget: what was taken.
@@ -90,6 +91,7 @@ class Walk:
     table: Table
     options: StreamOptions
     bounds: Bounds
+    start: StreamOffset
     offset: StreamOffset
     reached: StreamOffset
     budget: Budget
@@ -105,6 +107,10 @@ class Walk:
         if self.offset.position is None:
             raise AssertionError  # a walk begins at an offset that is resolved
         return self.offset.position
+
+    def go_on(self, horizon: int, ready_millis: int | None) -> None:
+        """Let it look further, after it came to an end before a limit did."""
+        self.start, self.horizon, self.ready_millis = self.offset, horizon, ready_millis
 
     def run(self) -> None:
         """Go on until a limit, a bound or the horizon."""
@@ -123,7 +129,9 @@ class Walk:
 
     def _check_predecessor(self) -> None:
         position = self.position
-        if not position.is_inside and position.snapshot_id <= self.horizon:
+        # What was taken before a pause may be rolled back with nothing after it.
+        may_differ = position.snapshot_id <= self.horizon or self.budget.files > 0
+        if not position.is_inside and may_differ:
             before = self.table.store.find_snapshot(position.rests_on) if position.rests_on > 0 else None
             self.table.history.check_seen(before, self.offset)
 

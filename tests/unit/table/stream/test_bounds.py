@@ -88,6 +88,18 @@ def test_a_bounded_stream_reads_what_was_there_when_it_began() -> None:
     assert run(Queue(), **{"scan.bounded": "true", "scan.mode": "earliest"}) == ([], True)
 
 
+def test_a_bounded_stream_of_nothing_ends_at_once() -> None:
+    for options in ({}, {"scan.mode": "latest-full"}, {"scan.mode": "compacted-full"}, {"scan.snapshot-id": "9"}):
+        queue = Queue()
+        follower = queue.with_options({"scan.bounded": "true", **options})
+        offset = follower.advance(UNRESOLVED, ReadLimits())
+        assert offset.ended
+        queue.append("0:late")
+        assert batches(follower, offset=decode_offset(encode_offset(offset))) == ([], offset)
+    queue = queue_of(None)
+    assert run(queue, **{"scan.bounded": "true", "scan.snapshot-id": "9"}) == ([], True)
+
+
 def test_the_end_stays_the_end() -> None:
     queue = queue_of(1, 20)
     follower = queue.with_options({BOUND: "10", **FROM_1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.unit.table.stream.queues import Queue, batches
+from tests.unit.table.stream.queues import Queue, batches, flat, names
 
 from penstock.table.stream import units as units_module
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
@@ -53,6 +53,26 @@ def test_looking_at_an_unchanged_table_costs_three_calls() -> None:
     queue.log.forget()
     assert follower.advance(offset, NO_LIMITS) == offset
     assert len(queue.log.calls) <= 3
+
+
+def test_rows_that_wait_for_more_are_looked_at_once() -> None:
+    queue = Queue()
+    queue.append("0:start")
+    follower = queue.with_options(EARLIEST)
+    _, offset = batches(follower)
+    limits = ReadLimits(min_rows=2_000, max_delay_ms=10**9)
+    for number in range(100):
+        queue.append(f"0:f{number}")
+    assert follower.advance(offset, limits) == offset
+    queue.log.forget()
+    assert follower.advance(offset, limits) == offset
+    assert len(queue.log.calls) <= 5
+    for number in range(100, 200):
+        queue.append(f"0:f{number}")
+    queue.log.forget()
+    reached = follower.advance(offset, limits)
+    assert len(queue.log.paths(containing="/snapshot-")) <= 105
+    assert len(flat([names(follower.plan_range(offset, reached))])) == 200
 
 
 def test_a_full_phase_of_many_files_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,38 @@ def test_a_rollback_above_the_offset_does_not_matter() -> None:
     assert flat(batches(queue.with_options(EARLIEST), offset=offset)[0]) == ["f3", "x"]
 
 
+def test_a_rollback_of_what_a_running_stream_has_looked_at_and_not_delivered_does_not_matter() -> None:
+    queue = queue_of(3)
+    follower = queue.with_options(EARLIEST)
+    _, offset = batches(follower)
+    for name in "abcd":
+        queue.compact(f"0:{name}")
+    assert follower.advance(offset, NO_LIMITS) == offset
+    queue.roll_back(4)
+    assert follower.advance(offset, NO_LIMITS) == offset
+    for name in "xyz":
+        queue.append(f"0:{name}")
+    assert flat(batches(follower, offset=offset)[0]) == ["x", "y", "z"]
+
+
+def test_a_rollback_of_rows_that_wait_for_more_leaves_them_out() -> None:
+    queue = queue_of(1)
+    follower = queue.with_options(EARLIEST)
+    now = [0]
+    follower._clock_millis = lambda: now[0]
+    limits = ReadLimits(min_rows=1_000, max_delay_ms=100)
+    _, offset = batches(follower)
+    queue.append("0:gone")
+    assert follower.advance(offset, limits) == offset
+    queue.roll_back(1)
+    queue.append("0:there")
+    assert follower.advance(offset, limits) == offset
+    now[0] += 100
+    reached = follower.advance(offset, limits)
+    tasks = follower.plan_range(offset, reached)
+    assert [file.file_name for task in tasks for split in task.splits for file in split.files] == ["there.parquet"]
+
+
 def recreate(queue: Queue, files: int) -> None:
     """Drop the table and make another in its place."""
     queue.file_io.delete(queue.location, recursive=True)

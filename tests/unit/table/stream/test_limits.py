@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.table.stream.queues import Queue, batches, flat
+from tests.unit.table.stream.queues import Queue, batches, flat, names
 
 from penstock.options import StreamOptions
 from penstock.table.stream.limits import ReadLimits, limits_of
@@ -87,6 +87,27 @@ def test_few_rows_wait_for_more_until_the_delay_is_over() -> None:
     assert follower.advance(after_delay, limits) == after_delay
     queue.append("0:d", "1:e")
     assert follower.advance(after_delay, limits) != after_delay
+
+
+def test_the_wait_for_more_rows_begins_with_the_first_of_them() -> None:
+    queue = Queue()
+    queue.append("0:a")
+    now = [0]
+    follower = queue.with_options({"scan.mode": "latest"})
+    follower._clock_millis = lambda: now[0]
+    limits = ReadLimits(min_rows=25, max_delay_ms=100)
+    begun = follower.advance(UNRESOLVED, limits)
+    for _ in range(2):
+        now[0] += 1_000
+        assert follower.advance(begun, limits) == begun
+    queue.append("0:b")
+    assert follower.advance(begun, limits) == begun
+    now[0] += 60
+    queue.append("0:c")
+    assert follower.advance(begun, limits) == begun
+    now[0] += 40
+    reached = follower.advance(begun, limits)
+    assert flat([names(follower.plan_range(begun, reached))]) == ["b", "c"]
 
 
 def test_nothing_waits_where_a_limit_cuts_or_the_end_is_known() -> None:
