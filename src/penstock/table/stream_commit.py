@@ -167,7 +167,8 @@ class StreamCommitter:
         ref = self._committer.ref
         schema = self._store.load_latest_schema()
         if schema.id != ref.schema.id:
-            ref = self._committer.ref = replace(ref, schema=schema)
+            ref = replace(ref, schema=schema)
+            self._committer = self._reopened(ref)
         return ref
 
     def begin(self, batch: Batch) -> str | None:
@@ -227,6 +228,12 @@ class StreamCommitter:
             # A later batch's note is that of a checkpoint set back: its base may have this batch behind it.
             after_id = self._mark.base_id if note is None or note.batch_id > batch.id else note.base_id
         return search_commits(self._store, batch.commit_user, latest_id=latest_id, after_id=after_id)
+
+    def _reopened(self, ref: TableRef) -> TableCommitter:
+        """Open a committer with the options that the table has now, and with what this one has learned."""
+        known, new = self._committer, open_committer(ref, self._store)
+        new.index, new.sleep, new.clock_millis = known.index, known.sleep, known.clock_millis
+        return new
 
     def _check_table(self) -> None:
         ref = self._committer.ref

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
-from penstock.catalog.filesystem import create_table, drop_table
+from penstock.catalog.changes import SetOption
+from penstock.catalog.filesystem import alter_table, create_table, drop_table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import CheckpointError, CommitUnknownError, NotFoundError, StorageError
@@ -288,6 +289,40 @@ def test_the_schema_is_that_of_the_moment() -> None:
     ref.file_io.write(f"{ref.location}/schema/schema-1", data)
     assert query.load_ref().schema.id == 1
     assert run(query, batch(0), rows(3)).schema_id == 1
+
+
+def alter(ref: TableRef, options: dict[str, str]) -> None:
+    """Set options of the table, as somebody else does."""
+    warehouse, name = ref.location.removesuffix("/db.db/t"), "db.t"
+    changes = [SetOption(key=key, value=value) for key, value in options.items()]
+    alter_table(open_warehouse(warehouse), name, changes)
+
+
+def test_options_that_are_set_while_a_query_runs_hold_from_its_next_batch_on() -> None:
+    retention = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"}
+    ref = new_table()
+    query = start(ref, MemoryCheckpoint())
+    for batch_id in range(5):
+        run(query, batch(batch_id), rows(1))
+    alter(ref, {**retention, "commit.max-retries": "3"})
+    run(query, batch(5), rows(1))
+    assert MetadataStore(ref).list_snapshot_ids() == (5, 6)
+    assert query.committer.options.max_retries == 3
+    alter(ref, {"write-only": "true"})
+    for batch_id in range(6, 9):
+        run(query, batch(batch_id), rows(1))
+    assert MetadataStore(ref).list_snapshot_ids() == (5, 6, 7, 8, 9)
+
+
+def test_new_options_cost_a_query_nothing_of_what_it_knows_of_its_buckets() -> None:
+    ref = new_queue(2)
+    log = RecordingFileIO(ref.file_io)
+    query = start(on(ref, log), MemoryCheckpoint())
+    run(query, batch(0), rows(1, total_buckets=2))
+    alter(ref, {"snapshot.num-retained.max": "99"})
+    log.forget()
+    run(query, batch(1), rows(1, total_buckets=2))
+    assert log.paths(Operation.READ, containing="/manifest/") == ()
 
 
 def test_complete_output_replaces_all_rows_each_time() -> None:
