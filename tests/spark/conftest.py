@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+# A hook: it folds the skips of all tests that miss the same thing into one line.
+from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
+
 # Not UTC and with daylight saving: a time zone that leaks into stored values shows at once.
 SESSION_ZONE = "America/Los_Angeles"
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from scripts.kafka_broker import BrokerError, fetch_all
+from tests.interop.conftest import IS_REQUIRED, EngineMissing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,18 +20,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCRIPT: Final = Path(__file__).parents[2] / "scripts" / "kafka"
-IS_REQUIRED: Final = os.environ.get("PENSTOCK_REQUIRE_INTEROP") == "1"
+
+
+@cache
+def _fetch(use: str) -> tuple[Path, ...] | str:
+    """Return the JARs, or why they cannot be had: nobody has to try in vain for long but once."""
+    try:
+        return fetch_all(use)
+    except BrokerError as error:
+        return str(error)
 
 
 def fetched_jars(use: str) -> tuple[Path, ...]:
     """Return the JARs, or skip the test that asks for them."""
-    try:
-        return fetch_all(use)
-    except BrokerError as error:
-        reason = str(error)
+    found = _fetch(use)
+    if isinstance(found, tuple):
+        return found
     if IS_REQUIRED:
-        pytest.fail(f"PENSTOCK_REQUIRE_INTEROP=1, but {reason}", pytrace=False)
-    pytest.skip(reason)
+        pytest.fail(f"PENSTOCK_REQUIRE_INTEROP=1, but {found}", pytrace=False)
+    raise EngineMissing(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,20 @@ def test_timestamps_are_read_by_the_standard_that_is_set(
     micros = int(fraction[1:7].ljust(6, "0")) if fraction else 0
     expected = datetime(2026, 1, 2, 3, 4, 5, micros)  # noqa: DTZ001 - a wall clock
     assert read(spark, "t TIMESTAMP(6)", JsonFormat(timestamps=standard), value) == [(expected,)]
+
+
+@pytest.mark.parametrize(("precision", "micros"), [(0, 0), (3, 123_000), (5, 123_450), (6, 123_456)])
+@pytest.mark.parametrize("second", ["1969-12-31 23:59:59", "2026-03-08 02:30:00"])
+def test_digits_that_a_column_does_not_have_are_cut(
+    spark: SparkSession, second: str, precision: int, micros: int
+) -> None:
+    columns = f"t TIMESTAMP({precision}), z TIMESTAMP({precision}) WITH LOCAL TIME ZONE"
+    value = f'{{"t": "{second}.123456", "z": "{second}.123456Z"}}'
+    [row] = frame(spark, columns, JsonFormat(), value).withColumn("z", F.unix_micros("z")).collect()
+    expected = datetime.fromisoformat(second).replace(microsecond=micros)
+    assert row.t == expected
+    since = expected.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    assert row.z == since // timedelta(microseconds=1)
 
 
 def test_a_timestamp_of_the_other_standard_is_an_error(spark: SparkSession) -> None:

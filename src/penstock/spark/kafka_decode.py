@@ -7,6 +7,7 @@ parsing, checking and unpacking are one expression.
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
@@ -14,7 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.options.kafka import CsvFormat, JsonFormat, RawFormat, TimestampStandard
-from penstock.spark.types import to_spark_schema
+from penstock.spark.types import SPARK_PRECISION, to_spark_schema
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import (
     ArrayType,
@@ -45,6 +46,7 @@ _TIME_OF_DAY: Final = "HH:mm:ss[.SSSSSSSSS]"
 _NO_JSON: Final = frozenset({TypeRoot.TIME, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
 _NO_CSV: Final = _NO_JSON | {TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.VARIANT}
 _TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_MOMENTS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _RAW: Final = _TEXTS | {TypeRoot.BINARY, TypeRoot.VARBINARY}
 
 
@@ -64,13 +66,15 @@ def decode_values(records: DataFrame, fields: Sequence[DataField], how: ValueFor
     origin = F.struct(*_ORIGIN_FIELDS).alias(ORIGIN)
     match how:
         case JsonFormat():
-            return _unpack(records, origin, _parse_json(fields, how), _check_json(fields, how, table))
+            rows = _unpack(records, origin, _parse_json(fields, how), _check_json(fields, how, table))
         case CsvFormat():
-            rows = records.where(~F.startswith(_text(), F.lit("#"))) if how.allows_comments else records
-            unpacked = _unpack(rows, origin, _parse_csv(fields, how), _check_csv(how, table))
-            return _with_empty_texts(unpacked, fields) if how.null_literal is None else unpacked
+            values = records.where(~F.startswith(_text(), F.lit("#"))) if how.allows_comments else records
+            rows = _unpack(values, origin, _parse_csv(fields, how), _check_csv(how, table))
         case RawFormat():
             return records.select(origin, _decode_raw(fields[0], how))
+    # Where no text means null, an empty field is an empty text; Spark's parser makes no difference between them.
+    fills = isinstance(how, CsvFormat) and how.null_literal is None
+    return rows.select(ORIGIN, *(_finish(field, fills=fills) for field in fields))
 
 
 def check_columns(fields: Sequence[DataField], how: ValueFormat, table: str) -> None:
@@ -122,7 +126,7 @@ def _unpack(records: DataFrame, origin: Column, parsed: Column, is_row: Callable
         is_row: whether the parsed value is one; or an error.
     """
     rows = F.filter(F.array(parsed), is_row)
-    return records.where(F.col("value").isNotNull()).select(origin, F.inline(rows)).drop(_CORRUPT)
+    return records.where(F.col("value").isNotNull()).select(origin, F.inline(rows))
 
 
 def _parse_json(fields: Sequence[DataField], how: JsonFormat) -> Column:
@@ -170,14 +174,20 @@ def _check_csv(how: CsvFormat, table: str) -> Callable[[Column], Column]:
     return is_row
 
 
-def _with_empty_texts(rows: DataFrame, fields: Sequence[DataField]) -> DataFrame:
-    """Where no text means null, an empty field is an empty text; Spark's parser makes no difference between them."""
-    texts = {field.name for field in fields if isinstance(field.type, AtomicType) and field.type.root in _TEXTS}
-    columns = [
-        F.coalesce(_quoted(field.name), F.lit("")).alias(field.name) if field.name in texts else _quoted(field.name)
-        for field in fields
-    ]
-    return rows.select(ORIGIN, *columns)
+def _finish(field: DataField, *, fills: bool) -> Column:
+    """Return a parsed column as it is declared."""
+    column = F.col(f"`{field.name.replace('`', '``')}`")
+    if not isinstance(field.type, AtomicType):
+        return column
+    if fills and field.type.root in _TEXTS:
+        return F.coalesce(column, F.lit("")).alias(field.name)
+    precision = field.type.precision
+    if field.type.root in _MOMENTS and precision is not None and precision < SPARK_PRECISION:
+        # As Flink, which keeps what a value has and stores what the column has. Spark's date_trunc knows no moments
+        # without a zone.
+        rest = F.extract(F.lit("SECOND"), column) % F.lit(Decimal(1).scaleb(-precision))
+        return (column - F.make_dt_interval(secs=rest)).alias(field.name)
+    return column
 
 
 def _decode_raw(field: DataField, how: RawFormat) -> Column:
@@ -188,10 +198,6 @@ def _decode_raw(field: DataField, how: RawFormat) -> Column:
 
 def _text() -> Column:
     return F.col("value").cast("string")
-
-
-def _quoted(name: str) -> Column:
-    return F.col(f"`{name.replace('`', '``')}`")
 
 
 def _parser_options(between: str) -> dict[str, str]:
