@@ -66,11 +66,13 @@ class BacklogCache:
 
     Attributes:
         units: of a reader that follows the same table; None to list them anew.
+        max_looks: snapshots that one call looks at; None for a thousand.
         sizes: what a snapshot delivers, by id.
         watermarks: ms by snapshot id.
     """
 
     units: UnitStore | None = None
+    max_looks: int | None = None
     sizes: dict[int, _Size] = field(default_factory=dict)
     watermarks: dict[int, int | None] = field(default_factory=dict)
 
@@ -87,7 +89,8 @@ class BacklogCache:
 def measure_backlog(store: MetadataStore, ref: TableRef, at: StreamOffset | int, cache: BacklogCache) -> Backlog:
     """Count what lies ahead of a reader.
 
-    Looks at a thousand snapshots at most in a call; the next call with the same cache goes on there.
+    Looks at a thousand snapshots at most in a call, or at as many as the cache says; the next call with the same cache
+    goes on there.
 
     Args:
         at: an offset, or the id of the next snapshot that a consumer reads.
@@ -127,11 +130,12 @@ def _look(store: MetadataStore, ref: TableRef, snapshot_ids: range, cache: Backl
     """Look at snapshots that are not known yet; whether some are left."""
     overwrites = StreamOptions.parse(ref.options, table=ref.name).read_append_overwrite
     unknown = [snapshot_id for snapshot_id in snapshot_ids if snapshot_id not in cache.sizes]
-    for snapshot_id in unknown[:_MAX_LOOKS]:
+    most = cache.max_looks or _MAX_LOOKS
+    for snapshot_id in unknown[:most]:
         snapshot = store.find_snapshot(snapshot_id)
         cache.watermarks[snapshot_id] = None if snapshot is None else watermark_of(snapshot)
         cache.sizes[snapshot_id] = _NOTHING if snapshot is None else _changes_of(store, snapshot, overwrites=overwrites)
-    return len(unknown) > _MAX_LOOKS
+    return len(unknown) > most
 
 
 def _changes_of(store: MetadataStore, snapshot: Snapshot, *, overwrites: bool) -> _Size:

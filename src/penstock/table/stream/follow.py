@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # A reader that finds nothing moves all the same after so many snapshots, so that expiration does not overtake it.
 _MAX_SKIPPED: Final = 50
+# A micro-batch waits for the count of what is behind it: about a hundred reads of storage.
+_COUNTED_SNAPSHOTS: Final = 32
 
 
 def _now_millis() -> int:
@@ -87,7 +89,7 @@ class Follower:
         self._history = History(store, fails=self._options.fail_on_data_loss)
         tasks = TaskPlanner(ref, store, predicate)
         self._table = Table(store=store, history=self._history, units=UnitStore(ref, store), tasks=tasks)
-        self._backlog = BacklogCache(units=self._table.units)
+        self._backlog = BacklogCache(units=self._table.units, max_looks=_COUNTED_SNAPSHOTS)
         self._snapshots: dict[int, Snapshot] = {}
         self._skipped: tuple[StreamOffset, StreamOffset] | None = None
         self._pause: _Pause | None = None
@@ -153,7 +155,10 @@ class Follower:
         return self._table.tasks.plan(self._deliveries(first, end.position, end))
 
     def measure_backlog(self, offset: StreamOffset) -> Backlog:
-        """Count what lies ahead of an offset, with what this follower knows already. Raises as ``measure_backlog``."""
+        """Count what lies ahead of an offset, with what this follower knows already; 32 more snapshots with each call.
+
+        Raises as ``measure_backlog``.
+        """
         return measure_backlog(self._store, self._ref, offset, self._backlog)
 
     def _begin(self) -> StreamOffset | None:

@@ -75,6 +75,22 @@ def test_rows_that_wait_for_more_are_looked_at_once() -> None:
     assert len(flat([names(follower.plan_range(offset, reached))])) == 200
 
 
+def test_a_reader_far_behind_counts_its_backlog_a_little_with_each_look() -> None:
+    queue = Queue()
+    for number in range(200):
+        queue.append(f"0:f{number}")
+    follower = queue.with_options(EARLIEST)
+    offset = follower.advance(UNRESOLVED, ReadLimits(max_files=1))
+    counted = []
+    for _ in range(8):
+        queue.log.forget()
+        backlog = follower.measure_backlog(offset)
+        assert len(queue.log.calls) <= 110
+        counted.append((backlog.files, backlog.is_partial))
+    assert counted[:2] == [(32, True), (64, True)]
+    assert counted[-1] == (199, False)
+
+
 def test_a_full_phase_of_many_files_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue()
     for block in range(4):
