@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from threading import Thread
 
 __all__ = ["TableStreamingQuery"]
@@ -22,11 +23,13 @@ class TableStreamingQuery(StreamingQuery):
     Args:
         query: as Spark has started it.
         tail: ends after the query, when what runs beside it has ended too.
+        cancel: ends what runs beside the query at once.
     """
 
-    def __init__(self, query: StreamingQuery, tail: Thread) -> None:
+    def __init__(self, query: StreamingQuery, tail: Thread, *, cancel: Callable[[], None]) -> None:
         super().__init__(query._jsq)  # noqa: SLF001 - the only way to one with methods of our own
         self._tail = tail
+        self._cancel = cancel
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 - PySpark's name
         """Wait for the end as Spark does, then for the compaction beside the query.
@@ -53,4 +56,6 @@ class TableStreamingQuery(StreamingQuery):
     def stop(self) -> None:
         """Stop as Spark does, and cancel the compaction beside the query; returns when nothing of it is left."""
         super().stop()
+        # A query that ends by itself lets it finish, and to its tail a query that was stopped looks like that.
+        self._cancel()
         self._tail.join()

@@ -106,7 +106,7 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
     # Not a listener: those hear of it late, and of every batch of every query.
     tail = threading.Thread(target=batches.tidy_up, name=f"end of query {query.id}", daemon=True)
     tail.start()
-    return TableStreamingQuery(query, tail)
+    return TableStreamingQuery(query, tail, cancel=batches.cancel_compaction)
 
 
 def check_fits(schema: StructType, ref: TableRef) -> None:
@@ -247,6 +247,11 @@ class _MicroBatches:
         self.lease.give_back()
         if self._compaction is not None:
             self._compaction.end(is_at_once=has_failed or not self._is_to_finish)
+
+    def cancel_compaction(self) -> None:
+        """End the compaction beside the query at once."""
+        if self._compaction is not None:
+            self._compaction.end(is_at_once=True)
 
     def _run(self, df: DataFrame, batch_id: int) -> None:
         query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
