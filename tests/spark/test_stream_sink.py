@@ -320,7 +320,9 @@ def test_a_table_that_is_dropped_or_made_anew_ends_the_query_with_a_clear_error(
     query = running(make(), feed, checkpoint)
     catalog.drop_table("d.t")
     feed.add(5)
-    with pytest.raises(StreamingQueryException, match=r"table d\.t: it was dropped while a query wrote to it, .*anew"):
+    with pytest.raises(
+        StreamingQueryException, match=r"table d\.t: it was dropped or moved while a query wrote to it, .*anew"
+    ):
         query.processAllAvailable()
     assert not Path(catalog.warehouse, "d.db", "t").exists()
     anew = make()

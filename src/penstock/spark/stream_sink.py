@@ -35,10 +35,11 @@ from penstock.spark.write_progress import WriteProgress, note_write
 from penstock.spark.write_task import write_batches
 from penstock.table.batch_notes import BatchNotes
 from penstock.table.check_rows import plan_conform
+from penstock.table.checkpoint_claim import claim_checkpoint
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.store import MetadataStore
-from penstock.table.stream_commit import Batch, StreamCommitter, claim_checkpoint
+from penstock.table.stream_commit import Batch, StreamCommitter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

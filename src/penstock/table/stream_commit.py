@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError, NotFoundError
 from penstock.spec.snapshot import CommitKind
-from penstock.table.batch_notes import BatchNote, BatchNotes, CheckpointMark
+from penstock.table.batch_notes import BatchNote
 from penstock.table.changes import open_committer
+from penstock.table.checkpoint_claim import ACCEPT, check_identity
 from penstock.table.discard import commit_or_discard, delete_job_files_beside, delete_new_files, delete_staging
 from penstock.table.identity import load_identity
 from penstock.table.own_commits import OwnCommits, search_commits
@@ -25,6 +26,7 @@ from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.spec.snapshot import Snapshot
+    from penstock.table.batch_notes import BatchNotes, CheckpointMark
     from penstock.table.commit import TableCommitter
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -34,7 +36,6 @@ BATCH_DIGEST: Final = "penstock.batch-digest"
 
 # As many deaths in one batch as anybody will see.
 _KILLED_JOBS_KEPT: Final = 20
-_ACCEPT: Final = "set the write option 'penstock.accept-unknown-batch' = 'true' for this start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ def is_landed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown: bo
         raise CheckpointError(
             f"table {table}: nobody can tell any more whether {batch} is in the table: the snapshots in which it would "
             "be have expired; nothing was written. Restore the checkpoint to the state that belongs to this table; or, "
-            f"if the batch may be written, perhaps for the second time, {_ACCEPT}"
+            f"if the batch may be written, perhaps for the second time, {ACCEPT}"
         )
     if last.commit_identifier < batch.id:
         return False
@@ -85,50 +86,6 @@ def is_landed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown: bo
         "nothing was written. Restore the newer checkpoint; or roll the table back to a snapshot from before batch "
         f"{batch.id}; or start with a new checkpoint from where the table's rows end"
     )
-
-
-def claim_checkpoint(
-    ref: TableRef, notes: BatchNotes, *, base_id: int, has_batches: bool, accept_unknown: bool
-) -> CheckpointMark:
-    """Return the mark of a checkpoint, made now if there is none; it stays the table's from then on.
-
-    Args:
-        base_id: the table's latest snapshot; 0 for none.
-        has_batches: whether some query has run with the checkpoint.
-        accept_unknown: take over the checkpoint of such a query.
-
-    Raises:
-        CheckpointError: it belongs to another table, or to another sink.
-        NotFoundError: there is no table.
-    """
-    identity = load_identity(ref)
-    mark = notes.load_mark()
-    if mark is None:
-        if has_batches and not accept_unknown:
-            raise CheckpointError(
-                f"table {ref.name}: checkpoint {notes.place} is that of a query that wrote somewhere else, so its "
-                "batches are not in this table; use a new checkpoint; or, to go on here with the batch that comes "
-                f"next, {_ACCEPT}"
-            )
-        # A query that wrote through another door may have committed here under the same id.
-        mark = CheckpointMark(location=ref.location, identity=identity, base_id=0 if has_batches else base_id)
-        notes.write_mark(mark)
-    if mark.location != ref.location:
-        raise CheckpointError(
-            f"table {ref.name}: checkpoint {notes.place} belongs to another table, at {mark.location}; use a new "
-            "checkpoint for this one"
-        )
-    check_identity(mark, identity, ref, notes)
-    return mark
-
-
-def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: BatchNotes) -> None:
-    """Raise ``CheckpointError`` where the table is not the one that the checkpoint was made for."""
-    if mark.identity != identity:
-        raise CheckpointError(
-            f"table {ref.name}: it was dropped and made anew since the query with checkpoint {notes.place} began, so "
-            "the batches before this one are not in it; start with a new checkpoint to write all rows again"
-        )
 
 
 class StreamCommitter:
@@ -241,8 +198,9 @@ class StreamCommitter:
             identity = load_identity(ref)
         except NotFoundError as error:
             raise NotFoundError(
-                f"table {ref.name}: it was dropped while a query wrote to it, whose checkpoint is {self._notes.place}; "
-                "make it anew, and start the query with a new checkpoint"
+                f"table {ref.name}: it was dropped or moved while a query wrote to it, whose checkpoint is "
+                f"{self._notes.place}; start the query with that where the table is now; or make the table anew, and "
+                "start the query with a new checkpoint"
             ) from error
         check_identity(self._mark, identity, ref, self._notes)
 

@@ -18,12 +18,13 @@ from tests.faults.chaos.scene import CONSUMER, Scene, append_line, batch_rows, n
 from penstock.api.table import Table
 from penstock.errors import CommitConflictError, FormatError, NotFoundError, StorageError
 from penstock.table.batch_notes import BatchNotes
+from penstock.table.checkpoint_claim import claim_checkpoint
 from penstock.table.compact.beside import CompactionBeside
 from penstock.table.compact.job import Merged, merge_one
 from penstock.table.compact.state import CompactionState
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tail import Tail, Waiting
-from penstock.table.stream_commit import Batch, StreamCommitter, claim_checkpoint
+from penstock.table.stream_commit import Batch, StreamCommitter
 from penstock.table.write import TableWriter
 from penstock.testing.file_io import Operation, RecordingFileIO
 

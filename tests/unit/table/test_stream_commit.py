@@ -11,15 +11,16 @@ from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
 from penstock.catalog.changes import SetOption
-from penstock.catalog.filesystem import alter_table, create_table, drop_table
+from penstock.catalog.filesystem import alter_table, create_table, drop_table, load_table, rename_table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import CheckpointError, CommitUnknownError, NotFoundError, StorageError
 from penstock.spec.ddl import parse_columns
 from penstock.spec.hint import encode_hint
-from penstock.spec.layout import latest_hint_path, snapshot_path
+from penstock.spec.layout import latest_hint_path, schema_path, snapshot_path
 from penstock.spec.snapshot import CommitKind
 from penstock.table.batch_notes import BatchNotes
+from penstock.table.checkpoint_claim import claim_checkpoint
 from penstock.table.discard import staging_directory
 from penstock.table.locate import FileLocator
 from penstock.table.store import MetadataStore
@@ -27,7 +28,6 @@ from penstock.table.stream_commit import (
     BATCH_DIGEST,
     Batch,
     StreamCommitter,
-    claim_checkpoint,
     commit_unnoted,
 )
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError, RecordingFileIO
@@ -241,7 +241,45 @@ def test_a_checkpoint_belongs_to_one_table() -> None:
     other = new_table()
     start(ref, files)
     text = f"belongs to another table, at {ref.location}; use a new checkpoint"
-    unchanged(other, lambda: start(other, files), text)
+    unchanged(other, lambda: start(other, files, has_batches=True), text)
+
+
+def test_a_start_that_came_to_no_batch_binds_the_checkpoint_to_no_table() -> None:
+    ref, other, files = new_table(), new_table(), MemoryCheckpoint()
+    committer(other).commit(append(rows(3), user="other"))
+    start(ref, files)
+    assert run(start(other, files), batch(0), rows(4)).id == 2
+    unchanged(ref, lambda: start(ref, files, has_batches=True), "belongs to another table")
+    # A batch that was begun is noted, whatever became of Spark's own files.
+    unchanged(ref, lambda: start(ref, files), "belongs to another table")
+
+
+def test_a_query_goes_on_where_its_table_was_moved_to() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    warehouse = open_warehouse(ref.location.removesuffix("/db.db/t"))
+    query = start(ref, files)
+    run(query, batch(0), rows(1))
+    run(query, batch(1), rows(2))
+    rename_table(warehouse, "db.t", "db.new")
+    with pytest.raises(NotFoundError, match=r"dropped or moved .* start the query with that where the table is now"):
+        query.load_ref()
+    moved = load_table(warehouse, "db.new")
+    again = start(moved, files, has_batches=True)
+    assert run(again, batch(1), rows(2)) is None
+    assert run(again, batch(2), rows(3)).id == 3
+    assert run(start(moved, files, has_batches=True), batch(3), rows(4)).id == 4
+
+
+def test_a_copy_of_the_table_is_not_the_table() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    run(start(ref, files), batch(0), rows(1))
+    copy = replace(ref, location=ref.location.removesuffix("t") + "copy")
+    copy.file_io.write(schema_path(copy.location, 0), ref.file_io.read(schema_path(ref.location, 0)))
+    text = f"another table, at {ref.location}; use a new checkpoint for this one, a copy of that; or, if that was moved"
+    unchanged(copy, lambda: start(copy, files, has_batches=True), text)
+    elsewhere = replace(files, files=dict(files.files))
+    elsewhere.files["table"] = elsewhere.files["table"].replace(b"memory://", b"s3://")
+    unchanged(ref, lambda: start(ref, elsewhere, has_batches=True), r"another table, at s3://.*, a copy of that")
 
 
 def test_a_checkpoint_of_another_sink_is_refused_until_somebody_accepts_it() -> None:
@@ -266,7 +304,7 @@ def test_a_table_that_goes_while_a_query_runs_ends_it() -> None:
     run(query, batch(0), rows(1))
     assert query.begin(batch(1)) is not None
     drop_table(warehouse, location)
-    text = "it was dropped while a query wrote to it, whose checkpoint is file:/checkpoint"
+    text = "it was dropped or moved while a query wrote to it, whose checkpoint is file:/checkpoint"
     with pytest.raises(NotFoundError, match=text):
         query.commit(batch(1), (rows(2),))
     with pytest.raises(NotFoundError, match=text):
