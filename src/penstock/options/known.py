@@ -53,11 +53,13 @@ _GROUPS_OF_SIDES: Final = {
     Side.SOURCE: (ReadOptions, StreamOptions, ConsumerOptions),
     Side.SINK: (StatsOptions, WriteOptions, CommitOptions, ManifestOptions),
 }
-# Of groups that speak to both.
+# Of groups that speak to both, and those that are not of their group's side.
 _KEYS_OF_SIDES: Final = {
     "read.batch-size": Side.SOURCE,
     "write.batch-size": Side.SINK,
     "write.batch-memory": Side.SINK,
+    # Who commits looks for silent consumers.
+    "consumer.expiration-time": Side.SINK,
     "scan.watermark.emit.strategy": Side.SOURCE,
     "scan.watermark.idle-timeout": Side.SOURCE,
     "scan.watermark.alignment.group": Side.SOURCE,
@@ -178,13 +180,13 @@ def _known_keys() -> frozenset[str]:
 
 
 def _sides() -> dict[str, Side]:
-    sides = dict(_KEYS_OF_SIDES)
+    sides: dict[str, Side] = {}
     for side, groups in _GROUPS_OF_SIDES.items():
         for group in groups:
             for field in option_fields(group):
                 if isinstance(field.option, Key):
                     sides |= dict.fromkeys((field.option.name, *field.option.fallbacks), side)
-    return sides
+    return sides | _KEYS_OF_SIDES
 
 
 _SIDES: Final = _sides()

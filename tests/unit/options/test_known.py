@@ -102,6 +102,7 @@ def test_the_table_writes_defaults_as_users_do() -> None:
         ("scan.watermark.alignment.group", Side.SINK, "is one of the source"),
         ("write-buffer-size", Side.SOURCE, "is one of the sink and has no effect on a source: give it to the query"),
         ("write.compaction-skip", Side.SOURCE, "is one of the sink"),
+        ("consumer.expiration-time", Side.SOURCE, "is one of the sink and has no effect on a source"),
         ("penstock.accept-unknown-batch", Side.SOURCE, "is one of the sink"),
         ("end-input.watermark", Side.SOURCE, "that writes the table"),
     ],
@@ -115,5 +116,5 @@ def test_an_option_of_the_other_side_of_a_stream_warns(key: str, side: Side, tex
 def test_options_of_this_side_of_both_and_of_nobody_pass() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_side(["write-only", "bucket", "file.format", "zzqq"], "d.t", Side.SINK)
+        check_side(["write-only", "consumer.expiration-time", "bucket", "file.format", "zzqq"], "d.t", Side.SINK)
         check_side(["scan.mode", "bucket", "file.format", "zzqq"], "d.t", Side.SOURCE)
