@@ -310,11 +310,16 @@ def _nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: in
 def newest_compacted(
     store: MetadataStore, latest: Snapshot, is_meant: Callable[[Snapshot], bool] = lambda _: True
 ) -> Snapshot:
-    """Find the newest COMPACT snapshot that is meant; the latest snapshot where there is none."""
-    for snapshot_id in range(latest.id, (store.earliest_snapshot_id() or latest.id) - 1, -1):
-        snapshot = latest if snapshot_id == latest.id else store.load_snapshot(snapshot_id)
+    """Find the newest COMPACT snapshot that is meant; the latest snapshot where there is none.
+
+    Reads one snapshot after the other from the latest down, all of them where there is none.
+    """
+    snapshot: Snapshot | None = latest
+    while snapshot is not None:
         if snapshot.commit_kind is CommitKind.COMPACT and is_meant(snapshot):
             return snapshot
+        # What is not there has expired, and so has all before it, be it at this moment.
+        snapshot = store.find_snapshot(snapshot.id - 1) if snapshot.id > 1 else None
     return latest
 
 

@@ -11,7 +11,8 @@ from penstock.options import ConsumerOptions, ReadOptions
 from penstock.spec.consumer import encode_consumer
 from penstock.spec.layout import consumer_path
 from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from penstock.table.stream.offset import Phase
+from penstock.table.stream.limits import NO_LIMITS
+from penstock.table.stream.offset import UNRESOLVED, Phase, Position
 from penstock.table.stream.start import StreamStart, resolve_start
 
 
@@ -145,6 +146,24 @@ def test_contradictions_are_refused_before_anything_is_read(
 ) -> None:
     with pytest.raises(error, match=words):
         Queue().with_options(options)
+
+
+def test_a_start_at_a_compaction_may_look_for_it_beside_expiration() -> None:
+    queue = Queue()
+    for number in range(9):
+        queue.append(f"0:f{number}")
+    follower = queue.with_options({"scan.mode": "compacted-full"})
+    store, find = follower._store, follower._store.find_snapshot
+
+    def expires_first(snapshot_id: int) -> object:
+        if snapshot_id == 4:
+            for number in range(1, 4):
+                queue.expire(number)
+        return find(snapshot_id)
+
+    store.find_snapshot = expires_first  # type: ignore[assignment,method-assign]
+    begun = follower.advance(UNRESOLVED, NO_LIMITS)
+    assert begun.start == Position(snapshot_id=9, phase=Phase.FULL)
 
 
 def put_consumer(table: MemoryTable, next_snapshot: int) -> None:
