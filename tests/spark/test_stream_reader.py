@@ -265,6 +265,7 @@ def test_the_full_phase_is_cut_too_and_later_snapshots_do_not_enter_it(queue: Ta
         ({"maxBytesPerTrigger": "1 kb"}, ReadMaxBytes(1024)),
         ({"maxFilesPerTrigger": "3", "maxRowsPerTrigger": "9"}, ReadMaxRows(9)),
         ({"minRowsPerTrigger": "9", "maxTriggerDelayMs": "50"}, ReadMinRows(9)),
+        ({"scan.max-snapshot.count": "2"}, ReadMaxFiles(2**31 - 1)),
     ],
 )
 def test_spark_is_told_one_of_the_limits(queue: Table, options: dict[str, str], limit: object) -> None:
@@ -273,6 +274,7 @@ def test_spark_is_told_one_of_the_limits(queue: Table, options: dict[str, str], 
 
 def test_a_trigger_that_asks_for_everything_gets_it_whatever_the_limits(queue: Table) -> None:
     options = {**EARLIEST, "maxRowsPerTrigger": "10", "minRowsPerTrigger": "1000", "maxTriggerDelayMs": "60000"}
+    options["scan.max-snapshot.count"] = "1"
     stream = source(queue, **options).streamReader(source(queue).schema())
     end = stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
     assert end["position"]["snapshot"] == 4

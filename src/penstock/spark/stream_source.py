@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 # One file decodes while Spark takes the rows of the one before; more threads would only take its cores.
 _THREADS: Final = 2
 _BATCHES_AHEAD: Final = 2
+# Spark has no limit of snapshots; it need only not be told that there is none.
+_SOME_LIMIT: Final = ReadMaxFiles(2**31 - 1)
 
 
 @dataclass
@@ -96,6 +98,8 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxFiles(limits.max_files)
         if limits.max_bytes is not None:
             return ReadMaxBytes(limits.max_bytes)
+        if limits.max_snapshots is not None:
+            return _SOME_LIMIT
         return ReadAllAvailable() if limits.min_rows is None else ReadMinRows(limits.min_rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name

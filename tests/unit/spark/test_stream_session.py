@@ -44,3 +44,12 @@ def test_a_first_micro_batch_that_runs_again_is_protected_too() -> None:
     session.plan(FIRST, end)
     assert first_protected(queue.store) == 1
     session.close()
+
+
+def test_a_trigger_that_asks_for_everything_overrules_every_limit() -> None:
+    for limit in ("maxFilesPerTrigger", "scan.max-snapshot.count"):
+        session = session_of(queue_of(4), **{limit: "1"})
+        limited = session.advance(FIRST)
+        assert names(session.plan(FIRST, limited)) == [["f1"]]
+        everything = session.advance(limited, applies_limits=False)
+        assert names(session.plan(limited, everything)) == [["f2", "f3", "f4"]]

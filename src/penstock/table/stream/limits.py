@@ -25,19 +25,22 @@ class ReadLimits:
     Attributes:
         max_bytes: of data files on storage.
         max_rows: of the files, of which a filter may drop some.
+        max_snapshots: from which files are taken.
         min_rows: rows worth a micro-batch; fewer wait until ``max_delay_ms`` are over.
     """
 
     max_files: int | None = None
     max_bytes: int | None = None
     max_rows: int | None = None
+    max_snapshots: int | None = None
     min_rows: int | None = None
     max_delay_ms: int | None = None
 
     @property
     def is_unlimited(self) -> bool:
         """Whether a micro-batch takes all there is."""
-        return self.max_files is None and self.max_bytes is None and self.max_rows is None
+        limits = (self.max_files, self.max_bytes, self.max_rows, self.max_snapshots)
+        return all(limit is None for limit in limits)
 
 
 NO_LIMITS = ReadLimits()
@@ -58,6 +61,7 @@ def limits_of(options: StreamOptions) -> ReadLimits:
         max_files=options.max_files_per_trigger,
         max_bytes=options.max_bytes_per_trigger,
         max_rows=options.max_rows_per_trigger,
+        max_snapshots=options.max_snapshot_count if options.max_snapshot_count > 0 else None,
         min_rows=options.min_rows_per_trigger,
         max_delay_ms=options.max_trigger_delay_ms,
     )
@@ -69,12 +73,19 @@ class Budget:
 
     Attributes:
         limits: of the micro-batch.
+        snapshots: of which files were taken.
     """
 
     limits: ReadLimits
+    snapshots: int = 0
     files: int = 0
     bytes: int = 0
     rows: int = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether files of one more snapshot may come."""
+        return self.limits.max_snapshots is None or self.snapshots < self.limits.max_snapshots
 
     def fits(self, files: Iterable[DataFileMeta]) -> bool:
         """Whether these files may come too; the first always may."""

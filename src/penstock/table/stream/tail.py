@@ -13,7 +13,7 @@ from penstock.table.consumers import lease_of, record_progress
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.read import TableReader
 from penstock.table.stream.follow import Follower
-from penstock.table.stream.limits import NO_LIMITS
+from penstock.table.stream.limits import ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Phase
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.table.stream.offset import Position, StreamOffset
     from penstock.table.stream.tasks import StreamTask
 
-# Option values: each step is one snapshot, so that all rows of one come before all rows of the next.
-_ONE_SNAPSHOT: Final = {"scan.max-snapshot.count": "1"}
+# Each step is one snapshot, so that all rows of one come before all rows of the next.
+_ONE_SNAPSHOT: Final = ReadLimits(max_snapshots=1)
 # A consumer that has nothing to read says that it is alive.
 _ALIVE_SECONDS: Final = 60.0
 
@@ -76,11 +76,11 @@ class Tail:
         predicate: Predicate | None = None,
         on_snapshot: Callable[[int, Phase], None] | None = None,
     ) -> None:
-        self._ref = ref.with_options(_ONE_SNAPSHOT)
+        self._ref = ref
         self._store = store
         self._on_snapshot = on_snapshot
         self._consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
-        self._follower = Follower(self._ref, store, predicate=predicate)
+        self._follower = Follower(ref, store, predicate=predicate)
         self._reader = TableReader(ref, store, columns)
         self.schema = self._reader.schema
 
@@ -125,7 +125,7 @@ class Tail:
         """Yield where each step ends, with its rows; without rows while there is nothing new."""
         offset, alive = UNRESOLVED, time.monotonic()
         while not offset.ended:
-            end = self._follower.advance(offset, NO_LIMITS)
+            end = self._follower.advance(offset, _ONE_SNAPSHOT)
             if end != offset:
                 yield end, self._batches(offset, end)
                 offset = end

@@ -85,7 +85,6 @@ class Walk:
         ready_millis: only snapshots committed until then are read, ms since 1970-01-01 UTC; None for all.
         is_cut: a limit ended it, and there is more.
         snapshots: the first that were visited, by id.
-        taken: snapshots of which units were taken.
     """
 
     table: Table
@@ -98,7 +97,6 @@ class Walk:
     horizon: int
     ready_millis: int | None
     is_cut: bool = False
-    taken: int = 0
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
 
     @property
@@ -164,7 +162,7 @@ class Walk:
                 self._cut(snapshot, position.at(index), is_first=is_first)
                 return
             self.budget.take([unit.file])
-            self.taken += is_first
+            self.budget.snapshots += is_first
             is_first = False
         self.offset = replace(self.offset, position=position.behind(), seen=digest_of(snapshot))
         is_last_full = position.phase is Phase.FULL and (
@@ -181,7 +179,7 @@ class Walk:
                 yield index, units[index]
 
     def _may_take(self, units: Units, unit: ManifestEntry, *, is_first: bool) -> bool:
-        if is_first and 0 < self.options.max_snapshot_count <= self.taken:
+        if is_first and not self.budget.has_room:
             return False
         if not self.options.align_checkpoints:
             return self.budget.fits([unit.file])

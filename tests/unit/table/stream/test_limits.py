@@ -52,13 +52,15 @@ def test_micro_batches_can_end_at_snapshots_only(queue: Queue) -> None:
 def test_snapshots_of_a_micro_batch_can_be_counted(queue: Queue) -> None:
     queue.compact("0:h")
     queue.append("0:i")
-    counted = {"scan.max-snapshot.count": "2"}
-    assert sizes(queue, ReadLimits(), **counted) == [5, 3]
-    assert sizes(queue, ReadLimits(max_files=3), **counted) == [3, 2, 3]
+    assert sizes(queue, ReadLimits(max_snapshots=2)) == [5, 3]
+    assert sizes(queue, ReadLimits(max_snapshots=2, max_files=3)) == [3, 2, 3]
 
 
 def test_options_say_the_limits_by_long_and_short_names() -> None:
     short = {"maxFilesPerTrigger": "1", "maxBytesPerTrigger": "1 kb", "maxRowsPerTrigger": "3"}
+    counted = {"scan.max-snapshot.count": "4"}
+    assert limits_of(StreamOptions.parse(counted)) == ReadLimits(max_snapshots=4)
+    assert limits_of(StreamOptions.parse({"scan.max-snapshot.count": "-1"})).is_unlimited
     expected = ReadLimits(max_files=1, max_bytes=1024, max_rows=3, min_rows=2, max_delay_ms=9)
     both = {"minRowsPerTrigger": "2", "maxTriggerDelayMs": "9"}
     assert limits_of(StreamOptions.parse({**short, **both})) == expected
