@@ -13,6 +13,7 @@ from penstock.spark.progress import listen
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.stream_options import hand_over
 from penstock.spark.types import to_spark_schema
+from penstock.table.consumers import check_consumer_id
 from penstock.table.read import select_fields
 from penstock.table.stream.limits import limits_of
 from penstock.table.stream.start import check_start
@@ -63,4 +64,6 @@ def _check_options(ref: TableRef) -> None:
     """Complain where the user stands rather than in the query's first trigger."""
     check_start(ReadOptions.parse(ref.options, table=ref.name), ref.name)
     limits_of(StreamOptions.parse(ref.options, table=ref.name))
-    ConsumerOptions.parse(ref.options, table=ref.name)
+    consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+    if consumer is not None:
+        check_consumer_id(consumer, ref.name)

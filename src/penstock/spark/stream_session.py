@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
 from penstock.spark.spread import spread_tasks
-from penstock.table.consumers import lease_of, record_progress
+from penstock.table.consumers import check_consumer_id, lease_of, record_progress
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.lease_files import LEASE_MS
 from penstock.table.store import MetadataStore
@@ -159,4 +159,5 @@ def following_snapshot(offset: StreamOffset) -> int | None:
 
 
 def _lease_consumer(ref: TableRef, consumer: str) -> LeaseKeeper:
+    check_consumer_id(consumer, ref.name)
     return LeaseKeeper(acquire(ref.file_io, ref.location, lease_of(consumer), ttl_ms=LEASE_MS))

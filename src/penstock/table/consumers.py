@@ -26,6 +26,16 @@ def lease_of(consumer_id: str) -> str:
     return f"consumer-{consumer_id}"
 
 
+def check_consumer_id(consumer_id: str, table: str) -> None:
+    """Return when a consumer can have that name.
+
+    Raises:
+        InvalidOptionError: it is blank or a path.
+    """
+    if not consumer_id.strip() or "/" in consumer_id or consumer_id in {".", ".."}:
+        raise InvalidOptionError(f"table {table}: '{consumer_id}' is no name for a consumer: it is blank or a path")
+
+
 def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int) -> int:
     """Keep how far a consumer has read; the caller holds its lease.
 
@@ -146,10 +156,7 @@ def _write(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
 
 
 def _check(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
-    if not consumer_id.strip() or "/" in consumer_id or consumer_id in {".", ".."}:
-        raise InvalidOptionError(
-            f"table {store.name}: '{consumer_id}' is no name for a consumer: it is blank or a path"
-        )
+    check_consumer_id(consumer_id, store.name)
     if next_snapshot < 1:
         raise InvalidOptionError(
             f"table {store.name}: consumer '{consumer_id}' cannot go on at snapshot {next_snapshot}: ids begin at 1"

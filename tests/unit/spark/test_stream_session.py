@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.unit.table.stream.queues import Queue, names
 
+from penstock.errors import InvalidOptionError
+from penstock.spark.stream_frame import _check_options
 from penstock.spark.stream_session import StreamSession
 from penstock.table.consumers import first_protected
 
@@ -44,6 +47,14 @@ def test_a_first_micro_batch_that_runs_again_is_protected_too() -> None:
     session.plan(FIRST, end)
     assert first_protected(queue.store) == 1
     session.close()
+
+
+def test_a_name_that_no_consumer_can_have_is_refused_before_a_row_is_delivered() -> None:
+    for name in ("", " ", "a/b"):
+        with pytest.raises(InvalidOptionError, match=f"table shop.orders: '{name}' is no name for a consumer"):
+            session_of(queue_of(1), **{"consumer-id": name})
+        with pytest.raises(InvalidOptionError, match="is no name for a consumer"):
+            _check_options(queue_of(1).ref.with_options({"consumer-id": name}))
 
 
 def test_a_trigger_that_asks_for_everything_overrules_every_limit() -> None:

@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Final
 
 from penstock.options import ConsumerOptions
-from penstock.table.consumers import lease_of, record_progress
+from penstock.table.consumers import check_consumer_id, lease_of, record_progress
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.read import TableReader
 from penstock.table.stream.follow import Follower
@@ -80,6 +80,8 @@ class Tail:
         self._store = store
         self._on_snapshot = on_snapshot
         self._consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+        if self._consumer is not None:
+            check_consumer_id(self._consumer, ref.name)
         self._follower = Follower(ref, store, predicate=predicate)
         self._reader = TableReader(ref, store, columns)
         self.schema = self._reader.schema
