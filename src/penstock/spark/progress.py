@@ -10,7 +10,7 @@ import json
 import logging
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from penstock.table.stream.offset import StreamOffset
 
 __all__ = ["ProgressListener", "StreamProgress", "WriteProgress", "decode_progress", "last_progress", "last_write"]
+
+_Value = TypeVar("_Value")
 
 _LOG: Final = logging.getLogger(__name__)
 # Of queries that have ended, too.
@@ -146,7 +148,8 @@ class ProgressListener(StreamingQueryListener):
         """Move the consumer that the options name, if any, after every micro-batch of a reader."""
         consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
         if consumer is not None:
-            self._consumers[reader] = (ref, consumer)
+            with self._lock:
+                _put_last(self._consumers, reader, (ref, consumer))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - PySpark's name
         """Do nothing."""
@@ -160,10 +163,7 @@ class ProgressListener(StreamingQueryListener):
         if not found:
             return
         with self._lock:
-            self._last.pop(found[0].query_id, None)
-            self._last[found[0].query_id] = found
-            while len(self._last) > _QUERIES_KEPT:
-                self._last.pop(next(iter(self._last)))
+            _put_last(self._last, found[0].query_id, found)
         for each in found:
             self._move_consumer(each)
             if self._on_progress is not None:
@@ -176,8 +176,11 @@ class ProgressListener(StreamingQueryListener):
         """Do nothing: the last micro-batch was reported before."""
 
     def _move_consumer(self, progress: StreamProgress) -> None:
-        target = self._consumers.get(progress.reader)
         following = following_snapshot(progress.position)
+        with self._lock:
+            target = self._consumers.get(progress.reader)
+            if target is not None:  # nobody says when a reader is done; the one that was silent longest goes
+                _put_last(self._consumers, progress.reader, target)
         if target is None or following is None:
             return
         ref, consumer = target
@@ -186,6 +189,14 @@ class ProgressListener(StreamingQueryListener):
         except TableStoreError as error:
             # Nobody waits for an answer here, and the next micro-batch tries again.
             _LOG.warning("table %s: consumer '%s' was not moved: %s", ref.name, consumer, error)
+
+
+def _put_last(kept: dict[str, _Value], key: str, value: _Value) -> None:
+    """Put a value at the end; the first ones go where there are too many."""
+    kept.pop(key, None)
+    kept[key] = value
+    while len(kept) > _QUERIES_KEPT:
+        kept.pop(next(iter(kept)))
 
 
 # By session: each has its own manager of queries, and calls only the listeners that were added there.
