@@ -63,7 +63,7 @@ class SmallFiles:
                 candidates = self._partitions.get(entry.partition)
                 if candidates is not None:
                     candidates.files.pop(entry.file.file_name, None)
-            elif entry.file.file_size < self.sizes.small_bytes:
+            elif self.sizes.is_small(entry.file):
                 self._add(entry.partition, entry.file)
 
     def plan(self) -> tuple[CompactTask, ...]:

@@ -70,21 +70,19 @@ def measure_debt(
         buckets = partitions.setdefault(entry.partition, {})
         buckets.setdefault((entry.bucket, entry.total_buckets), []).append(entry.file)
     compacted = _last_compactions(store, snapshot, frozenset(partitions)) if with_history else {}
-    small_bytes = CompactSizes.of(ref).small_bytes
+    sizes = CompactSizes.of(ref)
     pick = picker(ref, CompactStrategy.FULL)
-    return tuple(
-        _measure(data, buckets, pick, small_bytes, compacted.get(data)) for data, buckets in partitions.items()
-    )
+    return tuple(_measure(data, buckets, pick, sizes, compacted.get(data)) for data, buckets in partitions.items())
 
 
 def _measure(
     data: bytes,
     buckets: Mapping[tuple[int, int], list[DataFileMeta]],
     pick: Pick,
-    small_bytes: int,
+    sizes: CompactSizes,
     last_compaction: int | None,
 ) -> PartitionDebt:
-    small = [file.file_size for files in buckets.values() for file in files if file.file_size < small_bytes]
+    small = [file.file_size for files in buckets.values() for file in files if sizes.is_small(file)]
     waiting = [
         file.file_size for (_, total), files in buckets.items() for run in pick(files, total > 0) for file in run
     ]

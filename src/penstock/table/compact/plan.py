@@ -213,7 +213,7 @@ def _pick(
         # Tiny files are not to become files that are small again, only for their number.
         cost = min(sizes.open_file_cost_bytes, 2 * sizes.target_bytes // _MOST_FILES)
         sizes = replace(sizes, open_file_cost_bytes=cost)
-    small = [file for file in files if file.file_size < sizes.small_bytes]
+    small = [file for file in files if sizes.is_small(file)]
     bins = pack_small(small, sizes)
     if not is_full:
         return bins

@@ -93,7 +93,7 @@ def pack_new(
     bins: list[list[DataFileMeta]] = [[]]
     weight = 0
     for file in files:
-        is_small = file.file_size < sizes.small_bytes
+        is_small = sizes.is_small(file)
         if is_small:
             bins[-1].append(file)
             weight += file.file_size

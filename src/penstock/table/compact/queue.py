@@ -39,7 +39,7 @@ def plan_bucket(files: Iterable[DataFileMeta], sizes: CompactSizes) -> tuple[tup
     if sizes.max_files is not None:
         return _plan_by_older_rule(ordered, sizes)
     runs = []
-    for is_small, group in groupby(ordered, key=lambda file: file.file_size < sizes.small_bytes):
+    for is_small, group in groupby(ordered, key=sizes.is_small):
         if is_small:
             small = tuple(group)
             run = small[_first_to_merge([file.row_count for file in small], sizes.min_files) :]
@@ -61,7 +61,7 @@ def plan_bucket_fully(
     ordered = in_write_order(files)
     if force:
         return tuple(_cut(ordered, _FULL_RUN_TARGETS * sizes.target_bytes)) if ordered else ()
-    is_small = [file.file_size < sizes.small_bytes for file in ordered]
+    is_small = [sizes.is_small(file) for file in ordered]
     first = is_small.index(True) if True in is_small else len(ordered)
     rest, smalls = ordered[first:], sum(is_small[first:])
     if len(rest) < _FULL_MIN_FILES or smalls <= len(rest) - smalls:

@@ -87,7 +87,7 @@ class QueueFiles:
                 bucket.busy.discard(name)
                 if not bucket.small and not bucket.walls:
                     del self._buckets[key]
-            elif entry.file.file_size < self.sizes.small_bytes:
+            elif self.sizes.is_small(entry.file):
                 bucket.small[name] = entry.file
                 self._touched.add(key)
                 self._touched_since_full.add(key)

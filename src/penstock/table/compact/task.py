@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 from penstock.options import CompactOptions, ReadOptions, WriteOptions
+from penstock.options.values import MAX_LONG
 
 if TYPE_CHECKING:
     from penstock.spec.manifest import DataFileMeta
@@ -40,12 +42,13 @@ class CompactSizes:
 
     Attributes:
         target_bytes: size of the files to make.
-        small_bytes: smaller files are candidates.
+        small_bytes: files that are smaller, and have fewer rows than ``small_rows``, are candidates.
         min_files: small files at which a merge starts.
         max_files: files at which a merge starts whatever their size, the rule of releases up to 1.0; None for
             today's rule.
         open_file_cost_bytes: what a file weighs beside its bytes.
         round_files: files that the merges planned in one round may have together.
+        small_rows: of files that are closed by their rows.
 
     Source:
         spec/compaction.md section 1.
@@ -57,15 +60,21 @@ class CompactSizes:
     max_files: int | None
     open_file_cost_bytes: int
     round_files: int
+    small_rows: int = MAX_LONG
+
+    def is_small(self, file: DataFileMeta) -> bool:
+        """Whether a file is a candidate: a merge would make a larger one of it and others."""
+        return file.file_size < self.small_bytes and file.row_count < self.small_rows
 
     @staticmethod
     def of(ref: TableRef) -> CompactSizes:
         """Return those of a table's options."""
         options = CompactOptions.parse(ref.options, table=ref.name)
-        target_bytes = WriteOptions.parse(ref.options, table=ref.name).target_file_bytes
+        write = WriteOptions.parse(ref.options, table=ref.name)
         return CompactSizes(
-            target_bytes=target_bytes,
-            small_bytes=int(target_bytes * options.small_file_ratio),
+            target_bytes=write.target_file_bytes,
+            small_bytes=int(write.target_file_bytes * options.small_file_ratio),
+            small_rows=ceil(write.target_file_rows * options.small_file_ratio),
             min_files=options.min_file_num,
             max_files=options.max_file_num,
             open_file_cost_bytes=ReadOptions.parse(ref.options, table=ref.name).split_open_file_cost_bytes,
