@@ -406,6 +406,27 @@ def test_a_query_keeps_its_columns_and_reads_new_files_by_evolution(queue: Table
     assert again.rows[max(again.rows)][0].to_pylist() == [{"m": 301, "k": 1, "p": "x", "extra": 7}]
 
 
+def test_columns_of_the_start_are_refused_where_later_snapshots_have_others(queue: Table, catalog: Catalog) -> None:
+    options = {"scan.mode": "from-snapshot", "scan.snapshot-id": "2"}
+    assert sorted(Query(queue, Checkpoint(), options).run().values()) == list(range(100, 300))
+    changed = catalog.alter_table("d.q", AddColumn(column="extra", type="INT"))
+    rows = [{"n": 300, "k": 1, "p": "x", "extra": 7}]
+    changed.append(pa.Table.from_pylist(rows, changed.arrow_schema))
+    asked = source(queue, **options).schema()
+    chosen = StructType([StructField(field.name, field.dataType) for field in asked.fields])
+    assert asked.fieldNames() == ["n", "k", "p"]
+    for schema, is_refused in ((asked, True), (chosen, False), (source(queue).schema(), False)):
+        _begin(source(queue, **options).streamReader(schema), is_refused=is_refused)
+
+
+def _begin(stream: PenstockStreamReader, *, is_refused: bool) -> None:
+    if not is_refused:
+        assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable())["position"]["snapshot"] > 2
+        return
+    with pytest.raises(SchemaMismatchError, match=r"\(n bigint, k int, p string\), .*extra int\): .*readStream.schema"):
+        stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
+
+
 def test_a_query_whose_column_is_gone_says_so_at_its_start(queue: Table, catalog: Catalog) -> None:
     declared = source(queue).schema()
     catalog.alter_table("d.q", DropColumn(column="n"))

@@ -203,6 +203,11 @@ def test_a_running_query_sees_what_is_committed_and_a_restart_goes_on_with_new_c
     changed.append(pa.Table.from_pylist([{"n": 310, "k": 1, "p": "x", "extra": 8}], changed.arrow_schema))
     again = Query(spark.readStream.format("penstock").load(queue.location), checkpoint, once=True).wait()
     assert again.rows == [{"n": 310, "k": 1, "p": "x", "extra": 8}]
+    begins = spark.readStream.format("penstock").options(**{"scan.mode": "from-snapshot", "scan.snapshot-id": "2"})
+    text = failure(Query(begins.load(queue.location), checkpoint.with_name("inferred")).running)
+    assert "the table has others since" in text
+    chosen = begins.schema("n BIGINT, k INT, p STRING").load(queue.location)
+    assert Query(chosen, checkpoint.with_name("chosen")).wait().numbers == list(range(100, 311))
 
 
 def test_a_dropped_or_replaced_table_fails_its_queries_by_name(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.errors import SchemaMismatchError
-from penstock.spark.types import to_spark_type
+from penstock.errors import NotFoundError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.spark.types import to_spark_schema, to_spark_type
+from penstock.table.query import read_ref
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -34,3 +36,37 @@ def check_columns(ref: TableRef, schema: StructType) -> None:
                 f"table {ref.name}: Spark takes column '{column.name}' for {column.dataType.simpleString()}, but it is "
                 f"{wanted} (now): {again} with their types"
             )
+
+
+def columns_at_start(ref: TableRef) -> TableRef:
+    """Return the table with the columns of the state that its options name.
+
+    Spark does not say whether it asks for the columns of a batch or of a stream, which may begin where a batch finds
+    nothing: before the first snapshot, or after the last one. A batch gets its error from its reader.
+    """
+    try:
+        return read_ref(ref, MetadataStore(ref))
+    except (NotFoundError, UnsupportedFeatureError):
+        return ref
+
+
+def check_not_outdated(ref: TableRef, schema: StructType) -> None:
+    """Make sure that a stream has not been given the columns that a batch with the same options has.
+
+    Args:
+        schema: the columns that Spark asked us for, not somebody's choice.
+
+    Raises:
+        SchemaMismatchError: they are those of the snapshot where the stream begins, and other ones came after it.
+    """
+    columns, today = _texts(schema), _texts(to_spark_schema(ref.schema.fields))
+    if columns != today and columns == _texts(to_spark_schema(columns_at_start(ref).schema.fields)):
+        raise SchemaMismatchError(
+            f"table {ref.name}: Spark takes the columns of the snapshot that the stream begins with for those of the "
+            f"stream ({', '.join(columns)}), but the table has others since ({', '.join(today)}): read the stream "
+            "with Table.read_stream, or say with readStream.schema(...) which columns it is to have"
+        )
+
+
+def _texts(schema: StructType) -> list[str]:
+    return [f"{field.name} {field.dataType.simpleString()}" for field in schema.fields]

@@ -21,16 +21,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.catalog.features import check_writable
 from penstock.catalog.filesystem import load_location
-from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.errors import InvalidOptionError
 from penstock.options import KNOWN_KEYS, Side, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.spark.batches import to_spark_batches
-from penstock.spark.declared import check_columns
+from penstock.spark.declared import check_columns, columns_at_start
 from penstock.spark.sink import collect_messages
 from penstock.spark.stream_door import PenstockStreamWriter
 from penstock.spark.stream_options import HANDED_OVER, READER_OPTION, parallelism_of, take_over
 from penstock.spark.stream_source import PenstockStreamReader
-from penstock.spark.table_names import find_source, find_target, with_location
+from penstock.spark.table_names import find_source, find_target, has_location, with_location
 from penstock.spark.types import to_spark_schema
 from penstock.spark.write_task import TaskOutcome, WriteTask
 from penstock.table.changes import commit_append, commit_overwrite, open_committer
@@ -83,7 +83,7 @@ class PenstockDataSource(DataSource):
         ref = _load(location, self.options)
         if system_table is not None:
             return from_arrow_schema(load_system_table(system_table, ref, MetadataStore(ref)).schema)
-        return with_location(to_spark_schema(_read_ref(ref).schema.fields), location)
+        return with_location(to_spark_schema(columns_at_start(ref).schema.fields), location)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
@@ -110,6 +110,8 @@ class PenstockDataSource(DataSource):
             predicate=None if text is None else parse_filter(text),
             reader=self.options.get(READER_OPTION, ""),
             parallelism=parallelism_of(self.options),
+            # Of a name in Spark's catalog they were chosen when that was made.
+            is_inferred=_location(self.options) is not None and has_location(schema),
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> PenstockStreamWriter:  # noqa: FBT001, N802 - as above
@@ -239,18 +241,6 @@ def _load(location: str, options: Mapping[str, str]) -> TableRef:
     own = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
     check_keys(own, table=ref.name)
     return ref.with_options(own)
-
-
-def _read_ref(ref: TableRef) -> TableRef:
-    """Return the table with the columns of the state that its options name.
-
-    Spark does not say whether the columns are for a batch or for a stream, which may begin where a batch finds
-    nothing: before the first snapshot, or after the last one. A batch gets its error from ``reader``.
-    """
-    try:
-        return read_ref(ref, MetadataStore(ref))
-    except (NotFoundError, UnsupportedFeatureError):
-        return ref
 
 
 def _location(options: Mapping[str, str]) -> str | None:

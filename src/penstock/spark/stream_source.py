@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
 
 from penstock.options import StreamOptions
 from penstock.spark.batches import to_spark_batches
-from penstock.spark.declared import check_columns
+from penstock.spark.declared import check_columns, check_not_outdated
 from penstock.spark.stream_session import StreamSession
 from penstock.table.prefetch import read_ahead
 from penstock.table.read import TableReader
@@ -73,16 +73,25 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         predicate: rows that do not pass are left out, and files where none does are not opened.
         reader: by what the driver finds the query's progress; empty where nobody looks.
         parallelism: tasks that run at the same time.
+        is_inferred: the columns are what we told Spark, and nobody's choice.
     """
 
     def __init__(
-        self, ref: TableRef, schema: StructType, predicate: Predicate | None, *, reader: str = "", parallelism: int = 1
+        self,
+        ref: TableRef,
+        schema: StructType,
+        predicate: Predicate | None,
+        *,
+        reader: str = "",
+        parallelism: int = 1,
+        is_inferred: bool = False,
     ) -> None:
         self._ref = ref
         self._schema = schema
         self._predicate = predicate
         self._reader = reader
         self._parallelism = parallelism
+        self._is_inferred = is_inferred
         self._session: StreamSession | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
@@ -139,6 +148,8 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> StreamSession:
         if self._session is None:
+            if self._is_inferred:
+                check_not_outdated(self._ref, self._schema)
             check_columns(self._ref, self._schema)
             self._session = StreamSession(
                 self._ref, self._predicate, reader=self._reader, parallelism=self._parallelism

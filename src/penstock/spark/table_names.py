@@ -40,6 +40,11 @@ def with_location(schema: StructType, location: str) -> StructType:
     return StructType(fields)
 
 
+def has_location(schema: StructType) -> bool:
+    """Whether these columns are from ``with_location``: those that Spark asks for where nobody says which."""
+    return any(_LOCATION_KEY in field.metadata for field in schema.fields)
+
+
 def find_source(schema: StructType) -> str:
     """Return the location of the table whose columns these are.
 
