@@ -12,7 +12,30 @@ from penstock.errors import CommitConflictError
 from penstock.spec.manifest import FileIdentity, FileKind, ManifestEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.table.message import CommitMessage
+
+
+def find_displaced(live: Iterable[ManifestEntry], messages: Iterable[CommitMessage]) -> frozenset[tuple[bytes, int]]:
+    """Return partition and bucket of merges behind whose rows a live file of a queue would no longer stand.
+
+    Files that begin with the same number are read in the order of the manifest, where a new one comes last; so none may
+    be live beside a merged file that is not one of its parts. Writers that do not number their rows make such files.
+    """
+    merges = [message for message in messages if message.total_buckets > 0 and message.compact_before]
+    inputs = {file.file_name for message in merges for file in message.compact_before}
+    firsts = {
+        (message.partition, message.bucket, file.min_sequence_number)
+        for message in merges
+        for file in message.compact_after
+    }
+    return frozenset(
+        (entry.partition, entry.bucket)
+        for entry in (live if firsts else ())
+        if (entry.partition, entry.bucket, entry.file.min_sequence_number) in firsts
+        and entry.file.file_name not in inputs
+    )
 
 
 def check_conflicts(live: Mapping[FileIdentity, ManifestEntry], delta: Sequence[ManifestEntry], *, table: str) -> None:

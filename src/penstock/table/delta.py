@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.errors import CommitConflictError, InvalidOptionError, UnsupportedFeatureError
 from penstock.spec.manifest import DataFileMeta, FileKind, ManifestEntry
 from penstock.spec.snapshot import CommitKind
-from penstock.table.conflict import check_conflicts
+from penstock.table.conflict import check_conflicts, find_displaced
 from penstock.table.live import load_live_entries, load_live_numbers, load_live_of_partitions
 from penstock.table.partition_scope import OverwriteScope, TouchedPartitions, partition_test
 from penstock.table.sequence import BucketIndex, EntrySource
@@ -105,7 +105,7 @@ def compact_delta(
     """Return DELETE entries of the files that the messages name and ADD entries of those that replace them.
 
     Raises:
-        CommitConflictError: a file to replace is not live any more.
+        CommitConflictError: a file to replace is not live any more, or rows of a queue would change their order.
     """
     delta = tuple(
         entry
@@ -116,6 +116,11 @@ def compact_delta(
     partitions = frozenset(message.partition for message in messages)
     live = load_live_of_partitions(store, ref.schema, base, partitions) if base is not None else {}
     check_conflicts(live, delta, table=ref.name)
+    if find_displaced(live.values(), messages):
+        raise CommitConflictError(
+            f"table {ref.name}: a file has come that begins with the same sequence number as those that were merged; "
+            "nothing was committed: plan again from the latest snapshot"
+        )
     return delta
 
 

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import CommitConflictError
 from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from penstock.table.conflict import find_displaced
 from penstock.table.discard import delete_new_files
 from penstock.table.live import load_live_of_partitions
 from penstock.table.request import CommitRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from penstock.spec.manifest import ManifestEntry
     from penstock.spec.snapshot import Snapshot
     from penstock.table.commit import TableCommitter
     from penstock.table.compact.task import CompactTask
@@ -34,7 +36,7 @@ class Compacted:
     Attributes:
         snapshot: None where nothing was left to commit.
         committed: took the place of their inputs.
-        lost: an input was gone; their new files are deleted.
+        lost: an input was gone, or a file had come that was to be merged too; their new files are deleted.
     """
 
     snapshot: Snapshot | None
@@ -88,28 +90,34 @@ def commit_compacted(
 
 def is_outrun(committer: TableCommitter, task: CompactTask) -> bool:
     """Whether another commit has taken an input of a task out of the table."""
-    live = _load_live_names(committer, frozenset({task.partition}))
+    live = _names(_load_live(committer, frozenset({task.partition})))
     return any((task.partition, task.bucket, file.file_name) not in live for file in task.files)
 
 
 def _split_by_life(
     committer: TableCommitter, messages: tuple[CommitMessage, ...]
 ) -> tuple[tuple[CommitMessage, ...], tuple[CommitMessage, ...]]:
-    """Return the messages whose inputs are all live, and the others."""
-    live = _load_live_names(committer, frozenset(message.partition for message in messages))
+    """Return the messages that can still take the place of their inputs, and the others."""
+    entries = _load_live(committer, frozenset(message.partition for message in messages))
+    live, displaced = _names(entries), find_displaced(entries, messages)
     alive = tuple(
         message
         for message in messages
-        if all((message.partition, message.bucket, file.file_name) in live for file in message.compact_before)
+        if (message.partition, message.bucket) not in displaced
+        and all((message.partition, message.bucket, file.file_name) in live for file in message.compact_before)
     )
     kept = set(map(id, alive))
     return alive, tuple(message for message in messages if id(message) not in kept)
 
 
-def _load_live_names(committer: TableCommitter, partitions: frozenset[bytes]) -> set[tuple[bytes, int, str]]:
-    """Load partition, bucket and name of the files that are live now in some partitions."""
+def _load_live(committer: TableCommitter, partitions: frozenset[bytes]) -> tuple[ManifestEntry, ...]:
+    """Load what is live now in some partitions."""
     latest = committer.store.load_latest_snapshot()
     if latest is None:
-        return set()
-    live = load_live_of_partitions(committer.store, committer.ref.schema, latest, partitions)
-    return {(identity.partition, identity.bucket, identity.file_name) for identity in live}
+        return ()
+    return tuple(load_live_of_partitions(committer.store, committer.ref.schema, latest, partitions).values())
+
+
+def _names(entries: Iterable[ManifestEntry]) -> set[tuple[bytes, int, str]]:
+    """Return partition, bucket and name of the files."""
+    return {(entry.partition, entry.bucket, entry.file.file_name) for entry in entries}

@@ -12,7 +12,8 @@ Source:
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections import deque
+from itertools import chain, dropwhile, groupby
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,35 +22,38 @@ if TYPE_CHECKING:
     from penstock.spec.manifest import DataFileMeta
     from penstock.table.compact.task import CompactSizes
 
+    _Block = tuple[DataFileMeta, ...]
+    """Files of a bucket that cannot be parted."""
+
 # A full merge of less is not worth its while (spec/compaction.md section 3.3).
 _FULL_MIN_FILES: Final = 3
 _FULL_RUN_TARGETS: Final = 8
 
 
-def plan_bucket(files: Iterable[DataFileMeta], sizes: CompactSizes) -> tuple[tuple[DataFileMeta, ...], ...]:
+def plan_bucket(files: Iterable[DataFileMeta], sizes: CompactSizes) -> tuple[_Block, ...]:
     """Return runs of adjacent files of one bucket to be merged, each in write order.
 
     Args:
         files: the bucket's live files.
 
     Returns:
-        Runs of at least two files; together no more than twice the target size, where they are more than two.
+        Runs of at least two files; together no more than twice the target size, where they are more than two and can
+        be parted.
     """
-    ordered = in_write_order(files)
+    blocks = _blocks(files)
     if sizes.max_files is not None:
-        return _plan_by_older_rule(ordered, sizes)
+        return _plan_by_older_rule(blocks, sizes)
     runs = []
-    for is_small, group in groupby(ordered, key=sizes.is_small):
+    for is_small, group in groupby(blocks, key=lambda block: all(map(sizes.is_small, block))):
         if is_small:
             small = tuple(group)
-            run = small[_first_to_merge([file.row_count for file in small], sizes.min_files) :]
+            rows = [file.row_count for file in chain.from_iterable(small)]
+            run = _from_file(small, _first_to_merge(rows, sizes.min_files))
             runs += [part for part in _cut(run, 2 * sizes.target_bytes) if len(part) > 1]
     return tuple(runs)
 
 
-def plan_bucket_fully(
-    files: Iterable[DataFileMeta], sizes: CompactSizes, *, force: bool
-) -> tuple[tuple[DataFileMeta, ...], ...]:
+def plan_bucket_fully(files: Iterable[DataFileMeta], sizes: CompactSizes, *, force: bool) -> tuple[_Block, ...]:
     """Return what a full compaction of one bucket rewrites, in write order; cut where one task would take minutes.
 
     Args:
@@ -58,20 +62,36 @@ def plan_bucket_fully(
     Source:
         spec/compaction.md section 3.3. Sorted by sequence number, where Java walks a heap's array.
     """
-    ordered = in_write_order(files)
-    if force:
-        return tuple(_cut(ordered, _FULL_RUN_TARGETS * sizes.target_bytes)) if ordered else ()
-    is_small = [sizes.is_small(file) for file in ordered]
-    first = is_small.index(True) if True in is_small else len(ordered)
-    rest, smalls = ordered[first:], sum(is_small[first:])
-    if len(rest) < _FULL_MIN_FILES or smalls <= len(rest) - smalls:
-        return ()
-    return tuple(_cut(rest, _FULL_RUN_TARGETS * sizes.target_bytes))
+    blocks = _blocks(files)
+    if not force:
+        blocks = tuple(dropwhile(lambda block: not any(map(sizes.is_small, block)), blocks))
+        is_small = [sizes.is_small(file) for file in chain.from_iterable(blocks)]
+        if len(is_small) < _FULL_MIN_FILES or 2 * sum(is_small) <= len(is_small):
+            return ()
+    return tuple(_cut(blocks, _FULL_RUN_TARGETS * sizes.target_bytes))
 
 
 def in_write_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
     """Sort files by the sequence number of their first row; equal ones stay in manifest order."""
     return sorted(files, key=lambda file: file.min_sequence_number)
+
+
+def _blocks(files: Iterable[DataFileMeta]) -> tuple[_Block, ...]:
+    """Return files in write order, those together that begin with the same number.
+
+    What they are merged into would begin with that number too, and come behind the others in the manifest: so they are
+    merged together or not at all. Several files of one compaction of Java's are such, and all files of pypaimon's.
+    """
+    return tuple(tuple(block) for _, block in groupby(in_write_order(files), key=lambda file: file.min_sequence_number))
+
+
+def _from_file(blocks: Sequence[_Block], first: int) -> Sequence[_Block]:
+    """Return the blocks from the one on that holds the file of that number; none behind the last."""
+    for place, block in enumerate(blocks):
+        first -= len(block)
+        if first < 0:
+            return blocks[place:]
+    return ()
 
 
 def _first_to_merge(rows: Sequence[int], min_files: int) -> int:
@@ -101,29 +121,38 @@ def _last_run(rows: Sequence[int], *, at_least: int) -> int:
     return first
 
 
-def _cut(run: Sequence[DataFileMeta], most_bytes: int) -> list[tuple[DataFileMeta, ...]]:
-    """Cut a run into parts that one task each can merge in a few seconds."""
-    parts: list[list[DataFileMeta]] = [[]]
+def _cut(run: Iterable[_Block], most_bytes: int) -> list[_Block]:
+    """Cut a run between blocks into parts that one task each can merge in a few seconds."""
+    parts: list[_Block] = []
     size = 0
-    for file in run:
-        if parts[-1] and size + file.file_size > most_bytes:
-            parts.append([])
-            size = 0
-        parts[-1].append(file)
-        size += file.file_size
-    return [tuple(part) for part in parts]
+    for block in run:
+        block_size = _size_of(block)
+        if parts and size + block_size <= most_bytes:
+            parts[-1] += block
+            size += block_size
+        else:
+            parts.append(block)
+            size = block_size
+    return parts
 
 
-def _plan_by_older_rule(ordered: Sequence[DataFileMeta], sizes: CompactSizes) -> tuple[tuple[DataFileMeta, ...], ...]:
+def _plan_by_older_rule(blocks: Sequence[_Block], sizes: CompactSizes) -> tuple[_Block, ...]:
     """Return what ``compaction.max.file-num`` asks for: ``min_files`` that reach the target size, or ``max_files``."""
-    window: list[DataFileMeta] = []
-    size = 0
-    for file in ordered:
-        window.append(file)
-        size += file.file_size
+    window: deque[_Block] = deque()
+    count, size = 0, 0
+    for block in blocks:
+        window.append(block)
+        count += len(block)
+        size += _size_of(block)
         reaches_target = size >= sizes.target_bytes
-        if (reaches_target and len(window) >= sizes.min_files) or len(window) >= (sizes.max_files or 0):
-            return (tuple(window),)
+        if (reaches_target and count >= sizes.min_files) or count >= (sizes.max_files or 0):
+            return (tuple(chain.from_iterable(window)),)
         if reaches_target:
-            size -= window.pop(0).file_size
+            oldest = window.popleft()
+            count -= len(oldest)
+            size -= _size_of(oldest)
     return ()
+
+
+def _size_of(files: Iterable[DataFileMeta]) -> int:
+    return sum(file.file_size for file in files)

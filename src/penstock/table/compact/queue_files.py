@@ -35,18 +35,22 @@ class _Bucket:
     busy: set[str] = field(default_factory=set)
 
     def runs(self) -> Iterator[list[DataFileMeta]]:
-        """Yield adjacent small files that no task has, in write order."""
+        """Yield adjacent small files that no task has, in write order.
+
+        Those stay out that begin with the same number as a wall, or as a file that a task has: see ``plan_bucket``.
+        """
         walls = sorted(self.walls.values(), reverse=True)
+        taken = {*walls, *(self.small[name].min_sequence_number for name in self.busy)}
         run: list[DataFileMeta] = []
         for file in in_write_order(self.small.values()):
-            is_cut = file.file_name in self.busy
+            is_taken = is_cut = file.min_sequence_number in taken
             while walls and walls[-1] <= file.min_sequence_number:
                 walls.pop()
                 is_cut = True
             if is_cut:
                 yield run
                 run = []
-            if file.file_name not in self.busy:
+            if not is_taken:
                 run.append(file)
         yield run
 

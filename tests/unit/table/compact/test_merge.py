@@ -20,6 +20,8 @@ from penstock.table.compact.queue import plan_bucket
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.task import CompactSizes, CompactTask
 from penstock.table.live import load_live_entries
+from penstock.table.message import CommitMessage
+from penstock.table.request import CommitRequest
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -145,6 +147,31 @@ def test_a_merge_whose_input_is_gone_is_dropped_and_the_others_land() -> None:
     assert [message.partition for message in result.lost] == [tasks[0].partition]
     assert table.to_arrow()["id"].to_pylist() == list(range(5))
     assert {file.file_name for file in result.lost[0].compact_after}.isdisjoint(data_files(table))
+
+
+def test_a_merge_is_dropped_whose_rows_would_pass_those_of_a_new_file() -> None:
+    table = queue([1], [2], [3], [4], [5])
+    (task,) = tasks_of(table)
+    message = rewrite(task, ref_of(table))
+    append(table, [6])
+    (*_, new) = live(table)
+    # As a writer leaves it that does not number its rows.
+    same = replace(new.file, file_name=f"data-{new.file.file_name}", min_sequence_number=0, max_sequence_number=0)
+    directory = f"{table.location}/p=a/bucket-0"
+    file_io = ref_of(table).file_io
+    file_io.write(f"{directory}/{same.file_name}", file_io.read(f"{directory}/{new.file.file_name}"))
+    unnumbered = CommitMessage(partition=new.partition, bucket=0, total_buckets=1, compact_after=(same,))
+    open_committer(ref_of(table)).commit(
+        CommitRequest(commit_user="other", kind=CommitKind.COMPACT, messages=(unnumbered,))
+    )
+    before = table.to_arrow()
+    result = commit_compacted(open_committer(ref_of(table)), (message,), commit_user="compactor")
+    assert result.snapshot is None
+    assert result.lost == (message,)
+    assert table.to_arrow().equals(before)
+    compact(table, tasks_of(table))
+    assert table.files().num_rows == 1
+    assert table.to_arrow().equals(before)
 
 
 def test_when_every_merge_is_outrun_nothing_is_committed() -> None:

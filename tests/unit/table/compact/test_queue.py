@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spec.manifest import DataFileMeta
+from penstock.spec.manifest import EMPTY_ROW, DataFileMeta, FileKind, ManifestEntry
 from penstock.table.compact.queue import in_write_order, plan_bucket, plan_bucket_fully
+from penstock.table.compact.queue_files import QueueFiles
 from penstock.table.compact.task import CompactSizes
 
 if TYPE_CHECKING:
@@ -179,3 +180,64 @@ def test_a_full_merge_strips_large_files_and_takes_the_rest_when_most_of_it_is_s
     assert of_sizes(plan_bucket_fully(bucket(20, 75, 80, 10), rule, force=False)) == []
     assert of_sizes(plan_bucket_fully(bucket(80, 90), rule, force=True)) == [[80, 90]]
     assert of_sizes(plan_bucket_fully([], rule, force=True)) == []
+
+
+def as_entry(each: DataFileMeta) -> ManifestEntry:
+    return ManifestEntry(kind=FileKind.ADD, partition=EMPTY_ROW, bucket=0, total_buckets=1, file=each)
+
+
+def beside(files: Iterable[DataFileMeta], limits: CompactSizes) -> tuple[tuple[DataFileMeta, ...], ...]:
+    """What the compaction beside a stream merges of a bucket."""
+    known = QueueFiles(limits)
+    known.take(map(as_entry, files))
+    return tuple(task.files for task in (*known.plan(), *known.plan_fully()))
+
+
+def read(files: Iterable[DataFileMeta], merged: dict[str, list[str]]) -> list[str]:
+    """The files that were written, in the order in which their rows are read."""
+    return [name for each in in_write_order(files) for name in merged.get(each.file_name, [each.file_name])]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 90 * KIB), st.sampled_from([0, 0, 1])), max_size=40),
+    st.sampled_from(["minor", "older", "full", "force", "beside"]),
+)
+def test_rows_keep_their_order_where_files_begin_with_the_same_number(given: list[tuple[int, int]], how: str) -> None:
+    firsts = itertools.accumulate(step for _, step in given)
+    files = [file(size, first) for (size, _), first in zip(given, firsts, strict=True)]
+    limits = sizes(max_files=8 if how == "older" else None)
+    if how in {"full", "force"}:
+        runs = plan_bucket_fully(files, limits, force=how == "force")
+    else:
+        runs = beside(files, limits) if how == "beside" else plan_bucket(files, limits)
+    before = read(files, {})
+    merged: dict[str, list[str]] = {}
+    # The last one lands first; in the manifest they come behind what is there.
+    for run in reversed(runs):
+        files = [each for each in files if each not in run]
+        for part in range(2):
+            output = file(1, run[0].min_sequence_number)
+            merged[output.file_name] = [each.file_name for each in run] if part == 0 else []
+            files.append(output)
+    assert read(files, merged) == before
+
+
+def test_files_that_begin_with_the_same_number_are_merged_all_together_or_not_at_all() -> None:
+    same = [file(1) for _ in range(7)]
+    assert plan_bucket(same, sizes()) == (tuple(same),)
+    assert beside(same, sizes()) == (tuple(same),)
+    with_a_large_one = [*same, file(80 * KIB)]
+    assert plan_bucket(with_a_large_one, sizes()) == ()
+    assert beside(with_a_large_one, sizes()) == ()
+    assert plan_bucket_fully(with_a_large_one, sizes(), force=False) == (tuple(with_a_large_one),)
+
+
+def test_a_file_that_begins_with_the_number_of_one_being_merged_waits() -> None:
+    known = QueueFiles(sizes())
+    known.take(as_entry(file(1)) for _ in range(5))
+    (task,) = known.plan()
+    known.take(as_entry(file(1)) for _ in range(5))
+    assert known.plan() == ()
+    known.finish(task, is_done=False)
+    (again,) = known.plan()
+    assert len(again.files) == 10
