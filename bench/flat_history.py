@@ -21,6 +21,7 @@ from penstock.catalog.filesystem import load_location
 from penstock.spec.layout import manifest_directory, snapshot_directory
 from penstock.table.batch_notes import BatchNotes
 from penstock.table.changes import open_committer
+from penstock.table.checkpoint_claim import claim_checkpoint
 from penstock.table.compact.beside import CompactionBeside
 from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.job import merge_one
@@ -28,7 +29,7 @@ from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.watch import CompactionWatch
 from penstock.table.live import load_live_entries
 from penstock.table.store import MetadataStore
-from penstock.table.stream_commit import Batch, StreamCommitter, claim_checkpoint
+from penstock.table.stream_commit import Batch, StreamCommitter
 from penstock.table.write import write_arrow
 from penstock.testing.file_io import RecordingFileIO
 
