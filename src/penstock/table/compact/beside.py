@@ -1,8 +1,8 @@
 """Compaction beside a stream: a thread that plans after commits, merges a few tasks at a time and commits them.
 
 It never delays a commit of the stream and never fails it: it has its own committer and its own thread, a merge that is
-outrun is dropped and planned again, and an error of its own is told and waited out. Of several streams into one table
-one at a time compacts, by a lease; when that dies another takes over.
+outrun is dropped and planned again, one that fails is told and stays aside for a while, any other error is waited out.
+Of several streams into one table one at a time compacts, by a lease; when that dies another takes over.
 
 Source:
     Paimon ``core:append/AppendCompactCoordinator.java``, ``flink:sink/AppendCompactWorkerOperator.java``;
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import CommitConflictError, LeaseHeldError, NotFoundError, TableStoreError
 from penstock.options import WriteOptions
 from penstock.table.changes import open_committer
+from penstock.table.compact.aside import Aside
 from penstock.table.compact.commit import Compacted, commit_compacted, is_outrun
 from penstock.table.compact.state import CompactionState, waiting_of
 from penstock.table.compact.watch import CompactionWatch
@@ -31,7 +32,7 @@ from penstock.table.locate import FileLocator
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.table.commit import TableCommitter
     from penstock.table.compact.job import Merged
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 LEASE_NAME: Final = "compaction"
 _LOG: Final = logging.getLogger(__name__)
 _IDLE_SECONDS: Final = 10.0
-_LONGEST_PAUSE_SECONDS: Final = 60.0
-_DOUBLINGS: Final = 10
 # A snapshot for each merge would be as many as a batch has partitions and buckets, each in a race with the stream's.
 _GROUP_TASKS: Final = 64
 _GROUP_SECONDS: Final = 10.0
@@ -85,7 +84,7 @@ class CompactionBeside:
         self._state = CompactionState()
         self._is_stopping = False
         self._is_finishing = False
-        self._failures = 0
+        self._aside = Aside(first_pause_seconds=idle_seconds)
         self._said: tuple[int, str] | None = None
         self._news = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"compact {ref.name}", daemon=True)
@@ -128,11 +127,11 @@ class CompactionBeside:
                         with keeper:
                             self._compact(pool, keeper)
                 except TableStoreError as error:
-                    self._failures += 1
+                    self._aside.failures += 1
                     self._note_error(error)
                 if self._is_finishing:
                     break
-                self._wait(min(self._idle_seconds * 2 ** min(self._failures, _DOUBLINGS), _LONGEST_PAUSE_SECONDS))
+                self._wait(self._aside.pause_seconds)
 
     def _take_lease(self) -> LeaseKeeper | None:
         """Take the lease if it is free; return None while another has it."""
@@ -152,12 +151,14 @@ class CompactionBeside:
             while not self._is_stopping:
                 is_last = self._is_finishing
                 keeper.check()
+                self._release(self._aside.take_due())
                 self._look()
                 self._submit(pool)
                 self._commit_finished()
                 if not self._queue and not self._running:
-                    self._failures = 0
-                    self._state = replace(self._state, last_error=None)
+                    if not self._aside:
+                        self._aside.failures = 0
+                        self._state = replace(self._state, last_error=None)
                     if is_last:
                         return
                 if not self._queue or self._is_at_work():
@@ -207,8 +208,7 @@ class CompactionBeside:
     def _commit_finished(self) -> None:
         """Commit the merges that are done as one snapshot, when no more are to come soon.
 
-        Raises:
-            TableStoreError: one of them failed; the others are committed before.
+        Those that failed stay aside for a while, and so do their files.
         """
         messages: dict[int, CommitMessage] = {}
         tasks: dict[int, CompactTask] = {}
@@ -222,22 +222,29 @@ class CompactionBeside:
             error = future.exception() or future.result().error
             message = None if error is not None else future.result().message
             if message is None:
-                self._watch.finish(task, is_done=False)
                 failed.append((task, error))
             else:
                 messages[id(message)], tasks[id(message)] = message, task
         if messages:
             self._commit(messages, tasks)
-        if not self._is_stopping:
-            self._check_failed(failed)
+        self._put_aside(failed)
 
-    def _check_failed(self, failed: Sequence[tuple[CompactTask, BaseException | None]]) -> None:
-        """Count merges that others outran so far that an input is gone from storage; raise what else went wrong."""
+    def _put_aside(self, failed: Sequence[tuple[CompactTask, BaseException | None]]) -> None:
+        """Count merges that others outran so far that an input is gone from storage; tell what else went wrong."""
         for task, error in failed:
-            if isinstance(error, NotFoundError) and is_outrun(self._committer, task):
+            if self._is_stopping or error is None:
+                self._watch.finish(task, is_done=False)
+            elif isinstance(error, NotFoundError) and is_outrun(self._committer, task):
+                self._watch.finish(task, is_done=False)
                 self._state = replace(self._state, lost=self._state.lost + 1)
-            elif error is not None:
-                raise error if isinstance(error, TableStoreError) else TableStoreError(str(error)) from error
+            else:
+                self._aside.put(task)
+                self._note_error(error)
+
+    def _release(self, tasks: Iterable[CompactTask]) -> None:
+        """Let the files of tasks be planned again that came to nothing."""
+        for task in tasks:
+            self._watch.finish(task, is_done=False)
 
     def _commit(self, messages: Mapping[int, CommitMessage], tasks: Mapping[int, CompactTask]) -> None:
         """Commit merges, and say of each task whether it landed."""
@@ -271,22 +278,20 @@ class CompactionBeside:
         """Wait for what runs, and delete what it made."""
         if self._running:
             self._cancel()
-        for future, task in self._running.items():
+        for future in self._running:
             message = future.result().message if future.exception() is None else None
             if message is not None:
                 delete_new_files(self._watch.ref, (message,))
-            self._watch.finish(task, is_done=False)
-        for task in self._queue:
-            self._watch.finish(task, is_done=False)
+        self._release((*self._running.values(), *self._queue, *self._aside.take_all()))
         self._running.clear()
         self._queue.clear()
 
-    def _note_error(self, error: TableStoreError) -> None:
+    def _note_error(self, error: BaseException) -> None:
         self._state = replace(self._state, last_error=str(error))
         # One that does not come again is no reason to worry anybody.
-        level = logging.INFO if self._failures == 1 else logging.WARNING
+        level = logging.INFO if self._aside.failures == 1 else logging.WARNING
         if (level, str(error)) != self._said:
-            _LOG.log(level, "table %s: compaction beside the stream pauses: %s", self._watch.ref.name, error)
+            _LOG.log(level, "table %s: compaction beside the stream will try again: %s", self._watch.ref.name, error)
         self._said = (level, str(error))
 
     def _wait(self, seconds: float) -> None:

@@ -104,8 +104,9 @@ def run_compaction(
         on_done: told of every finished task, for a progress bar.
 
     Raises:
-        TableStoreError: as ``commit_compacted``; a rewrite that failed for another reason than a missing input. What
-            landed before stays, the other new files are deleted.
+        TableStoreError: as ``commit_compacted``: what landed before stays, the other new files are deleted. Of
+            rewrites that failed for another reason than that others replaced the files, the first error: all others
+            have landed by then.
     """
     run = _Run(committer, commit_user, kind)
     done = execute(plan.tasks)
@@ -114,6 +115,7 @@ def run_compaction(
             on_done(merged)
             run.take(merged)
         run.commit()
+        run.check()
     except BaseException:
         run.discard(done)
         raise
@@ -196,6 +198,7 @@ class _Run:
     _committed: dict[bytes, list[CommitMessage]] = field(default_factory=dict)
     _seconds: dict[bytes, float] = field(default_factory=dict)
     _lost: dict[bytes, str] = field(default_factory=dict)
+    _error: TableStoreError | None = None
     _group_started: float = field(default_factory=time.monotonic)
 
     def take(self, merged: Merged) -> None:
@@ -203,7 +206,7 @@ class _Run:
         self._seconds[partition] = self._seconds.get(partition, 0.0) + merged.seconds
         if merged.message is None:
             if merged.error is not None and not isinstance(merged.error, LookupError):
-                raise merged.error
+                self._error = self._error or merged.error
             self._lost[partition] = "a file is gone: expired meanwhile, or missing (penstock fsck tells)"
             return
         self._waiting.append(merged.message)
@@ -223,6 +226,11 @@ class _Run:
             self._committed.setdefault(message.partition, []).append(message)
         for message in done.lost:
             self._lost[message.partition] = "another commit replaced the files meanwhile"
+
+    def check(self) -> None:
+        """Raise the error of the first merge that failed."""
+        if self._error is not None:
+            raise self._error
 
     def discard(self, done: Iterator[Merged]) -> None:
         """Delete what was merged and will not be committed."""

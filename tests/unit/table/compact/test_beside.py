@@ -160,7 +160,7 @@ def test_a_merge_whose_input_has_expired_is_an_ordinary_loss(queue: Setup, caplo
     may_go.set()
     until(lambda: beside.state.lost == 1 and beside.state.landed == 1)
     assert queue.table.to_arrow()["id"].to_pylist() == list(range(10))
-    assert "pauses" not in caplog.text
+    assert "will try again" not in caplog.text
 
 
 def test_a_merge_whose_live_input_is_missing_is_told(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
@@ -185,7 +185,7 @@ def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCapture
     with caplog.at_level(logging.INFO):
         beside = queue.start(failing)
         until(lambda: beside.state.landed == 1)
-    told = [record for record in caplog.records if "pauses: disk full" in record.message]
+    told = [record for record in caplog.records if "will try again: disk full" in record.message]
     assert [record.levelno for record in told] == [logging.INFO]
     assert beside.state.last_error is None
 
@@ -193,8 +193,33 @@ def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCapture
 def test_an_error_that_stays_is_a_warning(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     queue.append(*range(5))
     beside = queue.start(lambda task, _: Merged(task=task, message=None, error=StorageError("disk full"), seconds=0.0))
-    until(lambda: "pauses: disk full" in caplog.text)
+    until(lambda: "will try again: disk full" in caplog.text)
     assert beside.state.last_error == "disk full"
+
+
+def test_a_file_that_cannot_be_read_keeps_no_other_from_being_merged() -> None:
+    setup = Setup(bucket="4", **{"bucket-key": "id"})
+    for _ in range(6):
+        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+    bad = setup.table.files()["file_path"].to_pylist()[0]
+    setup.ref.file_io.write(bad, b"rubbish")
+    begun: list[CompactTask] = []
+
+    def noting(task: CompactTask, ref: TableRef) -> Merged:
+        begun.append(task)
+        return merge_one(task, ref)
+
+    beside = setup.start(noting)
+    until(lambda: beside.state.last_error is not None and beside.state.landed == 3)
+    landed = beside.state.landed
+    for _ in range(6):
+        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+    beside.wake()
+    until(lambda: beside.state.landed > landed)
+    beside.stop()
+    # It was tried again a few times, each after a longer pause.
+    assert 1 <= sum(any(file.file_name in bad for file in task.files) for task in begun) <= 6
+    assert bad in setup.table.files()["file_path"].to_pylist()
 
 
 def test_a_stream_that_ends_leaves_no_merge_undone(queue: Setup) -> None:

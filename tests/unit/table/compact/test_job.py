@@ -162,20 +162,36 @@ def test_what_others_replaced_meanwhile_is_reported_and_leaves_no_file() -> None
     assert table.to_arrow().num_rows == 6
 
 
-def test_a_rewrite_that_fails_ends_the_job_and_its_files_go() -> None:
+def test_a_rewrite_that_fails_is_told_when_the_others_have_landed() -> None:
+    table = fill(table_of(), 6, 6, 6)
+    ref = ref_of(table)
+    job = plan(table)
+
+    def failing(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+        yield Merged(task=tasks[0], message=None, error=StorageError("disk full"), seconds=0.0)
+        for task in tasks[1:]:
+            yield merge_one(task, ref)
+
+    with pytest.raises(StorageError, match="disk full"):
+        run_compaction(job, open_committer(ref), failing, commit_user="compactor")
+    assert sorted(files_of(table).values()) == [1, 1, 6]
+    assert table.to_arrow().num_rows == 18
+
+
+def test_a_job_that_ends_early_leaves_no_file() -> None:
     table = fill(table_of(), 6, 6)
     ref = ref_of(table)
     made: list[str] = []
 
-    def failing(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+    def ending(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
         done = merge_one(tasks[0], ref)
         assert done.message is not None
         made.extend(file.file_name for file in done.message.compact_after)
         yield done
-        yield Merged(task=tasks[1], message=None, error=StorageError("disk full"), seconds=0.0)
+        raise KeyboardInterrupt
 
-    with pytest.raises(StorageError, match="disk full"):
-        run_compaction(plan(table), open_committer(ref), failing, commit_user="compactor")
+    with pytest.raises(KeyboardInterrupt):
+        run_compaction(plan(table), open_committer(ref), ending, commit_user="compactor")
     left = [status.name for status in ref.file_io.list(f"{ref.location}/dt=20454/bucket-0")]
     assert made
     assert set(made).isdisjoint(left)
