@@ -85,6 +85,13 @@ class SmallFiles:
                 del self._partitions[partition]
         return tasks
 
+    def hold(self, task: CompactTask) -> None:
+        """Keep the files of a task that is under way from being planned, until ``finish``."""
+        candidates = self._partitions.get(task.partition, _Candidates()).files
+        self._busy.update(
+            (file.file_name, file) for file in task.files if candidates.pop(file.file_name, None) is not None
+        )
+
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
         """Take back a task's files that are still live, unless the task has landed."""
         for file in task.files:

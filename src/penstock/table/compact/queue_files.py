@@ -111,6 +111,12 @@ class QueueFiles:
         touched, self._touched_since_full = self._touched_since_full, set()
         return tuple(self._tasks(touched, lambda files, sizes: plan_bucket_fully(files, sizes, force=False)))
 
+    def hold(self, task: CompactTask) -> None:
+        """Keep the files of a task that is under way from being planned, until ``finish``."""
+        bucket = self._buckets.get((task.partition, task.bucket, task.total_buckets))
+        if bucket is not None:
+            bucket.busy.update(file.file_name for file in task.files if file.file_name in bucket.small)
+
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
         """Let go of a task's files, to be planned again unless the task has landed."""
         key = (task.partition, task.bucket, task.total_buckets)

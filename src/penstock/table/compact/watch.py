@@ -43,6 +43,8 @@ class CompactionWatch:
     _files: SmallFiles | QueueFiles = field(init=False)
     _seen: Snapshot | None = field(init=False, default=None)
     _commits: int = field(init=False, default=0)
+    # By their first file, which is in no other.
+    _given: dict[str, CompactTask] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Start with nothing seen."""
@@ -74,8 +76,12 @@ class CompactionWatch:
         if not self._follow(latest):
             self._files = self._new_files()
             self._files.take(load_live_entries(self.store, latest, lambda _: True).values())
+            for task in self._given.values():
+                self._files.hold(task)
             self._seen = latest
-        return tuple(self._cut((*self._files.plan(), *self._full_tasks())))
+        tasks = tuple(self._cut((*self._files.plan(), *self._full_tasks())))
+        self._given.update((task.files[0].file_name, task) for task in tasks)
+        return tasks
 
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
         """Take a task back.
@@ -83,6 +89,7 @@ class CompactionWatch:
         Args:
             is_done: it landed; else its files are planned again, as far as they live.
         """
+        self._given.pop(task.files[0].file_name, None)
         self._files.finish(task, is_done=is_done)
 
     def _cut(self, tasks: Iterable[CompactTask]) -> Iterator[CompactTask]:

@@ -15,8 +15,11 @@ from penstock.api.catalog import Catalog
 from penstock.catalog.changes import SetOption
 from penstock.errors import StorageError
 from penstock.spec.snapshot import CommitKind
+from penstock.table.changes import open_committer
 from penstock.table.compact.beside import CompactionBeside
+from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.job import Merged, merge_one
+from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.watch import CompactionWatch
 from penstock.table.store import MetadataStore
 
@@ -298,6 +301,25 @@ def test_a_round_hands_out_no_more_files_than_the_limit_and_the_next_one_goes_on
     second = watch.plan()
     assert [len(task.files) for task in second] == [5, 5]
     assert {task.bucket for task in (*first, *second)} == {0, 1, 2, 3}
+    assert watch.plan() == ()
+
+
+@pytest.mark.parametrize("options", [{}, {"bucket": "4", "bucket-key": "id"}], ids=["scalable", "queue"])
+def test_what_is_being_merged_is_not_planned_again_when_options_change(options: dict[str, str]) -> None:
+    setup = Setup(**options)
+    for _ in range(6):
+        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+    watch = CompactionWatch(setup.ref, MetadataStore(setup.ref))
+    (first, *others) = watch.plan()
+    changed = setup.catalog.alter_table("db.t", SetOption(key="snapshot.num-retained.min", value="11"))
+    watch.use(changed._ref)
+    assert watch.plan() == ()
+    watch.finish(first, is_done=False)
+    assert watch.plan() == (first,)
+    done = [rewrite(task, setup.ref) for task in (first, *others)]
+    assert not commit_compacted(open_committer(setup.ref), done, commit_user="u").lost
+    for task in (first, *others):
+        watch.finish(task, is_done=True)
     assert watch.plan() == ()
 
 
