@@ -86,10 +86,10 @@ def test_stopping_the_query_stops_its_merges_at_once(
     held, may_go = threading.Event(), threading.Event()
     original = StreamCompaction._merge
 
-    def slow(self: StreamCompaction, merger: object, task: object) -> object:
+    def slow(self: StreamCompaction, *arguments: object) -> object:
         held.set()
         may_go.wait(PATIENCE_SECONDS)
-        return original(self, merger, task)  # type: ignore[arg-type] # the real ones come through
+        return original(self, *arguments)  # type: ignore[arg-type] # the real ones come through
 
     monkeypatch.setattr(StreamCompaction, "_merge", slow)
     table = catalog.create_table("d.t", COLUMNS, options=options)
@@ -186,9 +186,9 @@ def test_waiting_for_a_time_waits_for_no_longer(
     may_go = threading.Event()
     original = StreamCompaction._merge
 
-    def slow(self: StreamCompaction, merger: object, task: object) -> object:
+    def slow(self: StreamCompaction, *arguments: object) -> object:
         may_go.wait(PATIENCE_SECONDS)
-        return original(self, merger, task)  # type: ignore[arg-type] # the real ones come through
+        return original(self, *arguments)  # type: ignore[arg-type] # the real ones come through
 
     monkeypatch.setattr(StreamCompaction, "_merge", slow)
     table = catalog.create_table("d.t", COLUMNS, options=QUEUE)

@@ -6,6 +6,7 @@ too: beside a job of many tasks a micro-batch waits for all of them. No row pass
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
 from dataclasses import dataclass, field, replace
@@ -45,11 +46,13 @@ class SparkMerger:
 
     Attributes:
         tag: of its Spark jobs, by which they are cancelled.
+        is_cancelled: no job begins any more.
     """
 
     spark: SparkSession
     ref: TableRef
     tag: str = field(default_factory=lambda: f"{POOL}-{uuid.uuid4()}")
+    is_cancelled: threading.Event = field(default_factory=threading.Event)
 
     def merge(self, task: CompactTask) -> Merged:
         """Rewrite one task in a job of its own, and wait for it.
@@ -86,7 +89,8 @@ class SparkMerger:
         yield from merge_in_threads(tasks, self.merge, threads=threads, ref=self.ref, cancel=self.cancel)
 
     def cancel(self) -> None:
-        """Cancel the jobs that run."""
+        """Cancel the jobs that run, and those that would begin."""
+        self.is_cancelled.set()
         self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
     def _run(self, task: CompactTask, job_id: str) -> tuple[Merged, bool]:
@@ -94,6 +98,9 @@ class SparkMerger:
         context = self.spark.sparkContext
         context.setJobGroup(job_id, f"{self.ref.name}: merging {len(task.files)} files")
         context.addJobTag(self.tag)
+        # Spark cancels what runs and nothing that begins later.
+        if self.is_cancelled.is_set():
+            raise TableStoreError(f"table {self.ref.name}: a merge was cancelled before it began")
         context.setLocalProperty("spark.scheduler.pool", POOL)
         # Not first(), which leaves the end of the rows unread, whereupon Spark ends the Python worker: the next merge
         # would have to wait for another one to start.

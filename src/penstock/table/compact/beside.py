@@ -57,7 +57,7 @@ class CompactionBeside:
         commit_user: of the COMPACT snapshots.
         max_tasks: merges at a time.
         idle_seconds: wait between looks when nobody calls ``wake``.
-        cancel: ends running calls of ``merge`` early.
+        cancel: ends calls of ``merge`` early, those that run and those that are to come.
     """
 
     def __init__(
