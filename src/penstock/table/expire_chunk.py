@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError
-from penstock.table.branches import load_oldest_of_branches
+from penstock.table.branches import load_branch_readers
 from penstock.table.expire_files import (
     DoomedFiles,
     NamedSnapshot,
@@ -14,6 +14,7 @@ from penstock.table.expire_files import (
     find_deletions,
     find_metadata,
     find_snapshot,
+    spare_added,
     spare_read,
     spare_revived,
     spare_tagged,
@@ -82,10 +83,11 @@ class ChunkFinder:
             spare_revived(self._store, deletions, later)
         tags = self._load_tags()
         spared = spare_tagged(self._ref, self._store, deletions, tags)
-        branches = load_oldest_of_branches(self._store)
-        by_branches = spare_read(self._ref, self._store, deletions, branches)
+        branches = load_branch_readers(self._store, up_to=kept.id)
+        by_branches = spare_read(self._ref, self._store, deletions, branches.oldest)
+        by_branches += spare_added(self._store, deletions, branches.later)
         first = expired[0].id if expired else kept.id
-        keepers = (kept, *later, *tags_between(tags, first, kept.id), *(each.snapshot for each in branches))
+        keepers = (kept, *later, *tags_between(tags, first, kept.id), *branches.snapshots)
         manifests, lists = find_metadata(self._store, expired, keepers)
         entries = [deletion.entry for deletion in deletions.values()]
         return DoomedFiles(

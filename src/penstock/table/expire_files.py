@@ -174,6 +174,22 @@ def spare_read(
     return spared
 
 
+def spare_added(
+    store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
+) -> Counter[str]:
+    """Take out of the deletions what one of the snapshots added; count the files by the name of that snapshot.
+
+    Raises:
+        TableStoreError: what one changed cannot be read.
+    """
+    spared: Counter[str] = Counter()
+    for reader in readers:
+        for entry in store.load_delta(reader.snapshot) if deletions else ():
+            if entry.kind is FileKind.ADD and deletions.pop(entry.identity, None) is not None:
+                spared[reader.name] += 1
+    return spared
+
+
 def tags_between(tags: Mapping[int, NamedSnapshot], first: int, end: int) -> list[Snapshot]:
     """Tagged snapshots whose metadata those of snapshots ``first`` to ``end - 1`` may share.
 

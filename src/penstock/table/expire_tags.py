@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from penstock.errors import NotFoundError, TableStoreError
 from penstock.options import RetentionOptions
 from penstock.spec.layout import tag_path
-from penstock.table.branches import load_oldest_of_branches
+from penstock.table.branches import load_branch_readers
 from penstock.table.expire_files import (
     Deletion,
     NamedSnapshot,
     data_paths,
     find_metadata,
     find_snapshot,
+    spare_added,
     spare_read,
     spare_revived,
 )
@@ -99,16 +100,17 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     if earliest is None or earliest.id < gone.id:
         return  # no expiration did that: who knows what else there is
     neighbours = _neighbours(tags, gone.id, earliest)
-    branches = load_oldest_of_branches(store)
-    readers = [*(NamedSnapshot(name="", snapshot=each) for each in neighbours), *branches]
+    branches = load_branch_readers(store, up_to=earliest.id)
+    readers = [*(NamedSnapshot(name="", snapshot=each) for each in neighbours), *branches.oldest]
     live = load_live_entries(store, gone, lambda _: True)
     deletions = {identity: Deletion(entry=entry, snapshot_id=gone.id + 1) for identity, entry in live.items()}
     spare_read(ref, store, deletions, readers)
+    spare_added(store, deletions, branches.later)
     threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads)
     latest_id = store.latest_snapshot_id() or earliest.id
     later = RevivalWatch().find(store, after_id=earliest.id, latest_id=latest_id, threads=threads)
     spare_revived(store, deletions, later)
-    manifests, lists = find_metadata(store, [gone], [*(each.snapshot for each in readers), *later])
+    manifests, lists = find_metadata(store, [gone], [*neighbours, *branches.snapshots, *later])
     entries = [deletion.entry for deletion in deletions.values()]
     delete_files(ref.file_io, data_paths(FileLocator.of(ref), entries), threads=threads)
     delete_files(ref.file_io, manifests, threads=threads)

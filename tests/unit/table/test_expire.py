@@ -110,6 +110,26 @@ def test_a_tag_that_goes_takes_along_what_only_it_kept() -> None:
     assert stored_files(table._ref) == needed_files(table._ref)
 
 
+def test_a_branch_keeps_what_it_added_before_the_main_one_was_forwarded_to_it() -> None:
+    table = new_table()
+    for number in range(1, 5):
+        table.append(rows(number))
+    table.create_tag("t", snapshot_id=3)
+    file_io, branch = table._ref.file_io, branch_path(table.location, "b")
+    file_io.write(f"{branch}/schema/schema-0", file_io.read(f"{table.location}/schema/schema-0"))
+    for number in range(1, 5):
+        file_io.write(snapshot_path(branch, number), file_io.read(snapshot_path(table.location, number)))
+    forwarded = table._store.load_snapshot(4)
+    table.overwrite(rows(9))
+    found = expire(table)
+    table.delete_tag("t")
+    assert found.snapshot_ids == (1, 2, 3, 4)
+    assert [(hold.name, hold.files) for hold in found.holds if hold.kind is HoldKind.BRANCH] == [("b", 1)]
+    file_io.write(tag_path(table.location, "branch"), encode_tag(Tag(snapshot=forwarded)))
+    assert sorted(table.to_arrow(tag="branch").column("k").to_pylist()) == [1, 2, 3, 4]
+    assert not table.remove_orphan_files().orphans
+
+
 def test_a_branch_keeps_the_files_that_it_began_with() -> None:
     table = overwritten(4)
     file_io, branch = table._ref.file_io, branch_path(table.location, "b")
