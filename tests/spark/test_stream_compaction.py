@@ -215,7 +215,7 @@ def test_a_query_that_fails_says_so_and_leaves_no_merge_behind(
 
 
 class Merger:
-    def merge(self, _task: object) -> float:
+    def merge_at(self, _task: object, _ref: object) -> float:
         return time.monotonic()
 
 
@@ -230,7 +230,7 @@ def test_merges_let_waiting_tasks_go_first(spark: SparkSession) -> None:
     until(compaction._others_wait)
 
     started = time.monotonic()
-    compaction._merge(Merger(), None)  # type: ignore[arg-type] # they are handed on as they are
+    compaction._merge(Merger(), None, None)  # type: ignore[arg-type] # they are handed on as they are
     assert time.monotonic() - started >= 0.3, "two waves of tasks were to come"
     job.join()
 
@@ -238,4 +238,4 @@ def test_merges_let_waiting_tasks_go_first(spark: SparkSession) -> None:
 def test_merges_run_where_tasks_wait_all_the_time(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_compaction, "_LONGEST_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(StreamCompaction, "_others_wait", lambda _: True)
-    StreamCompaction(spark)._merge(Merger(), None)  # type: ignore[arg-type] # it is handed on as it is
+    StreamCompaction(spark)._merge(Merger(), None, None)  # type: ignore[arg-type] # it is handed on as it is

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.errors import InvalidOptionError
-from penstock.spec.hint import encode_hint
+from penstock.errors import InvalidOptionError, NotFoundError
+from penstock.spec.hint import decode_hint, encode_hint
 from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path, tag_path
 from penstock.spec.snapshot_json import encode_snapshot
 
@@ -74,8 +74,18 @@ def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     for snapshot_id in plan.snapshot_ids:
         file_io.delete(snapshot_path(location, snapshot_id))
     file_io.write(latest_hint_path(location), encode_hint(target.id))
-    if plan.is_recreated:
-        file_io.write(earliest_hint_path(location), encode_hint(target.id))
+    _lower_earliest_hint(store, target)
     for name in plan.tags:
         file_io.delete(tag_path(location, name))
     return target
+
+
+def _lower_earliest_hint(store: MetadataStore, target: Snapshot) -> None:
+    """Where the earliest snapshot lay behind a target that came back, in this attempt or in one before, say the new."""
+    path = earliest_hint_path(store.location)
+    try:
+        hint = decode_hint(store.file_io.read(path))
+    except NotFoundError:
+        return  # readers list
+    if hint is None or hint > target.id:
+        store.file_io.write(path, encode_hint(min(store.list_snapshot_ids())))

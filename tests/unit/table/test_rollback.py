@@ -9,7 +9,8 @@ import pytest
 from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError
-from penstock.spec.layout import latest_hint_path, snapshot_path
+from penstock.spec.hint import encode_hint
+from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path
 from penstock.table.changes import truncate
 from penstock.table.live import load_live_entries
 from penstock.table.rollback import apply_rollback, plan_rollback
@@ -38,6 +39,7 @@ def expire(ref: TableRef, *snapshot_ids: int) -> None:
     """Take the snapshot files away, as an expiration does that spares what tags need."""
     for snapshot_id in snapshot_ids:
         ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
+        ref.file_io.write(earliest_hint_path(ref.location), encode_hint(snapshot_id + 1))
 
 
 def test_a_plan_names_what_would_go_and_changes_nothing() -> None:
@@ -146,6 +148,8 @@ def test_wherever_it_stops_the_table_reads_as_a_whole_snapshot_and_it_can_be_don
         assert seen(ref) in [list(range(1, last + 1)) for last in range(2, 6)]
         apply_rollback(store, plan_rollback(store, tag="two"))
         assert seen(ref) == [1, 2]
+        fresh = MetadataStore(ref)
+        assert fresh.earliest_snapshot_id() == fresh.list_snapshot_ids()[0]
         for number in range(3, 8):  # across where the deleted snapshots were
             committer(ref).commit(append(rows(number)))
         assert seen(ref) == list(range(1, 8))
