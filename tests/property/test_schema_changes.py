@@ -25,13 +25,13 @@ from penstock.catalog.new_schema import TableDefinition, build_schema
 from penstock.catalog.type_change import is_widening
 from penstock.catalog.validate import check_schema
 from penstock.catalog.validate_types import check_types
-from penstock.catalog.watermark import computed_columns, declared_watermark
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, TableStoreError
 from penstock.spec.ddl import ColumnSpec, parse_columns
 from penstock.spec.field_ids import highest_field_id, iter_fields
 from penstock.spec.schema import TableSchema
 from penstock.spec.schema_json import decode_schema, encode_schema
 from penstock.spec.types import BIGINT, INT, AtomicType, DataField, DataType, with_nullability
+from penstock.spec.watermark import computed_columns, declared_watermark
 from penstock.testing import strategies as values
 
 TABLE = "shop.orders"

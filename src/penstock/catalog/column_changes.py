@@ -27,16 +27,16 @@ from penstock.catalog.column_options import rename_in_options, split_names
 from penstock.catalog.nested import edit_siblings, edit_type, index_of
 from penstock.catalog.type_change import check_type_change, hashes_alike
 from penstock.catalog.validate_options import is_true
-from penstock.catalog.watermark import (
+from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError
+from penstock.spec.field_ids import next_field
+from penstock.spec.type_text import format_sql_type, parse_sql_type
+from penstock.spec.types import DataField, DataType, with_nullability
+from penstock.spec.watermark import (
     computed_columns,
     expressions_using,
     rename_in_expressions,
     renumber_after_drop,
 )
-from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError
-from penstock.spec.field_ids import next_field
-from penstock.spec.type_text import format_sql_type, parse_sql_type
-from penstock.spec.types import DataField, DataType, with_nullability
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

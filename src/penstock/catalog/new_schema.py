@@ -12,10 +12,10 @@ from penstock.catalog.features import create_refusals, raise_refusals
 from penstock.catalog.key_options import normalised_keys
 from penstock.catalog.validate import UNAWARE_BUCKET, check_column_names, check_schema
 from penstock.catalog.validate_options import check_given_options
-from penstock.catalog.watermark import watermark_options
 from penstock.errors import InvalidOptionError
 from penstock.spec.field_ids import assign_field_ids
 from penstock.spec.schema import TableSchema
+from penstock.spec.watermark import watermark_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

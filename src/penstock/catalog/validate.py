@@ -13,12 +13,12 @@ from penstock.catalog.column_options import DEFAULT_AGGREGATE_KEY, split_names, 
 from penstock.catalog.nested import rows_within
 from penstock.catalog.validate_options import check_options
 from penstock.catalog.validate_types import check_types
-from penstock.catalog.watermark import check_rowtime
 from penstock.errors import InvalidOptionError, InvalidSchemaError, UnsupportedFeatureError
 from penstock.options.layout import BucketOptions
 from penstock.spec.field_ids import KEY_FIELD_PREFIX, SYSTEM_FIELD_IDS, is_system_name
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import AtomicType, DataField, DataType, TypeRoot
+from penstock.spec.watermark import check_rowtime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

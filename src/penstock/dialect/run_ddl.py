@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.api.catalog import Catalog
 from penstock.catalog.changes import RemoveOption, SetOption
-from penstock.catalog.watermark import EXPRESSION_KEY, ROWTIME_KEY, TYPE_KEY, watermark_options
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE
 from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError
 from penstock.options.kafka import parse_kafka
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import DataField
+from penstock.spec.watermark import EXPRESSION_KEY, ROWTIME_KEY, TYPE_KEY, watermark_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

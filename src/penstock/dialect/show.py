@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from penstock.catalog.filesystem import load_location
-from penstock.catalog.watermark import EXPRESSION_KEY, ROWTIME_KEY, computed_columns
 from penstock.dialect.outcome import Outcome, rows
 from penstock.dialect.windows import quoted
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import with_nullability
+from penstock.spec.watermark import EXPRESSION_KEY, ROWTIME_KEY, computed_columns
 from penstock.table.scan import plan_scan
 from penstock.table.store import MetadataStore
 from penstock.table.system import value_text

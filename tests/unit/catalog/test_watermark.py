@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from penstock.catalog.changes import AddColumn, DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
-from penstock.catalog.watermark import (
+from penstock.errors import AlreadyExistsError, InvalidSchemaError
+from penstock.spec.schema import TableSchema
+from penstock.spec.schema_json import decode_schema
+from penstock.spec.watermark import (
     EXPRESSION_KEY,
     ROWTIME_KEY,
     TYPE_KEY,
@@ -14,9 +17,6 @@ from penstock.catalog.watermark import (
     computed_columns,
     declared_watermark,
 )
-from penstock.errors import AlreadyExistsError, InvalidSchemaError
-from penstock.spec.schema import TableSchema
-from penstock.spec.schema_json import decode_schema
 
 GOLDEN = Path(__file__).parents[2] / "golden/data/warehouse/flink131s.db"
 Build = Callable[..., TableSchema]
