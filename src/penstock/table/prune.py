@@ -14,18 +14,18 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import FormatError
 from penstock.options import BucketOptions
 from penstock.predicate.evaluate import allowed_values, residual
 from penstock.predicate.prune import may_match
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate
 from penstock.spec.binary_row import arity_of, row_decoder
 from penstock.spec.bucket import BucketFunction, bucket_of
-from penstock.spec.stats import ColumnStats, decode_stats
-from penstock.spec.types import AtomicType, TypeRoot, with_nullability
+from penstock.spec.stats import ColumnStats
+from penstock.spec.types import AtomicType, TypeRoot
+from penstock.table.column_stats import ColumnStatsReader, is_same_but_nulls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.spec.manifest import DataFileMeta, ManifestEntry, ManifestFileMeta
     from penstock.spec.schema import TableSchema
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 NO_FILTER: Final = BoundPredicate(root=TRUE, fields=())
 # More combinations of bucket key values than this hit nearly every bucket anyhow.
 _MAX_KEYS: Final = 1024
-_INTEGERS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
-_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # Equal values of these types may differ in bytes (two zeros, NaNs, padding), so that a bucket does not follow.
 _SEVERAL_SPELLINGS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.CHAR})
 
@@ -140,26 +138,9 @@ class BucketPruner:
         same = self._same_key.get(schema_id)
         if same is None:
             types = {field.id: field.type for field in self._load_schema(schema_id).fields}
-            same = all(field.id in types and _is_equal(types[field.id], field.type) for field in self._key)
+            same = all(field.id in types and is_same_but_nulls(types[field.id], field.type) for field in self._key)
             self._same_key[schema_id] = same
         return same
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _StatsPlan:
-    """Where the statistics of a filter's columns stand in the entries of files of one kind.
-
-    Attributes:
-        arity: covered columns.
-        decode: bytes of a minimum or maximum row to the values of ``columns``.
-        columns: names in the read schema, places in the row, and whether minimum and maximum can be trusted.
-        lacking: columns that the files lack, so that all their values are null.
-    """
-
-    arity: int
-    decode: Callable[[bytes], tuple[object, ...]]
-    columns: tuple[tuple[str, int, bool], ...]
-    lacking: tuple[str, ...]
 
 
 class StatsPruner:
@@ -167,7 +148,7 @@ class StatsPruner:
 
     def __init__(self, load_schema: Callable[[int], TableSchema]) -> None:
         self._load_schema = load_schema
-        self._plans: dict[tuple[object, ...], _StatsPlan] = {}
+        self._readers: dict[tuple[str, ...], ColumnStatsReader] = {}
 
     def keeps(self, file: DataFileMeta, predicate: BoundPredicate) -> bool:
         """Whether the file may hold a row that passes.
@@ -179,78 +160,10 @@ class StatsPruner:
             return False
         if not predicate.fields:
             return predicate.root != FALSE
-        return may_match(predicate, self._stats(file, predicate), file.row_count)
-
-    def _stats(self, file: DataFileMeta, predicate: BoundPredicate) -> Mapping[str, ColumnStats]:
-        """Statistics of the file by the names of the read schema, found by field id."""
-        is_orc = file.file_name.endswith(".orc")
-        key = (file.schema_id, file.value_stats_cols, file.write_cols, is_orc, predicate.columns)
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = self._plans[key] = self._plan(file, predicate.fields, is_orc=is_orc)
-        found = {name: ColumnStats(null_count=file.row_count) for name in plan.lacking}
-        stats = file.value_stats
-        if not plan.columns or len(stats.null_counts) != plan.arity:
-            return found
-        try:
-            low, high = plan.decode(stats.min_values), plan.decode(stats.max_values)
-        except FormatError:
-            return found  # statistics only save work: a file without good ones is read
-        for (name, place, is_trusted), least, greatest in zip(plan.columns, low, high, strict=True):
-            nulls = stats.null_counts[place]
-            found[name] = (
-                ColumnStats(min=least, max=greatest, null_count=nulls) if is_trusted else ColumnStats(null_count=nulls)
-            )
-        return found
-
-    def _plan(self, file: DataFileMeta, fields: Sequence[DataField], *, is_orc: bool) -> _StatsPlan:
-        file_fields = self._load_schema(file.schema_id).fields
-        held = [field for field in file_fields if file.write_cols is None or field.name in file.write_cols]
-        by_name = {field.name: field for field in held}
-        by_id = {field.id: field for field in held}
-        covered = tuple(by_name) if file.value_stats_cols is None else file.value_stats_cols
-        columns = []
-        for field in fields:
-            stored = by_id.get(field.id)
-            if stored is not None and stored.name in covered and is_comparable(stored.type, field.type):
-                # ORC statistics hold whole milliseconds in the writer's zone.
-                is_trusted = not (is_orc and isinstance(field.type, AtomicType) and field.type.root in _TIMESTAMPS)
-                columns.append((field.name, covered.index(stored.name), is_trusted))
-        known = all(name in by_name for name in covered)
-        types = tuple(by_name[name].type for name in covered) if known else ()
-        return _StatsPlan(
-            arity=len(covered),
-            decode=row_decoder(types, [place for _, place, _ in columns] if known else []),
-            columns=tuple(columns) if known else (),
-            lacking=tuple(field.name for field in fields if field.id not in by_id),
-        )
-
-
-def decode_file_stats(file: DataFileMeta, file_fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
-    """Decode the statistics of an entry, by column name of the file's schema; empty where they make no sense."""
-    covered = file_fields
-    if file.value_stats_cols is None and file.write_cols is not None:
-        covered = [field for field in file_fields if field.name in file.write_cols]
-    try:
-        return decode_stats(file.value_stats, file.value_stats_cols, covered)
-    except FormatError:
-        return {}  # statistics only save work: a file without good ones is read
-
-
-def is_comparable(stored: DataType, wanted: DataType) -> bool:
-    """Whether statistics of one type hold for values cast to the other: equal types, and casts that change no value."""
-    if _is_equal(stored, wanted):
-        return True
-    if not isinstance(stored, AtomicType) or not isinstance(wanted, AtomicType):
-        return False
-    if stored.root in _INTEGERS and wanted.root in _INTEGERS:
-        return _INTEGERS.index(stored.root) <= _INTEGERS.index(wanted.root)
-    is_text = stored.root is TypeRoot.VARCHAR and wanted.root is TypeRoot.VARCHAR
-    return is_text and (stored.length or 1) <= (wanted.length or 1)
-
-
-def _is_equal(left: DataType, right: DataType) -> bool:
-    return with_nullability(left, nullable=True) == with_nullability(right, nullable=True)
+        reader = self._readers.get(predicate.columns)
+        if reader is None:
+            reader = self._readers[predicate.columns] = ColumnStatsReader(self._load_schema, predicate.fields)
+        return may_match(predicate, reader.read(file), file.row_count)
 
 
 def _key_fields(ref: TableRef, names: Sequence[str]) -> tuple[DataField, ...]:

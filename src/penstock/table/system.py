@@ -21,9 +21,9 @@ from penstock.spec.file_format import format_of
 from penstock.spec.json_text import format_json
 from penstock.spec.partition_text import partition_text
 from penstock.spec.type_text import encode_field
+from penstock.table.column_stats import decode_file_stats
 from penstock.table.compact.debt import measure_debt
 from penstock.table.locate import FileLocator
-from penstock.table.prune import decode_file_stats
 from penstock.table.scan import plan_scan
 
 if TYPE_CHECKING:
