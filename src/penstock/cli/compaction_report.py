@@ -116,13 +116,16 @@ def _summary(compaction: TableCompaction, *, dry_run: bool) -> str:
     if result is None:
         return f"{name}: {compaction.error}"
     files, size = _totals(result, "in")
+    dropped = sum(row.dropped for row in result.partitions)
+    news = f"dropped {dropped} merges of {name}: another commit replaced the files meanwhile" if dropped else ""
     if not files:
-        return f"nothing to merge in {name}"
+        return news or f"nothing to merge in {name}"
     if dry_run:
         return f"would merge {files} files ({size}) of {name}"
     made, made_size = _totals(result, "out")
     ids = ", ".join(str(snapshot.id) for snapshot in result.snapshots)
-    return f"merged {files} files ({size}) of {name} into {made} ({made_size}): snapshot {ids}"
+    done = f"merged {files} files ({size}) of {name} into {made} ({made_size}): snapshot {ids}"
+    return f"{done}; {news}" if dropped else done
 
 
 def _totals(result: CompactionResult, side: str) -> tuple[int, str]:

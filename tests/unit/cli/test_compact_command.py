@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog
+from penstock.table.compact import dedicated, job
 from penstock.table.compact.beside import LEASE_NAME
 from penstock.table.lease import find_holder
 
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.unit.cli.conftest import Command
+
+    from penstock.table.compact.job import Merged
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.ref import TableRef
 
 PATIENCE_SECONDS = 60
 
@@ -93,6 +98,26 @@ def test_many_tables_are_chosen_by_patterns_and_one_that_cannot_be_stops_no_othe
     assert files(days) == [1, 1, 1]
     assert "no database is called 'nope'" in days("compact", "--database", "nope", code=3).stderr
     assert "no regular expression" in days("compact", "--including", "(", code=2).stderr
+
+
+def test_a_live_file_that_is_missing_fails_the_command(days: Command) -> None:
+    table = days.catalog.load_table("shop.days")
+    table._ref.file_io.delete(table.files().column("file_path")[0].as_py())
+    assert "is missing" in days("compact", "shop.days", code=3).stderr
+    assert files(days) == [6, 1, 1]
+
+
+def test_merges_that_were_dropped_are_told(days: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = job.merge_one
+
+    def late(task: CompactTask, ref: TableRef) -> Merged:
+        merged = real(task, ref)
+        days.catalog.load_table("shop.days").truncate()
+        return merged
+
+    monkeypatch.setattr(dedicated, "merge_one", late)
+    result = days("compact", "shop.days")
+    assert "dropped 2 merges of shop.days: another commit replaced the files meanwhile" in result.stderr
 
 
 def test_of_many_tables_the_first_failure_is_the_exit_code(days: Command) -> None:

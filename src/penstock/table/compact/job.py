@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.errors import TableStoreError
+from penstock.errors import NotFoundError, TableStoreError
 from penstock.spec.snapshot import CommitKind
-from penstock.table.compact.commit import commit_compacted
+from penstock.table.compact.commit import commit_compacted, is_outrun
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.discard import delete_new_files
 
@@ -58,8 +58,9 @@ class PartitionResult:
         files_before: live files when it was planned, with ``bytes_before``.
         files_in: merged away, with ``bytes_in``.
         files_out: that took their place, with ``bytes_out``.
-        skipped: why nothing was done; None where something was.
+        skipped: why nothing, or not all that was planned, was done; None where all was.
         seconds: of all its rewrites together.
+        dropped: merges that were done in vain, for another commit had replaced their files.
     """
 
     partition: str
@@ -71,6 +72,7 @@ class PartitionResult:
     bytes_out: int
     skipped: str | None
     seconds: float
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ def run_compaction(
 ) -> CompactionResult:
     """Run all tasks of a plan and commit what they made.
 
-    A merge that others have outrun is dropped: its partition says so. So is one whose input expired meanwhile.
+    A merge that others have outrun is dropped: its partition says so. So is one whose input they replaced and expired.
 
     Args:
         kind: as for ``commit_compacted``.
@@ -197,7 +199,7 @@ class _Run:
     _waiting: list[CommitMessage] = field(default_factory=list)
     _committed: dict[bytes, list[CommitMessage]] = field(default_factory=dict)
     _seconds: dict[bytes, float] = field(default_factory=dict)
-    _lost: dict[bytes, str] = field(default_factory=dict)
+    _dropped: dict[bytes, int] = field(default_factory=dict)
     _error: TableStoreError | None = None
     _group_started: float = field(default_factory=time.monotonic)
 
@@ -205,9 +207,11 @@ class _Run:
         partition = merged.task.partition
         self._seconds[partition] = self._seconds.get(partition, 0.0) + merged.seconds
         if merged.message is None:
-            if merged.error is not None and not isinstance(merged.error, LookupError):
+            # A file that was replaced may have expired meanwhile; one that is live must not be missing.
+            if isinstance(merged.error, NotFoundError) and is_outrun(self.committer, merged.task):
+                self._drop(partition)
+            else:
                 self._error = self._error or merged.error
-            self._lost[partition] = "a file is gone: expired meanwhile, or missing (penstock fsck tells)"
             return
         self._waiting.append(merged.message)
         is_old = time.monotonic() - self._group_started >= _GROUP_SECONDS
@@ -225,7 +229,7 @@ class _Run:
         for message in done.committed:
             self._committed.setdefault(message.partition, []).append(message)
         for message in done.lost:
-            self._lost[message.partition] = "another commit replaced the files meanwhile"
+            self._drop(message.partition)
 
     def check(self) -> None:
         """Raise the error of the first merge that failed."""
@@ -242,15 +246,19 @@ class _Run:
     def result_of(self, partition: PartitionPlan) -> PartitionResult:
         messages = self._committed.get(partition.data, [])
         outputs = [file for message in messages for file in message.compact_after]
-        skipped = self._lost.get(partition.data) or partition.skipped
-        return _result(
+        dropped = self._dropped.get(partition.data, 0)
+        result = _result(
             partition,
             (file for message in messages for file in message.compact_before),
             files_out=len(outputs),
             bytes_out=sum(file.file_size for file in outputs),
             seconds=self._seconds.get(partition.data, 0.0),
-            skipped=skipped,
+            skipped="another commit replaced the files meanwhile" if dropped else partition.skipped,
         )
+        return replace(result, dropped=dropped)
+
+    def _drop(self, partition: bytes) -> None:
+        self._dropped[partition] = self._dropped.get(partition, 0) + 1
 
 
 def _result(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.api.catalog import Catalog
-from penstock.errors import InvalidFilterError, StorageError, UnsupportedFeatureError
+from penstock.errors import InvalidFilterError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.spec.snapshot import CommitKind
 from penstock.table.changes import open_committer
 from penstock.table.compact.job import CompactionResult, Merged, merge_in_threads, merge_one, plan_only, run_compaction
@@ -160,6 +160,31 @@ def test_what_others_replaced_meanwhile_is_reported_and_leaves_no_file() -> None
         "dt=20455": (6, 1, None),
     }
     assert table.to_arrow().num_rows == 6
+
+
+def test_a_live_file_that_is_missing_is_told() -> None:
+    table = fill(table_of(), 6, 6)
+    ref = ref_of(table)
+    job = plan(table)
+    ref.file_io.delete(f"{ref.location}/dt=20454/bucket-0/{job.tasks[0].files[3].file_name}")
+    with pytest.raises(NotFoundError, match="is missing"):
+        run_compaction(job, open_committer(ref), partial(_merge_all, ref=ref), commit_user="compactor")
+    assert sorted(files_of(table).values()) == [1, 6]
+
+
+def test_a_file_that_was_replaced_and_has_expired_is_an_ordinary_loss() -> None:
+    table = fill(table_of(), 6)
+    ref = ref_of(table)
+    job = plan(table)
+    table.truncate()
+    table.expire_snapshots(retain_min=1, older_than=4_000_000_000_000)
+    result = run_compaction(job, open_committer(ref), partial(_merge_all, ref=ref), commit_user="compactor")
+    (row,) = result.partitions
+    assert (row.files_in, row.dropped, row.skipped) == (0, 1, "another commit replaced the files meanwhile")
+
+
+def _merge_all(tasks: Sequence[CompactTask], ref: TableRef) -> Iterator[Merged]:
+    return (merge_one(task, ref) for task in tasks)
 
 
 def test_a_rewrite_that_fails_is_told_when_the_others_have_landed() -> None:
