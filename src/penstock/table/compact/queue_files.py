@@ -129,6 +129,7 @@ class QueueFiles:
                 bucket.small.pop(file.file_name, None)
         if not is_done:
             self._touched.add(key)
+            self._touched_since_full.add(key)
 
     def _tasks(self, keys: Iterable[Key], plan: Plan) -> Iterator[CompactTask]:
         for partition, number, total in sorted(keys):

@@ -304,6 +304,24 @@ def test_a_round_hands_out_no_more_files_than_the_limit_and_the_next_one_goes_on
     assert watch.plan() == ()
 
 
+def test_a_full_merge_that_came_to_nothing_is_done_when_it_is_the_next_turn() -> None:
+    options = {"bucket": "2", "bucket-key": "id", "compaction.min.file-num": "50", "compaction.file-num-limit": "4"}
+    setup = Setup(**options, **{"full-compaction.delta-commits": "4"})
+    watch = CompactionWatch(setup.ref, MetadataStore(setup.ref))
+    setup.append(0)
+    assert watch.plan() == ()
+    for _ in range(4):
+        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+    (failed,) = watch.plan()  # the other bucket is beyond the limit
+    watch.finish(failed, is_done=False)
+    assert watch.plan() == ()
+    setup.append(0, 0, 0, 0)  # all in one bucket
+    first = watch.plan()
+    assert len(first) == 1
+    setup.append(0, 0, 0, 0)
+    assert {task.bucket for task in (*first, *watch.plan())} == {0, 1}
+
+
 @pytest.mark.parametrize("options", [{}, {"bucket": "4", "bucket-key": "id"}], ids=["scalable", "queue"])
 def test_what_is_being_merged_is_not_planned_again_when_options_change(options: dict[str, str]) -> None:
     setup = Setup(**options)
