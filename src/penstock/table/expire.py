@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureError
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.spec.hint import decode_hint, encode_hint
 from penstock.spec.layout import changelog_directory, earliest_hint_path, snapshot_path
-from penstock.table.expire_chunk import Chunk, ChunkFinder, file_holds
+from penstock.table.expire_chunk import Chunk, ChunkFinder, add_file_holds
 from penstock.table.expire_files import find_snapshot
 from penstock.table.expire_plan import ExpirationPlan, ExpireRules, Hold, plan_expiration
 from penstock.table.sweep import delete_empty_directories, delete_files, thread_count
@@ -128,7 +128,7 @@ class SnapshotExpirer:
             UnsupportedFeatureError: other engines keep changelogs beside the snapshots.
         """
         latest_id = self._store.latest_snapshot_id() if latest_id is None else latest_id
-        earliest_id = self._find_earliest() if latest_id is not None else None
+        earliest_id = self._find_earliest(dry_run=dry_run) if latest_id is not None else None
         if latest_id is None or earliest_id is None:
             return Expiration(is_dry_run=dry_run)
         plan = self._plan(rules, earliest_id, latest_id)
@@ -144,7 +144,12 @@ class SnapshotExpirer:
         dry_run: bool,
         progress: Callable[[int, int | None], None],
     ) -> Expiration:
-        done: list[Chunk] = []
+        done = Expiration(
+            earliest_id=plan.first,
+            holds=plan.holds,
+            next_cutoff_millis=plan.next_cutoff_millis,
+            is_dry_run=dry_run,
+        )
         files_gone = 0
 
         def note_deleted(count: int) -> None:
@@ -152,35 +157,24 @@ class SnapshotExpirer:
             files_gone += count
             progress(files_gone, None)
 
-        earliest_id = plan.first
         for first in range(plan.first, plan.end, _CHUNK):
             chunk = self._finder.find(first, min(first + _CHUNK, plan.end), latest_id)
             if chunk is None:
                 break  # another process expires it and is further
             if not dry_run:
                 self._delete(chunk, note_deleted)
-            done.append(chunk)
-            earliest_id = chunk.end
-        return Expiration(
-            snapshot_ids=tuple(each for chunk in done for each in chunk.snapshot_ids),
-            data_files=sum(chunk.files.data_file_count for chunk in done),
-            data_bytes=sum(chunk.files.data_bytes for chunk in done),
-            metadata_files=sum(len(chunk.files.manifests) + len(chunk.files.lists) for chunk in done),
-            earliest_id=earliest_id,
-            holds=(*plan.holds, *file_holds(done)),
-            next_cutoff_millis=plan.next_cutoff_millis,
-            is_dry_run=dry_run,
-        )
+            done = _add(done, chunk)
+        return done
 
-    def _find_earliest(self) -> int | None:
-        """Return the earliest snapshot; where the hint does not say it, the hint is mended."""
+    def _find_earliest(self, *, dry_run: bool) -> int | None:
+        """Return the earliest snapshot; where the hint does not say it, the hint is mended, but in a dry run."""
         path = earliest_hint_path(self.ref.location)
         with suppress(NotFoundError):
             hint = decode_hint(self.ref.file_io.read(path))
             if hint and self.ref.file_io.exists(snapshot_path(self.ref.location, hint)):
                 return hint
         earliest_id = min(self._store.list_snapshot_ids(), default=None)
-        if earliest_id is not None:
+        if earliest_id is not None and not dry_run:
             self._write_hint(earliest_id)
         return earliest_id
 
@@ -226,3 +220,16 @@ class SnapshotExpirer:
         # Readers list the directory where the hint is wrong.
         with suppress(TableStoreError):
             self.ref.file_io.write(earliest_hint_path(self.ref.location), encode_hint(snapshot_id))
+
+
+def _add(done: Expiration, chunk: Chunk) -> Expiration:
+    """Count a chunk to what is done; of its files' names none is kept."""
+    return replace(
+        done,
+        snapshot_ids=(*done.snapshot_ids, *chunk.snapshot_ids),
+        data_files=done.data_files + chunk.files.data_file_count,
+        data_bytes=done.data_bytes + chunk.files.data_bytes,
+        metadata_files=done.metadata_files + len(chunk.files.manifests) + len(chunk.files.lists),
+        earliest_id=chunk.end,
+        holds=add_file_holds(done.holds, chunk.files),
+    )

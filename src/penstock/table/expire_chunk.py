@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError
@@ -106,14 +106,11 @@ class ChunkFinder:
         }
 
 
-def file_holds(chunks: Iterable[Chunk]) -> list[Hold]:
-    """Return who keeps files of the chunks' snapshots."""
-    files: dict[tuple[HoldKind, str], int] = {}
-    for chunk in chunks:
-        for kind, pairs in (
-            (HoldKind.TAG, chunk.files.kept_by_tags),
-            (HoldKind.BRANCH, chunk.files.kept_by_branches),
-        ):
-            for name, count in pairs:
-                files[kind, name] = files.get((kind, name), 0) + count
-    return [Hold(kind=kind, name=name, files=count) for (kind, name), count in files.items()]
+def add_file_holds(holds: Iterable[Hold], files: DoomedFiles) -> tuple[Hold, ...]:
+    """Return the holds with those on top that keep files of more snapshots: one for each tag and branch."""
+    found = {(hold.kind, hold.name): hold for hold in holds}
+    for kind, pairs in ((HoldKind.TAG, files.kept_by_tags), (HoldKind.BRANCH, files.kept_by_branches)):
+        for name, count in pairs:
+            old = found.get((kind, name), Hold(kind=kind, name=name))
+            found[kind, name] = replace(old, files=old.files + count)
+    return tuple(found.values())

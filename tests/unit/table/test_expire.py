@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import uuid
 from dataclasses import replace
@@ -17,11 +18,12 @@ from penstock import Catalog, Table
 from penstock.errors import FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.io.memory import wall_clock_millis
 from penstock.spec.consumer import encode_consumer
-from penstock.spec.layout import branch_path, consumer_path, snapshot_path, tag_path
+from penstock.spec.layout import branch_path, consumer_path, earliest_hint_path, snapshot_path, tag_path
 from penstock.spec.snapshot import CommitKind
 from penstock.spec.snapshot_json import encode_snapshot
 from penstock.spec.tag import Tag, encode_tag
 from penstock.table.changes import commit_append, open_committer
+from penstock.table.expire_chunk import Chunk
 from penstock.table.expire_partitions import find_expired_partitions
 from penstock.table.expire_plan import Hold, HoldKind
 from penstock.table.roll import local_wall_millis
@@ -322,6 +324,34 @@ def test_what_another_job_expires_at_this_moment_is_no_warning_unless_it_stays_s
         storage.gone = ()
         commit_append(committer, writer._write(rows(3)))
     assert ids(table) == (9, 10, 11, 12)
+
+
+def test_a_dry_run_writes_nothing_not_even_a_hint() -> None:
+    table = overwritten(5)
+    table._ref.file_io.delete(earliest_hint_path(table.location))
+    before = stored_files(table._ref)
+    assert expire(table, dry_run=True).snapshot_ids == (1, 2, 3, 4)
+    assert stored_files(table._ref) == before
+    assert not table._ref.file_io.exists(earliest_hint_path(table.location))
+
+
+def test_a_long_expiration_keeps_no_names_of_what_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.table.expire._CHUNK", 2)
+    table = overwritten(12)
+    table.create_tag("t", snapshot_id=1)
+    table.create_tag("u", snapshot_id=6)
+    held: list[int] = []
+
+    def count(_: int) -> None:
+        gc.collect()
+        held.append(sum(isinstance(each, Chunk) for each in gc.get_objects()))
+
+    monkeypatch.setattr("penstock.table.expire.delete_files", lambda *_, deleted, **__: count(deleted(1)))
+    found = expire(table)
+    assert max(held) <= 2  # the one at hand, and the one before it
+    assert found.snapshot_ids == tuple(range(1, 12))
+    assert (found.data_files, found.metadata_files > 9, found.earliest_id) == (9, True, 12)
+    assert [(hold.name, hold.files) for hold in found.holds if hold.kind is HoldKind.TAG] == [("t", 1), ("u", 1)]
 
 
 def test_most_commits_do_not_ask_the_storage_whether_something_has_expired() -> None:
