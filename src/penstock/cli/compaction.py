@@ -19,7 +19,9 @@ from penstock.table.commit import new_commit_user
 from penstock.table.compact.beside import CompactionBeside
 from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.job import merge_one
+from penstock.table.compact.plan import check_compactable
 from penstock.table.compact.sort import parse_order, sort_table
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -91,9 +93,11 @@ class CompactionJob:
 
         Raises:
             KeyboardInterrupt: it was.
-            UnsupportedFeatureError: a table that cannot be written.
+            UnsupportedFeatureError: a table that cannot be written, or cannot be compacted here.
         """
         ref = self._ref(table)
+        store = MetadataStore(ref)
+        check_compactable(ref, store, store.load_latest_snapshot())
         merge, cancel, most = self._merger(ref)
         user = new_commit_user(CommitOptions.parse(ref.options, table=ref.name).user_prefix)
         beside = CompactionBeside(

@@ -148,6 +148,11 @@ def test_arguments_that_contradict_each_other_are_refused(days: Command, argumen
     assert files(days) == [6, 3, 1]
 
 
+def test_a_table_that_can_never_be_compacted_is_not_followed(days: Command) -> None:
+    days("create", "shop.leveled", "k BIGINT", "--option", "clustering.incremental=true", "-o", "clustering.columns=k")
+    assert "which a merge would undo" in days("compact", "shop.leveled", "--follow", code=10).stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_process_that_follows_a_write_only_table_ends_cleanly_when_told(
     tmp_path: Path, number: signal.Signals

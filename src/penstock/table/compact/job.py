@@ -114,8 +114,8 @@ def run_compaction(
     done = execute(plan.tasks)
     try:
         for merged in done:
-            on_done(merged)
             run.take(merged)
+            on_done(merged)
         run.commit()
         run.check()
     except BaseException:

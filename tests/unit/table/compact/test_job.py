@@ -223,6 +223,20 @@ def test_a_job_that_ends_early_leaves_no_file() -> None:
     assert table.to_arrow().num_rows == 12
 
 
+def test_who_is_told_of_merges_and_fails_leaves_no_file_behind() -> None:
+    table = fill(table_of(), 6)
+    ref = ref_of(table)
+
+    def fail(_: Merged) -> None:
+        raise RuntimeError("the bar is broken")
+
+    with pytest.raises(RuntimeError, match="the bar is broken"):
+        run_compaction(
+            plan(table), open_committer(ref), partial(_merge_all, ref=ref), commit_user="compactor", on_done=fail
+        )
+    assert len(ref.file_io.list(f"{ref.location}/dt=20454/bucket-0")) == 6
+
+
 def test_tables_that_keep_their_files_in_levels_are_refused() -> None:
     table = table_of(**{"clustering.incremental": "true", "clustering.columns": "id"})
     with pytest.raises(UnsupportedFeatureError, match="in levels"):
