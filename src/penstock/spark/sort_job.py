@@ -11,17 +11,14 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.pandas.functions import arrow_udf
 
-from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureError
+from penstock.errors import NotFoundError, TableStoreError
 from penstock.options import CommitOptions, CompactOptions, SortOptions, WriteOptions
 from penstock.spark.frame import to_frame
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.sink import write_dataframe
-from penstock.spark.types import SPARK_PRECISION
 from penstock.spec.binary_row import decode_row
 from penstock.spec.manifest import FileKind, ManifestEntry
 from penstock.spec.snapshot import CommitKind
-from penstock.spec.type_text import format_sql_type
-from penstock.spec.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, VectorType
 from penstock.table.changes import open_committer
 from penstock.table.commit import new_commit_user
 from penstock.table.compact.curve import Ranks, hilbert_keys, zorder_keys
@@ -65,10 +62,8 @@ def sort_compact(
         on_done: told of each partition as it is written.
 
     Raises:
-        UnsupportedFeatureError: Spark cannot hold all values of a column; nothing was done.
         TableStoreError: as ``run_compaction``.
     """
-    _check_types(job.ref)
     ensure_python_worker(spark)
     sorter = SparkSorter(spark=spark, job=job)
     committer = open_committer(job.ref)
@@ -231,27 +226,3 @@ def _as_plan(task: CompactTask, ref: TableRef, snapshot: Snapshot | None) -> Sca
         entries=entries,
     )
     return ScanPlan(snapshot=snapshot, predicate=NO_FILTER, partitions=(partition,), funnel=Funnel())
-
-
-def _check_types(ref: TableRef) -> None:
-    for each in ref.schema.fields:
-        if not _holds(each.type):
-            raise UnsupportedFeatureError(
-                f"table {ref.name}: column '{each.name}' is {format_sql_type(each.type)}, which loses something on its "
-                "way through Spark, so rows cannot be sorted there: compact without an order strategy"
-            )
-
-
-def _holds(data_type: DataType) -> bool:
-    """Whether Spark gives every value back as it was."""
-    match data_type:
-        case ArrayType(element=element) | MultisetType(element=element) | VectorType(element=element):
-            return _holds(element)
-        case MapType(key=key, value=value):
-            return _holds(key) and _holds(value)
-        case RowType(fields=fields):
-            return all(_holds(each.type) for each in fields)
-        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ, precision=precision):
-            return (precision or 0) <= SPARK_PRECISION
-        case _:
-            return True

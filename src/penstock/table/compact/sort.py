@@ -22,6 +22,7 @@ from penstock.spec.types import AtomicType, TypeRoot
 from penstock.table.compact.job import plan_only
 from penstock.table.compact.plan import CompactStrategy, plan_partitions
 from penstock.table.compact.rewrite import check_rows
+from penstock.table.compact.sort_types import check_types
 from penstock.table.live import load_live_of_partitions
 from penstock.table.message import CommitMessage
 from penstock.table.store import MetadataStore
@@ -95,7 +96,8 @@ def plan_sort(
 
     Raises:
         InvalidOptionError: columns that cannot be sorted by.
-        UnsupportedFeatureError: a queue, deletion vectors, or files that are kept in levels.
+        UnsupportedFeatureError: a queue, deletion vectors, files that are kept in levels, or a column of which Spark
+            cannot hold all values.
     """
     plan = plan_partitions(
         ref, store, _every_file, scope=scope, idle_ms=idle_ms, otherwise="its files are those of a queue"
@@ -104,6 +106,7 @@ def plan_sort(
     ref = replace(ref, schema=store.load_latest_schema())
     _check_is_scalable(ref)
     _check_order(ref, order)
+    check_types(ref)
     return SortJob(ref=ref, order=order, plan=plan)
 
 

@@ -191,6 +191,16 @@ def test_columns_that_cannot_be_sorted_by_are_refused_by_name(columns: tuple[str
         plan(table, SortOrder(strategy=OrderStrategy.ZORDER, columns=columns))
 
 
+@pytest.mark.parametrize(
+    "type_text", ["TIMESTAMP(9)", "TIMESTAMP_LTZ(7)", "ARRAY<TIMESTAMP(9)>", "MAP<STRING, ROW<t TIMESTAMP(9)>>"]
+)
+def test_a_column_that_spark_cannot_hold_is_refused_when_it_is_planned(type_text: str) -> None:
+    table = table_of(f"id BIGINT, at {type_text}, p STRING")
+    with pytest.raises(UnsupportedFeatureError, match=r"column 'at'.*loses something"):
+        plan(table)
+    assert plan(table_of("id BIGINT, at TIMESTAMP(6), p STRING")).plan.partitions == ()
+
+
 def test_a_hilbert_curve_through_one_column_is_refused() -> None:
     with pytest.raises(InvalidOptionError, match="needs two columns"):
         plan(table_of(), SortOrder(strategy=OrderStrategy.HILBERT, columns=("id",)))

@@ -1,0 +1,40 @@
+"""Whether a table's rows come out of Spark, which sorts them, as they went in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import UnsupportedFeatureError
+from penstock.spec.type_text import format_sql_type
+from penstock.spec.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, VectorType
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
+
+# Spark's timestamps count microseconds.
+_PRECISION: Final = 6
+
+
+def check_types(ref: TableRef) -> None:
+    """Check that Spark holds every value of every column. Raises ``UnsupportedFeatureError``."""
+    for each in ref.schema.fields:
+        if not _holds(each.type):
+            raise UnsupportedFeatureError(
+                f"table {ref.name}: column '{each.name}' is {format_sql_type(each.type)}, which loses something on its "
+                "way through Spark, so rows cannot be sorted there: compact without an order strategy"
+            )
+
+
+def _holds(data_type: DataType) -> bool:
+    """Whether Spark gives every value back as it was."""
+    match data_type:
+        case ArrayType(element=element) | MultisetType(element=element) | VectorType(element=element):
+            return _holds(element)
+        case MapType(key=key, value=value):
+            return _holds(key) and _holds(value)
+        case RowType(fields=fields):
+            return all(_holds(each.type) for each in fields)
+        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ, precision=precision):
+            return (precision or 0) <= _PRECISION
+        case _:
+            return True
