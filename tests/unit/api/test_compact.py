@@ -139,6 +139,11 @@ def test_partitions_that_are_to_be_dropped_for_their_age_can_be_left_out() -> No
         ("p=2001-01-01", 0, "expired, to be dropped"),
         ("p=2999-01-01", 3, None),
     ]
+    skip = {"compaction.skip-expired-partitions": "true"}
+    sorting = filled(catalog_of(), options, **{"2001-01-01": 3, "2999-01-01": 3}).compact(
+        options=skip, order_by=["k"], dry_run=True
+    )
+    assert [(row.partition, row.files_in) for row in sorting.partitions] == [("p=2001-01-01", 0), ("p=2999-01-01", 3)]
 
 
 def test_tables_of_a_database_are_compacted_by_their_names() -> None:

@@ -7,18 +7,16 @@ Source:
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError
-from penstock.options import CompactOptions, PartitionExpireOptions, parse_duration_ms
-from penstock.options.values import MAX_INT
+from penstock.options import CompactOptions, parse_duration_ms
 from penstock.table.changes import open_committer
 from penstock.table.commit import new_commit_user
 from penstock.table.compact.job import merge_in_threads, merge_one, plan_only, run_compaction
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
-from penstock.table.expire_partitions import find_expired_partitions
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.store import MetadataStore
 
@@ -117,30 +115,12 @@ def compact_table(
     """
     store = MetadataStore(ref)
     plan = plan_compaction(ref, store, strategy=request.strategy, scope=request.scope, idle_ms=request.idle_ms)
-    if CompactOptions.parse(ref.options, table=ref.name).skip_expired_partitions:
-        plan = _without_expired(plan, ref, store)
     on_plan(plan)
     if dry_run:
         return plan_only(plan)
     committer = open_committer(ref, store)
     user = new_commit_user(committer.options.user_prefix)
     return run_compaction(plan, committer, execute, commit_user=user, on_done=on_done)
-
-
-def _without_expired(plan: CompactionPlan, ref: TableRef, store: MetadataStore) -> CompactionPlan:
-    """Leave out the partitions that are to be dropped for their age, where there is such an age."""
-    options = PartitionExpireOptions.parse(ref.options, table=ref.name)
-    if options.expiration_time_ms is None or not ref.schema.partition_keys:
-        return plan
-    found = find_expired_partitions(ref, store, options=replace(options, max_num=MAX_INT))
-    expired = {each.directory for each in found}
-    return replace(
-        plan,
-        partitions=tuple(
-            replace(each, tasks=(), skipped="expired, to be dropped") if each.name in expired else each
-            for each in plan.partitions
-        ),
-    )
 
 
 def _strategy(text: str | None) -> CompactStrategy:

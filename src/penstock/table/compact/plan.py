@@ -13,13 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
-from penstock.options import CompactOptions, SortOptions
+from penstock.options import CompactOptions, PartitionExpireOptions, SortOptions
+from penstock.options.values import MAX_INT
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
 from penstock.table.compact.coordinator import pack_small
 from penstock.table.compact.idle import IdleTest
 from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
+from penstock.table.expire_partitions import find_expired_partitions
 from penstock.table.live import load_live_entries
 from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, partition_test
@@ -136,8 +138,27 @@ def plan_partitions(
         groups.setdefault(entry.partition, []).append(entry)
     idle_test = None if idle_ms is None else IdleTest(store, snapshot, idle_ms)
     planner = _Planner(ref, pick, idle_test, otherwise)
-    return CompactionPlan(
+    plan = CompactionPlan(
         snapshot=snapshot, partitions=tuple(planner.plan(data, entries) for data, entries in groups.items())
+    )
+    return _without_expired(plan, ref, store)
+
+
+def _without_expired(plan: CompactionPlan, ref: TableRef, store: MetadataStore) -> CompactionPlan:
+    """Leave out the partitions that are to be dropped for their age, where that is asked for."""
+    if not CompactOptions.parse(ref.options, table=ref.name).skip_expired_partitions:
+        return plan
+    options = PartitionExpireOptions.parse(ref.options, table=ref.name)
+    if options.expiration_time_ms is None or not ref.schema.partition_keys:
+        return plan
+    found = find_expired_partitions(ref, store, options=replace(options, max_num=MAX_INT))
+    expired = {each.directory for each in found}
+    return replace(
+        plan,
+        partitions=tuple(
+            replace(each, tasks=(), skipped="expired, to be dropped") if each.name in expired else each
+            for each in plan.partitions
+        ),
     )
 
 
