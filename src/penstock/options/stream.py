@@ -213,6 +213,7 @@ class WatermarkOptions(OptionGroup):
         Key(
             "penstock.sink.watermark-idle-timeout",
             parse_duration_ms,
-            "silence after which an upstream partition is idle",
+            "silence after which a bucket that a stream reads no longer holds its watermark back",
+            honoured=True,
         ),
     ] = None

@@ -15,7 +15,6 @@ from py4j.protocol import Py4JJavaError
 
 from penstock.errors import CheckpointError, FormatError, StorageError
 from penstock.spec.json_text import decode_json
-from penstock.table.identity import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -114,8 +113,8 @@ class Checkpoint:
         """Whether a query has begun a batch."""
         return any(name.isdigit() for name in self._directory.list("offsets"))
 
-    def load_digest(self, batch_id: int) -> str:
-        """Load a digest of what a batch covers.
+    def load_offsets(self, batch_id: int) -> bytes:
+        """Load what Spark wrote down of a batch before it runs it, as it stands there.
 
         Raises:
             CheckpointError: Spark has not written it.
@@ -126,7 +125,12 @@ class Checkpoint:
                 f"checkpoint {self.place} has no offsets/{batch_id}, which Spark writes before it runs a batch; "
                 "restore the checkpoint, or start with a new one"
             )
-        return digest_of(data)
+        return data
+
+    def load_newest_offsets(self) -> bytes | None:
+        """Load what Spark wrote down of the newest batch; None when there is none."""
+        batches = [int(name) for name in self._directory.list("offsets") if name.isdigit()]
+        return self.load_offsets(max(batches)) if batches else None
 
 
 class OwnFiles:

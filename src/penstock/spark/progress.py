@@ -17,6 +17,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from penstock.errors import TableStoreError
 from penstock.options import ConsumerOptions
+from penstock.spark.stream_end import StreamEnder
 from penstock.spark.stream_session import following_snapshot
 from penstock.spark.write_progress import WriteProgress, last_write
 from penstock.table.consumers import record_progress
@@ -125,15 +126,19 @@ class ProgressListener(StreamingQueryListener):
     Args:
         on_progress: called with each value, in a thread of Spark's.
         on_write: the same for what ``write_stream`` queries of this process have written.
+        ender: stops queries that have come to the bounds of all their sources; None to let them idle.
     """
 
     def __init__(
         self,
         on_progress: Callable[[StreamProgress], None] | None = None,
         on_write: Callable[[WriteProgress], None] | None = None,
+        *,
+        ender: StreamEnder | None = None,
     ) -> None:
         self._on_progress = on_progress
         self._on_write = on_write
+        self._ender = ender
         self._last: dict[str, tuple[StreamProgress, ...]] = {}
         self._consumers: dict[str, tuple[TableRef, str]] = {}
         self._lock = Lock()
@@ -168,12 +173,19 @@ class ProgressListener(StreamingQueryListener):
             self._move_consumer(each)
             if self._on_progress is not None:
                 self._on_progress(each)
+        is_over = len(found) == len(event.progress["sources"]) and all(each.position.ended for each in found)
+        if self._ender is not None and is_over:
+            self._ender.end(found[0].query_id, found[0].run_id)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - PySpark's name
-        """Do nothing."""
+        """Stop a query that was started again behind its end."""
+        if self._ender is not None:
+            self._ender.end_if_done(str(event.id), str(event.runId))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - PySpark's name
-        """Do nothing: the last micro-batch was reported before."""
+        """Let go of the query; its last micro-batch was reported before."""
+        if self._ender is not None:
+            self._ender.forget(str(event.runId))
 
     def _move_consumer(self, progress: StreamProgress) -> None:
         following = following_snapshot(progress.position)
@@ -209,7 +221,7 @@ def listen(spark: SparkSession) -> ProgressListener:
     with _LISTENERS_LOCK:
         listener = _LISTENERS.get(spark)
         if listener is None:
-            listener = _LISTENERS[spark] = ProgressListener()
+            listener = _LISTENERS[spark] = ProgressListener(ender=StreamEnder(spark))
             spark.streams.addListener(listener)
         return listener
 

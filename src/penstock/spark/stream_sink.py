@@ -20,10 +20,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.catalog.features import check_writable
 from penstock.errors import InvalidOptionError, LeaseHeldError, StorageError, UnsupportedFeatureError
-from penstock.options import CommitOptions, WriteOptions
+from penstock.options import CommitOptions, WatermarkOptions, WriteOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.compact_job import SparkMerger
+from penstock.spark.event_time import keeps_rows_for_watermark
 from penstock.spark.native_sink import is_observed
 from penstock.spark.sink import write_dataframe
 from penstock.spark.small_batch import collect_small, max_small_rows
@@ -37,9 +38,12 @@ from penstock.table.batch_notes import BatchNotes
 from penstock.table.check_rows import plan_conform
 from penstock.table.checkpoint_claim import claim_checkpoint
 from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.identity import digest_of
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.store import MetadataStore
+from penstock.table.stream.checkpoint import decode_batch
 from penstock.table.stream_commit import Batch, StreamCommitter
+from penstock.table.stream_watermark import SinkWatermark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -223,8 +227,10 @@ class _MicroBatches:
         self._checkpoint = checkpoint
         self._committer = committer
         self._rows = _RowWriter(sdf)
+        self._watermark = SinkWatermark(table=ref.name, waits_for_spark=keeps_rows_for_watermark(sdf))
         # What each batch replaces need not be merged.
         self._compaction = None if request.is_complete else StreamCompaction(sdf.sparkSession)
+        # Whether the query ends by itself.
         self._is_to_finish = request.trigger is not None and "processingTime" not in request.trigger
         self._first_ids = frozenset(field.id for field in ref.schema.fields)
 
@@ -259,7 +265,7 @@ class _MicroBatches:
         ref = self._committer.load_ref()
         self.lease.take(query_id)
         check_writable(ref)
-        batch = Batch(commit_user=query_id, id=batch_id, digest=self._checkpoint.load_digest(batch_id))
+        batch = self._batch(query_id, batch_id, ref)
         job_id = self._committer.begin(batch)
         if job_id is None:
             # Aggregates and the like move on in the checkpoint only when their rows are read to the end.
@@ -276,6 +282,7 @@ class _MicroBatches:
             batch_id=batch_id,
             table=ref.name,
             snapshot_id=None if snapshot is None else snapshot.id,
+            watermark=batch.watermark,
             rows=sum(file.row_count for file in files),
             files=len(files),
             bytes=sum(file.file_size for file in files),
@@ -283,6 +290,15 @@ class _MicroBatches:
         )
         compaction = self._compaction
         note_write(query_id, lambda: replace(progress, compaction=None if compaction is None else compaction.state))
+
+    def _batch(self, query_id: str, batch_id: int, ref: TableRef) -> Batch:
+        offsets = self._checkpoint.load_offsets(batch_id)
+        options = WatermarkOptions.parse(ref.options, table=ref.name)
+        self._watermark.idle_timeout_ms = options.upstream_idle_timeout_ms
+        ends = decode_batch(offsets, f"{self._checkpoint.place}/offsets/{batch_id}")
+        watermark = self._watermark.of(ends)
+        self._is_to_finish |= all(source is not None and source.ended for source in ends.sources)
+        return Batch(commit_user=query_id, id=batch_id, digest=digest_of(offsets), watermark=watermark)
 
     def _with_new_columns(self, df: DataFrame, ref: TableRef) -> DataFrame:
         """Add the columns that the table got since the query began, all null."""

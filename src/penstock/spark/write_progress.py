@@ -23,6 +23,8 @@ class WriteProgress:
         query_id: the same after a restart from the checkpoint.
         table: name of the table that is written.
         snapshot_id: of the micro-batch; None when it had no rows, or was there already.
+        watermark: behind it, ms of event time; None where nobody can tell. The snapshot's is never behind its
+            predecessor's.
         rows: written.
         files: data files written, with ``bytes``.
         compaction: what merges beside the query have done, and the small files that wait for one; None before the
@@ -33,6 +35,7 @@ class WriteProgress:
     batch_id: int
     table: str
     snapshot_id: int | None
+    watermark: int | None
     rows: int
     files: int
     bytes: int

@@ -138,7 +138,7 @@ class TableCommitter:
                         writer.delete_written()
                         return landed
                 delta = build_delta(request, base, ref=self.ref, store=self.store, index=self.index)
-                if not delta and not request.commit_empty:
+                if not delta and not request.commit_empty and not _moves_watermark(request, base):
                     writer.delete_written()
                     return None
                 if merges is None:
@@ -311,6 +311,11 @@ class TableCommitter:
 
 def _output_names(merges: tuple[Merge, ...]) -> list[str]:
     return [meta.file_name for merge in merges for part in merge.parts for meta in part.outputs]
+
+
+def _moves_watermark(request: CommitRequest, base: Snapshot | None) -> bool:
+    known = None if base is None else base.watermark
+    return request.watermark is not None and (known is None or known < request.watermark)
 
 
 def _later_watermark(ours: int | None, base: int | None) -> int | None:

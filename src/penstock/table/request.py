@@ -21,7 +21,8 @@ class CommitRequest:
         commit_identifier: strictly increasing per commit user; batch commits share ``BATCH_COMMIT_IDENTIFIER``.
         messages: in input order, which the sequence numbers follow.
         scope: what an OVERWRITE replaces; None where the messages name the files, and for other kinds.
-        watermark: event time in ms; the snapshot never falls behind its predecessor's.
+        watermark: event time in ms; the snapshot never falls behind its predecessor's, and is made where nothing else
+            changes but that.
         check_landed: first look whether this user has committed this identifier or a later one (a replayed batch).
         landed_after_id: that look need not go back to this snapshot, nor behind it; 0 for as far as there are any.
         commit_empty: make a snapshot even when nothing changes.

@@ -46,11 +46,14 @@ class Batch:
         commit_user: the query's id, which it keeps over restarts.
         id: grows from 0 by one.
         digest: of the offsets that it covers; None where those cannot be seen.
+        watermark: behind it, ms of event time; None where nobody can tell. Where it moves, a batch without rows makes
+            a snapshot too.
     """
 
     commit_user: str
     id: int
     digest: str | None = None
+    watermark: int | None = None
 
     def __str__(self) -> str:
         return f"batch {self.id} of query {self.commit_user}"
@@ -254,6 +257,7 @@ def _commit(
             kind=CommitKind.OVERWRITE if is_overwrite else CommitKind.APPEND,
             scope=WholeTable() if is_overwrite else None,
             messages=messages,
+            watermark=batch.watermark,
             properties=() if batch.digest is None else ((BATCH_DIGEST, batch.digest),),
             check_landed=True,
             landed_after_id=after_id,

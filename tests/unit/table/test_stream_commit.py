@@ -106,6 +106,24 @@ def test_a_batch_without_rows_makes_no_snapshot_unless_that_is_wanted() -> None:
     assert run(forced, batch(0)).total_record_count == 0
 
 
+def test_a_batch_without_rows_makes_a_snapshot_where_the_watermark_moves() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    marks = [None, 50, 50, 40, None, 60]
+    found = [run(query, replace(batch(number), watermark=mark)) for number, mark in enumerate(marks)]
+    assert [None if each is None else (each.id, each.watermark) for each in found] == [
+        None,
+        (1, 50),
+        None,
+        None,
+        None,
+        (2, 60),
+    ]
+    behind = run(query, replace(batch(6), watermark=55), rows(1))
+    assert behind is not None
+    assert behind.watermark == 60
+
+
 def test_a_replay_in_a_new_process_finds_itself_and_writes_nothing() -> None:
     ref, files = new_table(), MemoryCheckpoint()
     run(start(ref, files), batch(0), rows(5))

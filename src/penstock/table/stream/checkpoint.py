@@ -8,8 +8,8 @@ Source:
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import FormatError, NotFoundError
 from penstock.table.stream.offset import decode_offset
@@ -17,6 +17,41 @@ from penstock.table.stream.offset import decode_offset
 if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
     from penstock.table.stream.offset import StreamOffset
+
+
+_POLICY: Final = "spark.sql.streaming.multipleWatermarkPolicy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchEnds:
+    """What Spark wrote down about a micro-batch before it ran.
+
+    Attributes:
+        sources: where it ends in each source, in the query's order; None for what is not a table of ours, and for a
+            source that has had no data yet.
+        spark_watermark: Spark's own, ms of event time, told from the batches before this one; None where it has none.
+        takes_least: whether that is the least of several, rather than the greatest.
+    """
+
+    sources: tuple[StreamOffset | None, ...]
+    spark_watermark: int | None
+    takes_least: bool
+
+
+def decode_batch(data: bytes, path: str) -> BatchEnds:
+    """Decode ``offsets/<batch>``.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    values = [_parse(line) for line in _lines(data, path)[1:]]
+    metadata = values[0] if values and isinstance(values[0], dict) else {}
+    conf = metadata.get("conf")
+    return BatchEnds(
+        sources=tuple(_decode_ours(value) for value in values[1:]),
+        spark_watermark=int(metadata.get("batchWatermarkMs", 0)) or None,
+        takes_least=not isinstance(conf, dict) or conf.get(_POLICY, "min") == "min",
+    )
 
 
 def load_delivered(file_io: FileIO, checkpoint: str) -> tuple[StreamOffset, ...]:
@@ -44,12 +79,19 @@ def _batches(file_io: FileIO, directory: str) -> set[int]:
 
 
 def _decode(data: bytes, path: str) -> tuple[StreamOffset, ...]:
+    found = (_decode_ours(_parse(line)) for line in _lines(data, path))
+    return tuple(offset for offset in found if offset is not None)
+
+
+def _lines(data: bytes, path: str) -> list[str]:
     try:
-        lines = data.decode().splitlines()
+        return data.decode().splitlines()
     except ValueError as error:
         raise FormatError(f"{path} is damaged ({error}); start the query, which says whether it can go on") from error
-    values = (_parse(line) for line in lines)
-    return tuple(decode_offset(value) for value in values if isinstance(value, dict) and _is_ours(value))
+
+
+def _decode_ours(value: Any) -> StreamOffset | None:  # noqa: ANN401 - whatever JSON holds
+    return decode_offset(value) if isinstance(value, dict) and _is_ours(value) else None
 
 
 def _parse(line: str) -> Any:  # noqa: ANN401 - whatever JSON holds

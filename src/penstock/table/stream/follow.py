@@ -15,6 +15,7 @@ from penstock.errors import DataLossError, InvalidOptionError, OptionWarning
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
 from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.bounds import Bounds
+from penstock.table.stream.event_time import EventTimes
 from penstock.table.stream.history import History, digest_of
 from penstock.table.stream.limits import Budget, ReadLimits, limits_of
 from penstock.table.stream.offset import Position, StreamOffset
@@ -88,7 +89,8 @@ class Follower:
         _check_stream(self._options, ref.name)
         self._history = History(store, fails=self._options.fail_on_data_loss)
         tasks = TaskPlanner(ref, store, predicate)
-        self._table = Table(store=store, history=self._history, units=UnitStore(ref, store), tasks=tasks)
+        units, times = UnitStore(ref, store), EventTimes(ref, store)
+        self._table = Table(store=store, history=self._history, units=units, tasks=tasks, times=times)
         self._backlog = BacklogCache(units=self._table.units, max_looks=_COUNTED_SNAPSHOTS)
         self._snapshots: dict[int, Snapshot] = {}
         self._skipped: tuple[StreamOffset, StreamOffset] | None = None

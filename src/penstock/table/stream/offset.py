@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+BucketWatermarks: TypeAlias = tuple[tuple[int, int], ...]
+"""Buckets with their watermarks, ms of event time, by bucket."""
 
 _UNRESOLVED: Final = "unresolved"
 
@@ -73,6 +76,8 @@ class StreamOffset:
             shows by it. None where there was none.
         created_from: only files created at or after it, a wall clock as ms since 1970-01-01; None for all.
         last_id: the last snapshot to deliver, fixed at the start by ``scan.bounded``; None where nothing fixes it.
+        watermarks: of the buckets that had rows with a time, behind the last snapshot that is delivered to its end;
+            None where the table declares no watermark.
     """
 
     start: Position | None = None
@@ -84,6 +89,7 @@ class StreamOffset:
     seen: str | None = None
     created_from: int | None = None
     last_id: int | None = None
+    watermarks: BucketWatermarks | None = None
 
 
 UNRESOLVED: Final = StreamOffset()
@@ -103,7 +109,9 @@ def encode_offset(offset: StreamOffset) -> dict[str, Any]:
         "overwrites": offset.overwrites,
         "ended": offset.ended,
     }
-    optional = {"seen": offset.seen, "created_from": offset.created_from, "last_id": offset.last_id}
+    optional: dict[str, Any] = {"seen": offset.seen, "created_from": offset.created_from, "last_id": offset.last_id}
+    if offset.watermarks is not None:
+        optional["watermarks"] = {str(bucket): millis for bucket, millis in offset.watermarks}
     return encoded | {name: value for name, value in optional.items() if value is not None}
 
 
@@ -131,9 +139,16 @@ def decode_offset(encoded: Mapping[str, Any]) -> StreamOffset:
             seen=encoded.get("seen"),
             created_from=encoded.get("created_from"),
             last_id=encoded.get("last_id"),
+            watermarks=_decode_watermarks(encoded.get("watermarks")),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(f"offset {dict(encoded)!r} is damaged ({error!r}); start with a new checkpoint") from error
+
+
+def _decode_watermarks(encoded: Mapping[str, Any] | None) -> BucketWatermarks | None:
+    if encoded is None:
+        return None
+    return tuple(sorted((int(bucket), int(millis)) for bucket, millis in encoded.items()))
 
 
 def _encode_position(position: Position) -> dict[str, Any]:

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from penstock.spec.snapshot import Snapshot
     from penstock.table.store import MetadataStore
     from penstock.table.stream.bounds import Bounds
+    from penstock.table.stream.event_time import EventTimes
     from penstock.table.stream.history import History
     from penstock.table.stream.limits import Budget
-    from penstock.table.stream.offset import StreamOffset
+    from penstock.table.stream.offset import BucketWatermarks, StreamOffset
     from penstock.table.stream.tasks import TaskPlanner
     from penstock.table.stream.units import Units, UnitStore
 
@@ -40,6 +41,7 @@ class Table:
     history: History
     units: UnitStore
     tasks: TaskPlanner
+    times: EventTimes
 
 
 def delivers(snapshot: Snapshot, position: Position, *, overwrites: bool) -> bool:
@@ -164,7 +166,12 @@ class Walk:
             self.budget.take([unit.file])
             self.budget.snapshots += is_first
             is_first = False
-        self.offset = replace(self.offset, position=position.behind(), seen=digest_of(snapshot))
+        self.offset = replace(
+            self.offset,
+            position=position.behind(),
+            seen=digest_of(snapshot),
+            watermarks=self._watermarks_behind(units),
+        )
         is_last_full = position.phase is Phase.FULL and (
             self.bounds.is_beyond(snapshot) or self.bounds.is_beyond_id(snapshot.id + 1)
         )
@@ -172,6 +179,12 @@ class Walk:
             self._end()
         elif not is_first:
             self.reached = self.offset
+
+    def _watermarks_behind(self, units: Units) -> BucketWatermarks | None:
+        # Also where a filter keeps none of their rows: time goes on over those too.
+        created_from = self.offset.created_from
+        delivered = [unit for unit in units if created_from is None or (unit.file.creation_millis or 0) >= created_from]
+        return self.table.times.advance(self.offset.watermarks, delivered)
 
     def _kept(self, units: Units) -> Iterator[tuple[int, ManifestEntry]]:
         for index in range(self.position.index, len(units)):

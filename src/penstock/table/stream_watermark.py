@@ -1,0 +1,81 @@
+"""The watermark of a snapshot that a stream writes: the least of what its sources have come to.
+
+Source:
+    Flink's rule, the least over upstream channels that are not idle (spec/streaming.md section 6.1). Spark's own
+    watermark follows the fastest channel, so it is asked only where it holds rows back, or where no table of ours is
+    read.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.table.stream.checkpoint import BatchEnds
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class SinkWatermark:
+    """Tells the watermark of each batch of one query; a worker that lives as long as the query.
+
+    Attributes:
+        table: named in messages.
+        waits_for_spark: the query keeps rows until Spark's own watermark has passed them, and so must the snapshots'.
+        idle_timeout_ms: silence after which a bucket of a source no longer holds the others back; None for none. It
+            counts from the start of the query at the earliest.
+        clock: seconds that only grow.
+    """
+
+    table: str
+    waits_for_spark: bool
+    idle_timeout_ms: int | None = None
+    clock: Callable[[], float] = time.monotonic
+    _moved: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
+    _has_warned: bool = False
+
+    def of(self, batch: BatchEnds) -> int | None:
+        """Return the watermark behind a batch, ms of event time; None where nobody can tell.
+
+        Rows of later batches are not older than it, but for rows that come late.
+        """
+        own = [None if source is None else source.watermarks for source in batch.sources]
+        ours = self._least([each for each in own if each is not None])
+        has_all = bool(own) and None not in own
+        if has_all and not self.waits_for_spark:
+            return ours
+        spark = self._spark(batch)
+        if spark is None or (ours is None and has_all):
+            return None
+        return spark if ours is None else min(ours, spark)
+
+    def _least(self, sources: list[tuple[tuple[int, int], ...]]) -> int | None:
+        """Return the least over buckets that are not idle; None where a source had no time yet, or all are idle."""
+        now = self.clock()
+        for number, source in enumerate(sources):
+            for bucket, millis in source:
+                if self._moved.get((number, bucket), (None,))[0] != millis:
+                    self._moved[number, bucket] = (millis, now)
+        if not all(sources):
+            return None
+        longest = self.idle_timeout_ms
+        awake = [millis for millis, since in self._moved.values() if longest is None or (now - since) * 1000 < longest]
+        return min(awake, default=None)
+
+    def _spark(self, batch: BatchEnds) -> int | None:
+        if batch.spark_watermark is not None and batch.takes_least:
+            return batch.spark_watermark
+        if batch.spark_watermark is not None and not self._has_warned:
+            self._has_warned = True
+            _LOG.warning(
+                "table %s: its snapshots get no watermark, since Spark takes the greatest of the query's; set "
+                "'spark.sql.streaming.multipleWatermarkPolicy' to 'min' before the query's first start",
+                self.table,
+            )
+        return None

@@ -1,0 +1,131 @@
+"""Watermarks in the snapshots that a query writes."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from tests.spark.golden import LOCATIONS
+from tests.spark.stream_feed import DONE, new_feed
+
+from penstock import Catalog, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+NOON = datetime(2026, 1, 1, 12)  # noqa: DTZ001 - a wall clock
+NOON_MILLIS = 1_767_268_800_000
+COLUMNS = "k INT, t TIMESTAMP(3)"
+ONE_BY_ONE = {"scan.mode": "earliest", "scan.max-snapshot.count": "1"}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    catalog = Catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("d")
+    return catalog
+
+
+@pytest.fixture
+def source(catalog: Catalog) -> Table:
+    return catalog.create_table(
+        "d.source", COLUMNS, watermark=("t", "INTERVAL '5' SECOND"), options={"bucket": "1", "bucket-key": "k"}
+    )
+
+
+def append(table: Table, *rows: tuple[int, int]) -> None:
+    """Append rows of keys and seconds after noon."""
+    times = [NOON + timedelta(seconds=seconds) for _, seconds in rows]
+    table.append(pa.table({"k": pa.array([k for k, _ in rows], pa.int32()), "t": pa.array(times, pa.timestamp("ms"))}))
+
+
+def write(table: Table, sdf: DataFrame, checkpoint: Path) -> None:
+    table.write_stream(sdf, checkpoint=str(checkpoint), trigger=DONE).awaitTermination()
+
+
+def watermarks(table: Table) -> list[tuple[int, int | None]]:
+    """Rows that each APPEND added, and its watermark in seconds after noon."""
+    return [
+        (row["delta_record_count"], None if row["watermark"] is None else (row["watermark"] - NOON_MILLIS) // 1000)
+        for row in table.snapshots().to_pylist()
+        if row["commit_kind"] == "APPEND"
+    ]
+
+
+def test_a_copy_of_what_flink_wrote_has_flinks_watermarks(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    flinks = Table.at(str(LOCATIONS["f_watermark"]))
+    copy = catalog.create_table("d.copy", "order_id BIGINT, order_time TIMESTAMP(3), amount DECIMAL(10, 2)")
+    write(copy, flinks.read_stream(spark, ONE_BY_ONE), tmp_path / "checkpoint")
+    given = [row["watermark"] for row in flinks.snapshots().to_pylist() if row["delta_record_count"]]
+    assert [row["watermark"] for row in copy.snapshots().to_pylist() if row["commit_kind"] == "APPEND"] == given
+    assert len(set(given)) == 8
+
+
+def test_time_goes_on_over_a_restart_and_over_batches_without_rows(
+    spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path
+) -> None:
+    copy = catalog.create_table("d.copy", COLUMNS)
+    append(source, (0, 10))
+    append(source, (1, 20))
+    write(copy, source.read_stream(spark, ONE_BY_ONE).where("k % 2 = 0"), tmp_path / "checkpoint")
+    append(source, (2, 18))
+    append(source, (4, 31))
+    write(copy, source.read_stream(spark, ONE_BY_ONE).where("k % 2 = 0"), tmp_path / "checkpoint")
+    assert watermarks(copy) == [(1, 5), (0, 15), (1, 15), (1, 26)]
+
+
+def test_the_slowest_source_holds_the_others(
+    spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path
+) -> None:
+    other = catalog.create_table("d.other", COLUMNS, watermark=("t", None))
+    copy = catalog.create_table("d.copy", COLUMNS)
+    both = [table.read_stream(spark, {"scan.mode": "earliest"}) for table in (source, other)]
+    append(source, (0, 100))
+    write(copy, both[0].union(both[1]), tmp_path / "checkpoint")
+    append(other, (0, 7))
+    write(copy, both[0].union(both[1]), tmp_path / "checkpoint")
+    assert watermarks(copy) == [(1, None), (1, 7)]
+
+
+def test_rows_that_an_aggregate_keeps_are_not_overtaken(
+    spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path
+) -> None:
+    counts = catalog.create_table("d.counts", "start TIMESTAMP(6) WITH LOCAL TIME ZONE, n BIGINT")
+    for seconds in (1, 12, 25, 26, 41, 55):
+        append(source, (0, seconds))
+    rows = source.read_stream(spark, ONE_BY_ONE).withColumn("t", F.col("t").cast("timestamp"))
+    windows = rows.withWatermark("t", "5 seconds").groupBy(F.window("t", "10 seconds")).agg(F.count("*").alias("n"))
+    write(counts, windows.select(F.col("window.start").alias("start"), "n"), tmp_path / "checkpoint")
+    stream = [row for row in counts.snapshots().to_pylist() if row["commit_kind"] == "APPEND"]
+    newest = -1
+    found = 0
+    for snapshot in stream:
+        rows_of = counts.to_arrow(snapshot_id=snapshot["snapshot_id"]).to_pylist()
+        # Windows are delivered once the watermark has passed their end, and not after a snapshot that had passed it.
+        ends = [int(row["start"].timestamp() * 1000) + 10_000 for row in rows_of][found:]
+        assert all(end > newest for end in ends)
+        found += len(ends)
+        newest = max(newest, snapshot["watermark"] or -1)
+    assert found == 4
+    assert newest > 0
+
+
+def test_sparks_watermark_counts_where_no_table_of_ours_is_read(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    feed = new_feed(spark, tmp_path / "feed", 3, 3, 3)
+    plain = catalog.create_table("d.plain", "n BIGINT")
+    write(plain, feed.stream().select("n"), tmp_path / "plain")
+    assert {mark for _, mark in watermarks(plain)} == {None}
+    timed = catalog.create_table("d.timed", "n BIGINT")
+    rows = feed.stream().withColumn("t", F.timestamp_seconds(F.col("n") + NOON_MILLIS // 1000))
+    write(timed, rows.withWatermark("t", "1 second").select("n"), tmp_path / "timed")
+    # Spark's is told from the batches before: those end at 2 and 5 seconds.
+    assert watermarks(timed)[:3] == [(3, None), (3, 1), (3, 4)]
