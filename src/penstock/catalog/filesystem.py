@@ -22,6 +22,7 @@ from penstock.catalog.validate import check_schema
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.spec.layout import schema_directory, schema_path
+from penstock.table.identity import new_creation_millis
 from penstock.table.ref import TableRef
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def create_table(
             definition,
             defaults=table_defaults(dict(warehouse.options)),
             table=place.name,
-            time_millis=_now_millis(),
+            time_millis=new_creation_millis(),
         )
         _check_vacant(place)
         if put_schema(place.file_io, place.location, schema):

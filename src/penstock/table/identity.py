@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
@@ -12,6 +14,30 @@ if TYPE_CHECKING:
     from penstock.table.store import HasLocation
 
 _DIGEST_BYTES: Final = 16
+
+
+class _Moments:
+    """The present, but never the same twice."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def next_millis(self) -> int:
+        with self._lock:
+            self._last = max(self._last + 1, time.time_ns() // 1_000_000)
+            return self._last
+
+
+_CREATIONS: Final = _Moments()
+
+
+def new_creation_millis() -> int:
+    """Return the time at which a table is created, ms since 1970-01-01 UTC.
+
+    Tables with the same columns differ in it alone, and a process makes several of them in one millisecond.
+    """
+    return _CREATIONS.next_millis()
 
 
 def load_identity(table: HasLocation) -> str:
