@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.table.stream.checkpoint import BatchEnds
+    from penstock.table.stream.offset import BucketWatermarks
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -46,26 +47,27 @@ class SinkWatermark:
         Rows of later batches are not older than it, but for rows that come late.
         """
         own = [None if source is None else source.watermarks for source in batch.sources]
-        ours = self._least([each for each in own if each is not None])
-        has_all = bool(own) and None not in own
-        if has_all and not self.waits_for_spark:
+        ours = self._least(own)
+        if () in own:
+            return None
+        if own and None not in own and not self.waits_for_spark:
             return ours
         spark = self._spark(batch)
-        if spark is None or (ours is None and has_all):
+        if spark is None or (ours is None and None not in own):
             return None
         return spark if ours is None else min(ours, spark)
 
-    def _least(self, sources: list[tuple[tuple[int, int], ...]]) -> int | None:
-        """Return the least over buckets that are not idle; None where a source had no time yet, or all are idle."""
+    def _least(self, own: Sequence[BucketWatermarks | None]) -> int | None:
+        """Return the least over the buckets of our sources that are not idle; None where there is none."""
         now = self.clock()
-        for number, source in enumerate(sources):
-            for bucket, millis in source:
-                if self._moved.get((number, bucket), (None,))[0] != millis:
-                    self._moved[number, bucket] = (millis, now)
-        if not all(sources):
-            return None
+        moved = {}
+        for place, source in enumerate(own):
+            for bucket, millis in source or ():
+                known = self._moved.get((place, bucket))
+                moved[place, bucket] = known if known is not None and known[0] == millis else (millis, now)
+        self._moved = moved
         longest = self.idle_timeout_ms
-        awake = [millis for millis, since in self._moved.values() if longest is None or (now - since) * 1000 < longest]
+        awake = [millis for millis, since in moved.values() if longest is None or (now - since) * 1000 < longest]
         return min(awake, default=None)
 
     def _spark(self, batch: BatchEnds) -> int | None:

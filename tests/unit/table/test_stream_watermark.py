@@ -54,6 +54,18 @@ def test_sparks_own_counts_where_a_source_has_none() -> None:
     assert of(BatchEnds(sources=(None,), spark_watermark=30, takes_least=True)) == 30
 
 
+def test_sparks_own_does_not_stand_in_for_a_source_of_ours_without_a_time_yet() -> None:
+    assert of(batch((), None, spark=30)) is None
+    assert of(batch((), spark=30)) is None
+
+
+def test_a_source_that_comes_later_takes_no_other_ones_place() -> None:
+    watermark = SinkWatermark(table="d.t", waits_for_spark=False)
+    late = BatchEnds(sources=(None, source(((7, 10),))), spark_watermark=None, takes_least=True)
+    assert watermark.of(late) is None
+    assert watermark.of(batch(((0, 50),), ((7, 60),))) == 50
+
+
 def test_rows_that_spark_keeps_hold_it() -> None:
     assert of(batch(((0, 50),), spark=30), waits_for_spark=True) == 30
     assert of(batch(((0, 50),)), waits_for_spark=True) is None

@@ -186,6 +186,7 @@ class Follower:
             seen=None if snapshot is None else digest_of(snapshot),
             created_from=start.created_from,
             last_id=last_id,
+            watermarks=self._table.times.advance(None, ()),
         )
 
     def _resumed(self, offset: StreamOffset) -> StreamOffset:

@@ -183,7 +183,7 @@ class Walk:
     def _watermarks_behind(self, units: Units) -> BucketWatermarks | None:
         # Also where a filter keeps none of their rows: time goes on over those too.
         created_from = self.offset.created_from
-        delivered = [unit for unit in units if created_from is None or (unit.file.creation_millis or 0) >= created_from]
+        delivered = (unit for unit in units if created_from is None or (unit.file.creation_millis or 0) >= created_from)
         return self.table.times.advance(self.offset.watermarks, delivered)
 
     def _kept(self, units: Units) -> Iterator[tuple[int, ManifestEntry]]:

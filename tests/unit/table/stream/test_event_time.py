@@ -99,7 +99,7 @@ def test_inside_of_a_snapshot_and_of_the_full_phase_it_stands_still(tmp_path: Pa
     while (end := follower.advance(offset, ONE_FILE)) != offset:
         offset = end
         found.append(offset.watermarks)
-    assert found[:-1] == [None] * (len(found) - 1)
+    assert found[:-1] == [()] * (len(found) - 1)
     assert found[-1] == ((0, NOON_MILLIS + 195_000),)
 
 
