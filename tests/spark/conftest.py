@@ -3,12 +3,15 @@
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 # A hook: it folds the skips of all tests that miss the same thing into one line.
 from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
+
+from penstock import Catalog
 
 # Not UTC and with daylight saving: a time zone that leaks into stored values shows at once.
 SESSION_ZONE = "America/Los_Angeles"
@@ -40,3 +43,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    """Return a catalog of its own for each test, with the database ``d``."""
+    catalog = Catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("d")
+    return catalog

@@ -10,7 +10,6 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import COLUMNS, DONE, Feed, data_files, new_feed, numbers
 
-from penstock import Catalog, Table
 from penstock.catalog.changes import SetOption
 from penstock.spark import stream_compaction
 from penstock.spark.progress import ProgressListener, WriteProgress, last_write
@@ -25,17 +24,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from penstock import Catalog, Table
+
 PATIENCE_SECONDS = 60
 SCALABLE: dict[str, str] = {}
 QUEUE = {"bucket": "1", "bucket-key": "k"}
 KINDS = pytest.mark.parametrize("options", [SCALABLE, QUEUE], ids=["scalable", "queue"])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    catalog = Catalog(str(tmp_path / "warehouse"))
-    catalog.create_database("d")
-    return catalog
 
 
 @pytest.fixture

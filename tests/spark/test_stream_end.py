@@ -34,13 +34,6 @@ def told_at_once(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    catalog = Catalog(str(tmp_path / "warehouse"))
-    catalog.create_database("d")
-    return catalog
-
-
-@pytest.fixture
 def source(catalog: Catalog) -> Table:
     """Five commits of a row."""
     table = catalog.create_table(

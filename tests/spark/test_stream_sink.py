@@ -49,13 +49,6 @@ QUEUE = {"bucket": "2", "bucket-key": "k"}
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    catalog = Catalog(str(tmp_path / "warehouse"))
-    catalog.create_database("d")
-    return catalog
-
-
-@pytest.fixture
 def feed(spark: SparkSession, tmp_path: Path) -> Feed:
     return new_feed(spark, tmp_path / "feed", 10, 20, 30)
 

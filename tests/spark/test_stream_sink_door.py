@@ -10,18 +10,11 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.stream_feed import COLUMNS, Feed, commits, data_files, forget_last_batch, live_files, new_feed, numbers
 
-from penstock import Catalog, Table
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    catalog = Catalog(str(tmp_path / "warehouse"))
-    catalog.create_database("d")
-    return catalog
+    from penstock import Catalog, Table
 
 
 @pytest.fixture

@@ -25,13 +25,6 @@ ONE_BY_ONE = {"scan.mode": "earliest", "scan.max-snapshot.count": "1"}
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    catalog = Catalog(str(tmp_path / "warehouse"))
-    catalog.create_database("d")
-    return catalog
-
-
-@pytest.fixture
 def source(catalog: Catalog) -> Table:
     return catalog.create_table(
         "d.source", COLUMNS, watermark=("t", "INTERVAL '5' SECOND"), options={"bucket": "1", "bucket-key": "k"}

@@ -54,21 +54,6 @@ def read_kafka(
         NotFoundError: no such topic, or no such partition.
         StorageError: no broker answers, or it refuses.
     """
-    return read_kafka_with_origin(spark, options, fields, is_stream=is_stream, table=table).drop(ORIGIN)
-
-
-def read_kafka_with_origin(
-    spark: SparkSession,
-    options: Mapping[str, str],
-    fields: Sequence[DataField],
-    *,
-    is_stream: bool = True,
-    table: str = "kafka",
-) -> DataFrame:
-    """Do as ``read_kafka``, with the struct ``ORIGIN`` as the first column: where each row comes from.
-
-    It has to be read before a shuffle by whoever follows the event time of upstream partitions, and dropped then.
-    """
     kafka, how = parse_kafka(options, table)
     check_columns(fields, how, table)
     _check_kind(kafka, table, is_stream=is_stream)
@@ -76,7 +61,7 @@ def read_kafka_with_origin(
     partitions = _describe(spark, kafka, table)
     settings = _source_options(kafka, partitions, table, is_stream=is_stream)
     reader = spark.readStream if is_stream else spark.read
-    return decode_values(reader.format("kafka").options(**settings).load(), fields, how, table)
+    return decode_values(reader.format("kafka").options(**settings).load(), fields, how, table).drop(ORIGIN)
 
 
 def _check_kind(kafka: KafkaOptions, table: str, *, is_stream: bool) -> None:
