@@ -11,7 +11,17 @@ from typing import Annotated, Final
 
 from penstock.options.choices import IncrementalScanMode, ScanMode
 from penstock.options.group import Key, OptionGroup
-from penstock.options.values import MIB, at_least, choice, parse_bool, parse_bytes, parse_int, parse_long, parse_text
+from penstock.options.values import (
+    MIB,
+    at_least,
+    choice,
+    parse_bool,
+    parse_bytes,
+    parse_int,
+    parse_long,
+    parse_millis,
+    parse_text,
+)
 
 _SCAN_MODE: Final = choice(ScanMode, {"full": ScanMode.LATEST_FULL})
 
@@ -37,7 +47,7 @@ class ReadOptions(OptionGroup):
         int | None,
         Key(
             "scan.timestamp-millis",
-            parse_long,
+            parse_millis,
             "read the newest snapshot that is not younger",
             ("log.scan.timestamp-millis",),
             honoured=True,
@@ -50,18 +60,18 @@ class ReadOptions(OptionGroup):
     tag_name: Annotated[str | None, Key("scan.tag-name", parse_text, "read this tag's snapshot", honoured=True)] = None
     watermark: Annotated[
         int | None,
-        Key("scan.watermark", parse_long, "read the first snapshot whose watermark reaches this", honoured=True),
+        Key("scan.watermark", parse_millis, "read the first snapshot whose watermark reaches this", honoured=True),
     ] = None
     version: Annotated[
         str | None, Key("scan.version", parse_text, "a tag, watermark-<n> or snapshot id", honoured=True)
     ] = None
     file_creation_time_millis: Annotated[
         int | None,
-        Key("scan.file-creation-time-millis", parse_long, "read only files that are not older", honoured=True),
+        Key("scan.file-creation-time-millis", parse_millis, "read only files that are not older", honoured=True),
     ] = None
     creation_time_millis: Annotated[
         int | None,
-        Key("scan.creation-time-millis", parse_long, "read from the snapshot after this time", honoured=True),
+        Key("scan.creation-time-millis", parse_millis, "read from the snapshot after this time", honoured=True),
     ] = None
     incremental_between: Annotated[
         str | None,

@@ -19,6 +19,7 @@ from penstock.options.values import (
     parse_duration_ms,
     parse_int,
     parse_long,
+    parse_millis,
     parse_text,
 )
 
@@ -58,7 +59,7 @@ class StreamOptions(OptionGroup):
     bounded: Annotated[bool | None, Key("scan.bounded", parse_bool, "read what is there and end", honoured=True)] = None
     bounded_watermark: Annotated[
         int | None,
-        Key("scan.bounded.watermark", parse_long, "end before a snapshot with a greater watermark", honoured=True),
+        Key("scan.bounded.watermark", parse_millis, "end before a snapshot with a greater watermark", honoured=True),
     ] = None
     bounded_snapshot_id: Annotated[
         int | None, Key("penstock.scan.bounded.snapshot-id", parse_long, "end after this snapshot", honoured=True)
@@ -67,7 +68,7 @@ class StreamOptions(OptionGroup):
         int | None,
         Key(
             "penstock.scan.bounded.timestamp-millis",
-            parse_long,
+            parse_millis,
             "end before a snapshot younger than this",
             honoured=True,
         ),
@@ -203,7 +204,7 @@ class WatermarkOptions(OptionGroup):
         Key("snapshot.watermark-idle-timeout", parse_duration_ms, "silence after which an empty snapshot is made"),
     ] = None
     end_input_watermark: Annotated[
-        int | None, Key("end-input.watermark", parse_long, "watermark of the last snapshot of a bounded input")
+        int | None, Key("end-input.watermark", parse_millis, "watermark of the last snapshot of a bounded input")
     ] = None
     read_watermark: Annotated[
         bool, Key("penstock.read.watermark", parse_bool, "apply the declared watermark to a read stream")

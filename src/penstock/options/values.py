@@ -166,6 +166,13 @@ def _whole(text: str, limit: int) -> int:
     return int(text)
 
 
+def _decode_millis(text: str) -> int:
+    try:
+        return _whole(text, MAX_LONG)
+    except ValueError:
+        raise ValueError("a time in ms since 1970-01-01 UTC, such as '1763683200000'") from None
+
+
 def _decode_float(text: str) -> float:
     if not _DECIMAL.fullmatch(text):
         raise ValueError("a number such as '0.7'")
@@ -190,6 +197,9 @@ parse_int: Final = ValueKind("integer", lambda text: _whole(text, MAX_INT))
 
 parse_long: Final = ValueKind("integer", lambda text: _whole(text, MAX_LONG))
 """A whole number of 64 bits."""
+
+parse_millis: Final = ValueKind("integer", _decode_millis)
+"""A point in time, or of event time, in ms; before 1970 too."""
 
 parse_float: Final = ValueKind("number", _decode_float)
 """A decimal number."""

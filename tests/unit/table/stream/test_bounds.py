@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.table.stream.queues import Queue, batches, flat
 
+from penstock.errors import InvalidOptionError
+from penstock.spark.stream_frame import _check_options
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
 from penstock.table.travel import NO_WATERMARK
@@ -130,3 +132,21 @@ def test_a_full_phase_in_pieces_ends_with_its_last_one() -> None:
     cut = queue.with_options(options).advance(UNRESOLVED, ReadLimits(max_files=1))
     assert not cut.ended
     assert queue.with_options(options).advance(cut, NO_LIMITS).ended
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "wanted"),
+    [
+        (BOUND, "yesterday", "a time in ms since 1970-01-01 UTC, such as '1763683200000'"),
+        (BOUND, "1.5", "a time in ms since 1970-01-01 UTC, such as '1763683200000'"),
+        ("penstock.scan.bounded.timestamp-millis", "", "a time in ms since 1970-01-01 UTC, such as '1763683200000'"),
+        ("penstock.scan.bounded.snapshot-id", "last", "a whole number such as '8'"),
+        ("scan.bounded", "yes", "true or false"),
+    ],
+)
+def test_a_bound_that_is_none_is_refused_when_the_stream_is_made(key: str, value: str, wanted: str) -> None:
+    with pytest.raises(InvalidOptionError) as caught:
+        Queue().with_options({key: value})
+    assert str(caught.value) == f"table shop.orders: option '{key}' = '{value}': expected {wanted}"
+    with pytest.raises(InvalidOptionError):
+        _check_options(Queue().ref.with_options({key: value}))
