@@ -19,6 +19,7 @@ from penstock.errors import (
     SchemaMismatchError,
     StorageError,
     TableStoreError,
+    TimedOutError,
     UnsupportedFeatureError,
 )
 from penstock.predicate.tree import col
@@ -39,6 +40,7 @@ __all__ = [
     "StorageError",
     "Table",
     "TableStoreError",
+    "TimedOutError",
     "UnsupportedFeatureError",
     "col",
     "sql",

@@ -83,6 +83,10 @@ class LeaseHeldError(TableStoreError):
     """What only one may use at a time (a consumer, a query's checkpoint) is in use by another, or was taken over."""
 
 
+class TimedOutError(TableStoreError, TimeoutError):
+    """What was waited for did not come in the time that it was given."""
+
+
 class DataLossWarning(UserWarning):
     """A stream went on behind rows that it could not read any more, as it was told to."""
 

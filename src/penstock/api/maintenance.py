@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from penstock.api.completeness import TableCompleteness
 from penstock.api.deferred import spark_entry
-from penstock.api.handle import TableHandle
+from penstock.api.moments import to_millis
 from penstock.catalog.features import check_writable
 from penstock.options import PartitionExpireOptions, check_keys
 from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
@@ -22,15 +22,14 @@ from penstock.table.tags import create_tag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from pyspark.sql import SparkSession
 
     from penstock.table.compact.job import CompactionResult, Merged
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-
-class TableMaintenance(TableHandle):
+class TableMaintenance(TableCompleteness):
     """Tags, rollback, consumers, compaction, expiration, orphans; ``Table`` is the whole handle."""
 
     # Tags and rollback
@@ -251,9 +250,7 @@ class TableMaintenance(TableHandle):
 
 
 def _to_millis(moment: datetime | int | None) -> int | None:
-    if not isinstance(moment, datetime):
-        return moment
-    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+    return None if moment is None else to_millis(moment)
 
 
 def _ignore(_: Merged) -> None:

@@ -19,6 +19,7 @@ from penstock.errors import (
     SchemaMismatchError,
     StorageError,
     TableStoreError,
+    TimedOutError,
     UnsupportedFeatureError,
 )
 
@@ -39,6 +40,7 @@ class ExitCode(IntEnum):
     UNSUPPORTED = 10
     IN_USE = 11
     BEHIND = 12
+    TIMED_OUT = 13
     INTERRUPTED = 130
 
 
@@ -56,6 +58,7 @@ _BY_CLASS: Final[tuple[tuple[type[TableStoreError], ExitCode], ...]] = (
     (SchemaMismatchError, ExitCode.ROWS_DO_NOT_FIT),
     (UnsupportedFeatureError, ExitCode.UNSUPPORTED),
     (LeaseHeldError, ExitCode.IN_USE),
+    (TimedOutError, ExitCode.TIMED_OUT),
 )
 
 

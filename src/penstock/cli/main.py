@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import alter, catalog, compact, consumer, history, inspect, rows, sql, stream, upkeep
+from penstock.cli import alter, catalog, compact, completeness, consumer, history, inspect, rows, sql, stream, upkeep
 from penstock.cli.arguments import GLOBAL_OPTIONS
 from penstock.cli.group import PenstockGroup
 from penstock.cli.session import OutputFormat, Session
@@ -18,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _module in (catalog, rows, sql, inspect, stream, compact, upkeep):
+for _module in (catalog, rows, sql, inspect, stream, completeness, compact, upkeep):
     for _name, _command in _module.COMMANDS.items():
         app.command(_name, epilog=GLOBAL_OPTIONS)(_command)
 app.command("rollback", epilog=GLOBAL_OPTIONS)(history.rollback)
@@ -51,7 +51,7 @@ def penstock(
 
     The options below may stand anywhere on the line. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 already
     exists, 5 conflict, 6 unknown outcome, 7 storage, 8 damaged, 9 rows do not fit, 10 unsupported, 11 in use, 12 too
-    far behind, 130 interrupted.
+    far behind, 13 timed out, 130 interrupted.
     """
     context.obj = Session(warehouse=warehouse, format=format, quiet=quiet, debug=debug)
 

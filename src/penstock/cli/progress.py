@@ -1,4 +1,4 @@
-"""A progress bar on the error stream, for people who wait."""
+"""A progress bar, or a line, on the error stream, for people who wait."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
@@ -44,6 +45,18 @@ def progress_bar(session: Session, title: str, total_bytes: int | None) -> Itera
             bar.update(task, rows=rows, completed=done_bytes)
 
         yield report
+
+
+@contextmanager
+def status_line(session: Session, title: str) -> Iterator[Callable[[str], None]]:
+    """Show a line that the block may change while it runs; nothing where ``progress_bar`` shows nothing."""
+    if session.quiet or not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
+        task = line.add_task(escape(title))
+        yield lambda text: line.update(task, description=escape(text))
 
 
 def _ignore(_rows: int, _bytes: int | None) -> None:

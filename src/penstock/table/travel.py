@@ -273,8 +273,8 @@ def _newest_until(store: MetadataStore, latest: Snapshot, millis: int) -> Snapsh
     if found is None:
         earliest = store.load_earliest_snapshot() or latest
         raise NotFoundError(
-            f"table {store.name}: no snapshot at or before {_utc(millis)} ({millis}); the earliest that is still "
-            f"there, snapshot {earliest.id}, was committed at {_utc(earliest.time_millis)}"
+            f"table {store.name}: no snapshot at or before {utc_text(millis)} ({millis}); the earliest that is still "
+            f"there, snapshot {earliest.id}, was committed at {utc_text(earliest.time_millis)}"
         )
     return found
 
@@ -293,8 +293,8 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
             found, high = holder, holder.id - 1
     if found is None:
         raise NotFoundError(
-            f"table {store.name}: no snapshot has a watermark of {_utc(watermark)} ({watermark}) or later; the latest, "
-            f"snapshot {latest.id}, has {watermark_of(latest)}"
+            f"table {store.name}: no snapshot has a watermark of {utc_text(watermark)} ({watermark}) or later; the "
+            f"latest, snapshot {latest.id}, has {watermark_of(latest)}"
         )
     return found
 
@@ -330,7 +330,12 @@ def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadP
     return ReadPoint(snapshot=latest, created_from_millis=millis, is_latest=True)
 
 
-def _utc(millis: int) -> str:
+def utc_text(millis: int) -> str:
+    """Return an instant as people read it, such as ``2026-01-01 10:00:00.000+00:00``.
+
+    Args:
+        millis: since 1970-01-01 UTC.
+    """
     try:
         return datetime.fromtimestamp(millis / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
     except (ValueError, OverflowError, OSError):

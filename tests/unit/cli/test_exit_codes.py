@@ -28,7 +28,7 @@ CODES = {
     errors.UnsupportedFeatureError: 10,
     errors.CheckpointError: 1,
     errors.LeaseHeldError: 11,
-    errors.CheckpointError: 1,
+    errors.TimedOutError: 13,
     errors.TableStoreError: 1,
 }
 

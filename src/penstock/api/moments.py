@@ -1,0 +1,19 @@
+"""Points in time as callers give them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def to_millis(moment: datetime | int) -> int:
+    """Return ms since 1970-01-01 UTC.
+
+    Args:
+        moment: the same, or a datetime; without a zone it is local time.
+    """
+    if not isinstance(moment, datetime):
+        return moment
+    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
