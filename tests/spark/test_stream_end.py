@@ -104,8 +104,8 @@ def test_windows_of_a_bounded_stream_are_all_there_at_its_end(
 ) -> None:
     flinks = Table.at(str(LOCATIONS["f_watermark"]))
     options = {"scan.mode": "earliest", "scan.max-snapshot.count": "1", "scan.bounded.watermark": "1704067285000"}
-    rows = flinks.read_stream(spark, options).withColumn("t", F.col("order_time").cast("timestamp"))
-    counts = rows.withWatermark("t", "5 seconds").groupBy(F.window("t", "20 seconds")).agg(F.count("*").alias("n"))
+    rows = flinks.read_stream(spark, options)
+    counts = rows.groupBy(F.window("order_time", "20 seconds")).agg(F.count("*").alias("n"))
     table = catalog.create_table("d.counts", "n BIGINT")
     query = table.write_stream(counts.select("n"), checkpoint=str(tmp_path / "checkpoint"), trigger=ALL_THE_TIME)
     check_ended(query)

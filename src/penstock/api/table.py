@@ -235,6 +235,9 @@ class Table(TableMaintenance):
         In a queue each micro-batch has one Spark partition for each bucket, whose rows are in the order of the
         table's promise. The columns are those of this handle, also when the table gets others meanwhile.
 
+        The stream has the watermark that the table declares. That column is TIMESTAMP then, its wall clock taken as
+        UTC; the option ``penstock.read.watermark`` = ``false`` leaves it as it is, without a watermark.
+
         Args:
             options: of this stream, such as ``{"scan.mode": "latest-full", "read.stream.maxFilesPerTrigger": "100"}``.
             columns: names in the order wanted; None for all.

@@ -207,7 +207,8 @@ class WatermarkOptions(OptionGroup):
         int | None, Key("end-input.watermark", parse_millis, "watermark of the last snapshot of a bounded input")
     ] = None
     read_watermark: Annotated[
-        bool, Key("penstock.read.watermark", parse_bool, "apply the declared watermark to a read stream")
+        bool,
+        Key("penstock.read.watermark", parse_bool, "apply the declared watermark to a read stream", honoured=True),
     ] = True
     upstream_idle_timeout_ms: Annotated[
         int | None,

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 
-def check_columns(ref: TableRef, schema: StructType) -> None:
+def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None = None) -> None:
     """Make sure that the columns that Spark expects are there, with their types.
+
+    Args:
+        event_time: a column that may be asked for as instants, whatever it is.
 
     Raises:
         SchemaMismatchError: one is not.
@@ -30,10 +33,10 @@ def check_columns(ref: TableRef, schema: StructType) -> None:
                 f"table {ref.name} has no column '{column.name}' (any more): its columns are {', '.join(fields)}; "
                 f"{again}"
             )
-        wanted = to_spark_type(field.type).simpleString()
-        if column.dataType.simpleString() != wanted:
+        wanted, given = to_spark_type(field.type).simpleString(), column.dataType.simpleString()
+        if given != wanted and (column.name != event_time or (given, wanted) != ("timestamp", "timestamp_ntz")):
             raise SchemaMismatchError(
-                f"table {ref.name}: Spark takes column '{column.name}' for {column.dataType.simpleString()}, but it is "
+                f"table {ref.name}: Spark takes column '{column.name}' for {given}, but it is "
                 f"{wanted} (now): {again} with their types"
             )
 

@@ -24,7 +24,7 @@ from penstock.options import CommitOptions, WatermarkOptions, WriteOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.compact_job import SparkMerger
-from penstock.spark.event_time import keeps_rows_for_watermark
+from penstock.spark.event_time import keeps_rows_for_watermark, redefines_watermark
 from penstock.spark.native_sink import is_observed
 from penstock.spark.sink import write_dataframe
 from penstock.spark.small_batch import collect_small, max_small_rows
@@ -32,6 +32,7 @@ from penstock.spark.stream_compaction import StreamCompaction
 from penstock.spark.stream_door import QUERY_ID
 from penstock.spark.stream_query import TableStreamingQuery
 from penstock.spark.types import to_spark_type
+from penstock.spark.wall_clock import wall_clocks_for, with_wall_clocks
 from penstock.spark.write_progress import WriteProgress, note_write
 from penstock.spark.write_task import write_batches
 from penstock.table.batch_notes import BatchNotes
@@ -93,11 +94,19 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
         UnsupportedFeatureError: output mode ``update``.
     """
     _check_request(sdf, ref, request)
-    check_fits(sdf.schema, ref)
+    waits = keeps_rows_for_watermark(sdf)
+    if waits and redefines_watermark(sdf):
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: the query puts a watermark on rows whose table declares one, and Spark runs no windows "
+            "or joins over two; leave withWatermark out, or read that table with the option "
+            "'penstock.read.watermark' = 'false'"
+        )
+    wall_clocks = wall_clocks_for(sdf, ref.schema.fields)
+    check_fits(with_wall_clocks(sdf, wall_clocks).schema, ref)
     spark = sdf.sparkSession
     checkpoint = Checkpoint(spark, request.checkpoint)
     committer = _open_committer(ref, checkpoint, is_overwrite=request.is_complete)
-    batches = _MicroBatches(sdf, ref, request, checkpoint, committer)
+    batches = _MicroBatches(sdf, ref, request, checkpoint, committer, wall_clocks)
     query_id = checkpoint.load_query_id()
     if query_id is not None:
         _check_not_running(spark, query_id, ref)
@@ -220,7 +229,13 @@ class _MicroBatches:
     """What runs in the driver for each micro-batch."""
 
     def __init__(
-        self, sdf: DataFrame, ref: TableRef, request: StreamWrite, checkpoint: Checkpoint, committer: StreamCommitter
+        self,
+        sdf: DataFrame,
+        ref: TableRef,
+        request: StreamWrite,
+        checkpoint: Checkpoint,
+        committer: StreamCommitter,
+        wall_clocks: tuple[str, ...],
     ) -> None:
         self.query: StreamingQuery | None = None
         self.lease = _QueryLease(ref)
@@ -232,6 +247,7 @@ class _MicroBatches:
         self._compaction = None if request.is_complete else StreamCompaction(sdf.sparkSession)
         # Whether the query ends by itself.
         self._is_to_finish = request.trigger is not None and "processingTime" not in request.trigger
+        self._wall_clocks = wall_clocks
         self._first_ids = frozenset(field.id for field in ref.schema.fields)
 
     def run(self, df: DataFrame, batch_id: int) -> None:
@@ -271,7 +287,8 @@ class _MicroBatches:
             # Aggregates and the like move on in the checkpoint only when their rows are read to the end.
             df.write.format("noop").mode("overwrite").save()
             return
-        messages = self._rows.write(self._with_new_columns(df, ref), ref, job_id)
+        rows = with_wall_clocks(self._with_new_columns(df, ref), self._wall_clocks)
+        messages = self._rows.write(rows, ref, job_id)
         self.lease.check()
         snapshot = self._committer.commit(batch, messages)
         if self._compaction is not None and not WriteOptions.parse(ref.options, table=ref.name).write_only:

@@ -31,6 +31,7 @@ from penstock.spark.stream_session import StreamSession
 from penstock.table.prefetch import read_ahead
 from penstock.table.read import TableReader
 from penstock.table.store import MetadataStore
+from penstock.table.stream.event_time import usable_watermark
 from penstock.table.stream.limits import limits_of
 from penstock.table.stream.offset import UNRESOLVED, encode_offset
 
@@ -150,7 +151,8 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._session is None:
             if self._is_inferred:
                 check_not_outdated(self._ref, self._schema)
-            check_columns(self._ref, self._schema)
+            declared = usable_watermark(self._ref)
+            check_columns(self._ref, self._schema, event_time=None if declared is None else declared.column)
             self._session = StreamSession(
                 self._ref, self._predicate, reader=self._reader, parallelism=self._parallelism
             )

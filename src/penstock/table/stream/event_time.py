@@ -29,6 +29,17 @@ _LOG: Final = logging.getLogger(__name__)
 _NANOS_PER_MILLI: Final = 1_000_000
 
 
+def usable_watermark(ref: TableRef) -> DeclaredWatermark | None:
+    """Return the watermark that a table declares, if it can be told here.
+
+    Flink's computed columns are not there, nor can expressions other than a delay be evaluated.
+    """
+    declared = declared_watermark(ref.schema.option_map)
+    if declared is None or declared.delay_millis is None or declared.column not in ref.schema.field_names:
+        return None
+    return declared
+
+
 class EventTimes:
     """Moves the watermarks of a stream's buckets over snapshots. Not for several threads.
 
@@ -38,10 +49,8 @@ class EventTimes:
 
     def __init__(self, ref: TableRef, store: MetadataStore) -> None:
         self._ref = ref
-        declared = declared_watermark(ref.schema.option_map)
+        declared = self._declared = usable_watermark(ref)
         fields = [field for field in ref.schema.fields if declared is not None and field.name == declared.column]
-        # Flink's computed columns are not there, nor can expressions other than a delay be evaluated here.
-        self._declared = declared if fields and declared is not None and declared.delay_millis is not None else None
         self._reader = ColumnStatsReader(store.load_schema, fields)
         self._has_warned = False
 
