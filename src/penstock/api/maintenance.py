@@ -52,18 +52,25 @@ class TableMaintenance(TableCompleteness):
         delete_tag(self._ref, self._store, name)
 
     def rollback_to(
-        self, *, snapshot_id: int | None = None, tag: str | None = None, dry_run: bool = False
+        self,
+        *,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        watermark: int | datetime | None = None,
+        dry_run: bool = False,
     ) -> RollbackPlan:
         """Make an older snapshot the latest; what came after it is gone. No writer may commit meanwhile.
 
         Args:
+            watermark: the newest snapshot whose watermark is not beyond it; ms of event time, or a datetime, local
+                without a zone.
             dry_run: only return what would go.
 
         Raises:
             NotFoundError: there is no such snapshot or tag.
             InvalidOptionError: not exactly one target.
         """
-        plan = plan_rollback(self._store, snapshot_id=snapshot_id, tag=tag)
+        plan = plan_rollback(self._store, snapshot_id=snapshot_id, tag=tag, watermark=_to_millis(watermark))
         if not dry_run:
             apply_rollback(self._store, plan)
         return plan

@@ -8,6 +8,7 @@ from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, SnapshotId, TableName
 from penstock.cli.confirm import confirm
 from penstock.cli.render import print_record, print_rows
 from penstock.cli.session import session_of
+from penstock.cli.times import parse_millis
 from penstock.errors import InvalidOptionError
 
 if TYPE_CHECKING:
@@ -56,20 +57,29 @@ def list_tags(context: typer.Context, table: TableName) -> None:
     print_rows(session, session.table(table).tags())
 
 
-def rollback(
+def rollback(  # noqa: PLR0917 - one option for each target
     context: typer.Context,
     table: TableName,
     snapshot_id: Annotated[int | None, typer.Option("--snapshot-id", help="The snapshot to go back to.")] = None,
     to_tag: Annotated[str | None, typer.Option("--tag", help="Go back to the snapshot with this tag.")] = None,
+    watermark: Annotated[
+        str | None,
+        typer.Option(
+            "--watermark",
+            help="Go back to the newest snapshot whose watermark is not beyond that event time: ISO 8601, local "
+            "without a zone; or ms since 1970.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
     """Make an older snapshot the latest; what came after it is gone. Nobody may write meanwhile."""
     session = session_of(context)
-    if (snapshot_id is None) == (to_tag is None):
-        raise InvalidOptionError("give either --snapshot-id or --tag")
+    if [snapshot_id, to_tag, watermark].count(None) != 2:
+        raise InvalidOptionError("give either --snapshot-id, or --tag, or --watermark")
     loaded = session.table(table)
-    plan = loaded.rollback_to(snapshot_id=snapshot_id, tag=to_tag, dry_run=True)
+    event_time = parse_millis(watermark, "--watermark")
+    plan = loaded.rollback_to(snapshot_id=snapshot_id, tag=to_tag, watermark=event_time, dry_run=True)
     record: dict[str, Plain] = {
         "table": table,
         "snapshot_id": plan.target.id,
@@ -81,5 +91,6 @@ def rollback(
         return
     lost = f"{len(plan.snapshot_ids)} snapshots" + (f" and the tags {', '.join(plan.tags)}" if plan.tags else "")
     confirm(session, f"roll {table} back to snapshot {plan.target.id}, which removes {lost}?", yes=yes)
-    loaded.rollback_to(snapshot_id=snapshot_id, tag=to_tag)
+    # What was asked about, also when it is another one by now that the watermark leads to.
+    loaded.rollback_to(snapshot_id=plan.target.id if to_tag is None else None, tag=to_tag)
     print_record(session, record, f"rolled {table} back to snapshot {plan.target.id}")

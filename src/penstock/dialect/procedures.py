@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.dialect.state import SqlState
     from penstock.dialect.statements import Call
     from penstock.table.compact.job import CompactionResult
+    from penstock.table.rollback import RollbackPlan
 
 _TEXT: Final[pa.DataType] = pa.string()
 _LONG: Final[pa.DataType] = pa.int64()
@@ -140,7 +141,18 @@ def _delete_tag(state: SqlState, arguments: Arguments) -> Outcome:
 
 
 def _rollback_to(state: SqlState, arguments: Arguments) -> Outcome:
-    plan = _table(state, arguments).rollback_to(snapshot_id=arguments.integer("snapshot_id"), tag=arguments.text("tag"))
+    table = _table(state, arguments)
+    return _rolled_back(table.rollback_to(snapshot_id=arguments.integer("snapshot_id"), tag=arguments.text("tag")))
+
+
+def _rollback_to_watermark(state: SqlState, arguments: Arguments) -> Outcome:
+    watermark = arguments.integer("watermark")
+    if watermark is None:
+        raise arguments.error("needs the argument watermark")
+    return _rolled_back(_table(state, arguments).rollback_to(watermark=watermark))
+
+
+def _rolled_back(plan: RollbackPlan) -> Outcome:
     schema = pa.schema({"snapshot_id": _LONG, "removed_snapshots": _LONG, "removed_tags": _LONG})
     return rows(schema, [(plan.target.id, len(plan.snapshot_ids), len(plan.tags))])
 
@@ -219,6 +231,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     "create_tag": Procedure(parameters=("table", "tag", "snapshot_id", "time_retained"), run=_create_tag),
     "delete_tag": Procedure(parameters=("table", "tag"), run=_delete_tag),
     "rollback_to": Procedure(parameters=("table", "tag", "snapshot_id"), run=_rollback_to),
+    "rollback_to_watermark": Procedure(parameters=("table", "watermark"), run=_rollback_to_watermark),
     "expire_snapshots": Procedure(
         parameters=("table", "retain_max", "retain_min", "older_than", "max_deletes"), run=_expire_snapshots
     ),

@@ -1,7 +1,7 @@
 """Going back to an older snapshot.
 
 Source:
-    Paimon ``core:table/RollbackHelper.java``; spec/commit.md section 7.2.
+    Paimon ``core:table/RollbackHelper.java``, ``core:utils/SnapshotManager.java``; spec/commit.md section 7.2.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.spec.hint import decode_hint, encode_hint
 from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path, tag_path
 from penstock.spec.snapshot_json import encode_snapshot
+from penstock.table.travel import nearest_with_watermark, newest_before, utc_text, watermark_of
 
 if TYPE_CHECKING:
     from penstock.spec.snapshot import Snapshot
@@ -36,16 +37,22 @@ class RollbackPlan:
     tags: tuple[str, ...]
 
 
-def plan_rollback(store: MetadataStore, *, snapshot_id: int | None = None, tag: str | None = None) -> RollbackPlan:
-    """Find what a rollback to a snapshot or to a tag would delete.
+def plan_rollback(
+    store: MetadataStore, *, snapshot_id: int | None = None, tag: str | None = None, watermark: int | None = None
+) -> RollbackPlan:
+    """Find what a rollback to a snapshot, to a tag, or to a point in event time would delete.
+
+    Args:
+        watermark: ms of event time: the newest snapshot whose watermark is not beyond it. One without a watermark
+            counts as the nearest earlier one that has it.
 
     Raises:
         InvalidOptionError: not exactly one target.
         NotFoundError: there is no such snapshot or tag.
     """
-    if (snapshot_id is None) == (tag is None):
-        raise InvalidOptionError(f"table {store.name}: a rollback takes either a snapshot id or a tag")
-    target = store.load_tag(tag).snapshot if tag is not None else store.load_snapshot(snapshot_id or 0)
+    if [snapshot_id, tag, watermark].count(None) != 2:
+        raise InvalidOptionError(f"table {store.name}: a rollback takes either a snapshot id, or a tag, or a watermark")
+    target = _find_target(store, snapshot_id, tag, watermark)
     ids = store.list_snapshot_ids()
     return RollbackPlan(
         target=target,
@@ -78,6 +85,40 @@ def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     for name in plan.tags:
         file_io.delete(tag_path(location, name))
     return target
+
+
+def _find_target(store: MetadataStore, snapshot_id: int | None, tag: str | None, watermark: int | None) -> Snapshot:
+    if tag is not None:
+        return store.load_tag(tag).snapshot
+    return store.load_snapshot(snapshot_id or 0) if watermark is None else _newest_until(store, watermark)
+
+
+def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:
+    """Return the newest snapshot whose watermark is not beyond one.
+
+    Where all are beyond it the reference returns the earliest snapshot: by a mistyped time, nearly all rows would go.
+    """
+    latest, first_id = store.load_latest_snapshot(), store.earliest_snapshot_id()
+    if latest is None or first_id is None:
+        raise NotFoundError(f"table {store.name}: nothing was committed yet, so there is nothing to go back to")
+
+    def reached_by(snapshot: Snapshot) -> int | None:
+        holder = nearest_with_watermark(store, snapshot.id, first_id)
+        return None if holder is None else watermark_of(holder)
+
+    def is_before(snapshot: Snapshot) -> bool:
+        reached = reached_by(snapshot)
+        return reached is None or reached <= watermark
+
+    found = newest_before(store, latest, is_before)
+    if found is None or reached_by(found) is None:
+        beyond = store.load_snapshot(first_id if found is None else min(found.id + 1, latest.id))
+        least = watermark_of(beyond)
+        raise NotFoundError(
+            f"table {store.name}: no snapshot has a watermark of {utc_text(watermark)} ({watermark}) or earlier; "
+            + ("none of them has one" if least is None else f"the least is {utc_text(least)} ({least})")
+        )
+    return found
 
 
 def _lower_earliest_hint(store: MetadataStore, target: Snapshot) -> None:

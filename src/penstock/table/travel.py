@@ -286,7 +286,7 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
     found: Snapshot | None = None
     while low <= high:
         middle = (low + high) // 2
-        holder = _nearest_with_watermark(store, middle, low)
+        holder = nearest_with_watermark(store, middle, low)
         if holder is None or (holder.watermark or 0) < watermark:
             low = middle + 1
         else:
@@ -299,7 +299,12 @@ def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int
     return found
 
 
-def _nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
+def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
+    """Load the newest snapshot with an id from ``first_id`` to ``snapshot_id`` that has a watermark; None without one.
+
+    Raises:
+        NotFoundError: one of them has expired.
+    """
     for candidate in range(snapshot_id, first_id - 1, -1):
         snapshot = store.load_snapshot(candidate)
         if watermark_of(snapshot) is not None:

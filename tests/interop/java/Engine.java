@@ -22,11 +22,14 @@ import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.fs.Path;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.ManifestCommittable;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
 import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.options.Options;
+import org.apache.paimon.partition.actions.SuccessFileMarkDoneAction;
+import org.apache.paimon.partition.file.SuccessFile;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
 import org.apache.paimon.reader.RecordReader;
@@ -51,6 +54,7 @@ import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
 import org.apache.paimon.table.source.StreamTableScan;
 import org.apache.paimon.table.source.TableRead;
+import org.apache.paimon.tag.TagBatchCreation;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataType;
 import org.apache.paimon.types.DataTypeJsonParser;
@@ -146,6 +150,28 @@ public final class Engine {
                 if (request.has("snapshot")) table.createTag(request.get("name").asText(), request.get("snapshot").asLong());
                 else table.createTag(request.get("name").asText());
                 return null;
+            case "tags": // by name, the id of the snapshot of each
+                ObjectNode tags = MAPPER.createObjectNode();
+                table.tagManager().tags().forEach(
+                        (snapshot, names) -> names.forEach(each -> tags.put(each, snapshot.id())));
+                return tags;
+            case "auto_tags": // what a commit does after the snapshots that are there
+                table.newTagAutoManager().run();
+                return null;
+            case "batch_tag": // what a batch job of Flink does at its end
+                new TagBatchCreation(table).createTag();
+                return null;
+            case "until": // the id of the snapshot that a rollback to a watermark goes back to
+                return MAPPER.valueToTree(
+                        table.snapshotManager().earlierOrEqualWatermark(request.get("watermark").asLong()).id());
+            case "mark_done":
+                new SuccessFileMarkDoneAction(table.fileIO(), table.location())
+                        .markDone(request.get("partition").asText());
+                return null;
+            case "success": // the times of a partition's success file
+                SuccessFile done = SuccessFile.fromPath(
+                        table.fileIO(), new Path(table.location(), request.get("partition").asText() + "/_SUCCESS"));
+                return MAPPER.createArrayNode().add(done.creationTime()).add(done.modificationTime());
             case "rollback":
                 table.rollbackTo(request.get("snapshot").asLong());
                 return null;

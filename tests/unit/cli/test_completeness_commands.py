@@ -45,6 +45,16 @@ def test_wait_ends_with_13_when_its_time_is_up(days: Command) -> None:
     days("wait", "shop.nothing", "--watermark", "0", code=3)
 
 
+def test_rollback_goes_to_the_newest_snapshot_that_is_not_beyond_a_time(days: Command) -> None:
+    (plan,) = days.json("rollback", "shop.days", "--watermark", "2026-01-01T10:30:00Z", "--dry-run")
+    assert (plan["snapshot_id"], plan["removed_snapshots"]) == (2, [3])
+    days("rollback", "shop.days", "--watermark", "2026-01-01T09:00:00Z", "--yes", code=3)
+    days("rollback", "shop.days", "--watermark", "0", "--snapshot-id", "1", code=2)
+    done = days("rollback", "shop.days", "--watermark", "1767263400000", "--yes")
+    assert done.stdout == "rolled shop.days back to snapshot 2\n"
+    assert days.json("snapshots", "shop.days")[-1]["snapshot_id"] == 2
+
+
 class Terminal(io.StringIO):
     """An error stream that somebody looks at."""
 

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock import InvalidOptionError, InvalidSqlError
+from penstock import InvalidOptionError, InvalidSqlError, NotFoundError
 from penstock.dialect.procedures import PROCEDURES
+from penstock.spec.snapshot import CommitKind
+from penstock.table.changes import open_committer
+from penstock.table.request import CommitRequest
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql
@@ -54,6 +57,22 @@ def test_tags_and_rollback(shop: Sql) -> None:
     ]
     shop("CALL sys.delete_tag('orders', 'one'); CALL sys.expire_tags('orders')")
     assert shop.rows("SELECT tag_name FROM orders$tags") == []
+
+
+def test_rollback_to_a_watermark(shop: Sql) -> None:
+    append(shop, 1)
+    ref = shop.catalog.load_table("shop.orders")._ref
+    open_committer(ref).commit(
+        CommitRequest(commit_user="u", kind=CommitKind.APPEND, messages=(), watermark=5_000, commit_empty=True)
+    )
+    append(shop, 2)
+    with pytest.raises(InvalidOptionError, match="needs the argument watermark"):
+        shop("CALL sys.rollback_to_watermark('orders')")
+    with pytest.raises(NotFoundError, match=r"the least is 1970-01-01 00:00:05.000\+00:00 \(5000\)"):
+        shop("CALL sys.rollback_to_watermark('orders', 4999)")
+    assert shop.rows("CALL sys.rollback_to_watermark(`table` => 'orders', watermark => 6000)") == [
+        {"snapshot_id": 5, "removed_snapshots": 0, "removed_tags": 0}
+    ]
 
 
 def test_expiration_of_snapshots_and_partitions(shop: Sql) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError
 from penstock.spec.hint import encode_hint
 from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path
+from penstock.spec.snapshot_json import encode_snapshot
 from penstock.table.changes import truncate
 from penstock.table.live import load_live_entries
 from penstock.table.rollback import apply_rollback, plan_rollback
 from penstock.table.store import MetadataStore
 from penstock.table.tags import create_tag
+from penstock.table.travel import NO_WATERMARK
 from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
 
 if TYPE_CHECKING:
@@ -112,9 +117,9 @@ def test_commits_of_a_handle_that_lived_through_it_follow_the_new_history() -> N
 
 def test_exactly_one_target_is_to_be_named_and_must_be_there() -> None:
     store = history(new_table())
-    with pytest.raises(InvalidOptionError, match="either a snapshot id or a tag"):
+    with pytest.raises(InvalidOptionError, match="either a snapshot id, or a tag, or a watermark"):
         plan_rollback(store)
-    with pytest.raises(InvalidOptionError, match="either a snapshot id or a tag"):
+    with pytest.raises(InvalidOptionError, match="either a snapshot id, or a tag, or a watermark"):
         plan_rollback(store, snapshot_id=1, tag="two")
     with pytest.raises(NotFoundError, match=r"snapshot 9 does not exist yet; snapshots 1 to 5 are there"):
         plan_rollback(store, snapshot_id=9)
@@ -168,3 +173,83 @@ def test_a_commit_on_a_rollback_that_died_half_way_loses_nothing_that_was_seen(e
         for number in range(10, 15):
             committer(ref).commit(append(rows(number)))
             assert seen(ref) == [*before, *range(10, number + 1)]
+
+
+def with_watermarks(*watermarks: int | None) -> MetadataStore:
+    ref = new_table()
+    for watermark in watermarks:
+        snapshot = committer(ref).commit(append(rows(1), watermark=None))
+        assert snapshot is not None
+        # Straight into the file: other engines drop a watermark, or store what means none.
+        path = snapshot_path(ref.location, snapshot.id)
+        ref.file_io.write(path, encode_snapshot(replace(snapshot, watermark=watermark)))
+    return MetadataStore(ref)
+
+
+@pytest.mark.parametrize(
+    ("watermarks", "until", "target"),
+    [
+        ((10, 20, 30), 20, 2),
+        ((10, 20, 30), 29, 2),
+        ((10, 20, 30), 99, 3),
+        ((10, 20, 20, 20, 30), 20, 4),
+        ((None, NO_WATERMARK, 10, None, 20), 10, 4),
+        ((None, 10, NO_WATERMARK), 15, 3),
+        ((10,), 10, 1),
+    ],
+)
+def test_a_watermark_leads_to_the_newest_snapshot_that_is_not_beyond_it(
+    watermarks: tuple[int | None, ...], until: int, target: int
+) -> None:
+    store = with_watermarks(*watermarks)
+    plan = plan_rollback(store, watermark=until)
+    assert plan.target.id == target
+    assert apply_rollback(store, plan).id == target
+    assert store.list_snapshot_ids() == tuple(range(1, target + 1))
+
+
+@given(
+    steps=st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=12),
+    until=st.integers(-1, 20),
+    expired=st.integers(0, 3),
+)
+def test_the_search_finds_what_looking_at_each_finds(steps: list[int | None], until: int, expired: int) -> None:
+    reached = 0
+    watermarks = [None if step is None else (reached := reached + step) for step in steps]
+    store = with_watermarks(*watermarks)
+    expired = min(expired, len(steps) - 1)
+    for snapshot_id in range(1, expired + 1):
+        store.file_io.delete(snapshot_path(store.location, snapshot_id))
+    known, counted = None, {}
+    for snapshot_id, watermark in list(enumerate(watermarks, start=1))[expired:]:
+        known = known if watermark is None else watermark
+        counted[snapshot_id] = known
+    wanted = [each for each, watermark in counted.items() if watermark is not None and watermark <= until]
+    if wanted:
+        assert plan_rollback(store, watermark=until).target.id == wanted[-1]
+    else:
+        with pytest.raises(NotFoundError, match=r"no snapshot has a watermark of 19.* or earlier"):
+            plan_rollback(store, watermark=until)
+
+
+@pytest.mark.parametrize(
+    ("watermarks", "says"),
+    [
+        ((1_000, 2_000), r"of 1970-01-01 00:00:00.999\+00:00 \(999\) or earlier; the least is .* \(1000\)$"),
+        ((None, 1_000), r"the least is 1970-01-01 00:00:01.000\+00:00 \(1000\)$"),
+        ((None, NO_WATERMARK), "none of them has one$"),
+        ((), "nothing was committed yet"),
+    ],
+)
+def test_where_all_watermarks_are_beyond_it_nothing_is_rolled_back(
+    watermarks: tuple[int | None, ...], says: str
+) -> None:
+    store = with_watermarks(*watermarks)
+    with pytest.raises(NotFoundError, match=says):
+        plan_rollback(store, watermark=999)
+    assert len(store.list_snapshot_ids()) == len(watermarks)
+
+
+def test_a_watermark_and_another_target_are_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="either a snapshot id, or a tag, or a watermark"):
+        plan_rollback(with_watermarks(1), snapshot_id=1, watermark=1)
