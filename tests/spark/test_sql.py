@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pytest
+from tests.spark.sql_runner import Sql, new_session
 from typer.testing import CliRunner
 
-import penstock
-from penstock import Catalog, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
-from penstock.api.deferred import spark_entry
+from penstock import InvalidSqlError, SchemaMismatchError
 from penstock.cli.main import app
-from penstock.dialect.query import parse_query
-from penstock.dialect.script import StatementText
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sql:
-    """Runs scripts in one session."""
-
-    spark: SparkSession
-    catalog: Catalog
-
-    def __call__(self, text: str) -> Any:
-        return penstock.sql(self.spark, self.catalog, text)
-
-    def rows(self, text: str) -> list[tuple[object, ...]]:
-        return sorted(tuple(row) for row in self(text).collect())
-
 
 @pytest.fixture
 def sql(spark: SparkSession, tmp_path: Path) -> Iterator[Sql]:
-    yield Sql(spark=spark, catalog=Catalog(str(tmp_path / "warehouse")))
-    assert spark.catalog.listTables() == [], "a query left a view behind"
+    yield from new_session(spark, tmp_path)
 
 
 @pytest.fixture
@@ -66,22 +45,6 @@ def events(sql: Sql) -> Sql:
 
 def at(minute: int, second: int = 0) -> datetime:
     return datetime(2026, 1, 1, 0, minute, second)  # noqa: DTZ001 - a wall clock
-
-
-@pytest.mark.parametrize("name", ["01-scalable-table", "02-queue", "03-watermark"])
-def test_the_examples_run_as_they_stand(sql: Sql, name: str) -> None:
-    sql((EXAMPLES / f"{name}.sql").read_text("utf-8"))
-    assert len(sql.catalog.list_tables("default")) == 1
-
-
-def test_the_windows_of_the_example_count_its_rows(sql: Sql) -> None:
-    create, select = (EXAMPLES / "03-watermark.sql").read_text("utf-8").split(";")[:2]
-    sql(create)
-    sql(
-        "INSERT INTO T VALUES (1, 'x', TIMESTAMP '2026-01-01 00:00:00'), (2, 'x', TIMESTAMP '2026-01-01 00:09:59.999'),"
-        " (NULL, 'x', TIMESTAMP '2026-01-01 00:10:00'), (3, 'x', TIMESTAMP '2026-01-01 00:19:00')"
-    )
-    assert sql.rows(select) == [(at(0), at(10), 2), (at(10), at(20), 1)]
 
 
 def test_windows_keep_the_columns_of_their_rows(events: Sql) -> None:
@@ -181,89 +144,6 @@ def test_settings_of_spark_reach_the_session_and_go_back(sql: Sql) -> None:
     assert sql.spark.conf.get("spark.sql.optimizer.maxIterations") == "77"
     sql("RESET 'spark.sql.optimizer.maxIterations'")
     assert sql.spark.conf.get("spark.sql.optimizer.maxIterations") == before
-
-
-def test_a_bounded_read_is_a_stream_that_ends(sql: Sql) -> None:
-    sql("CREATE TABLE t (a BIGINT) WITH ('bucket' = '1', 'bucket-key' = 'a')")
-    for number in range(3):
-        sql(f"INSERT INTO t VALUES ({number})")  # noqa: S608 - of this test
-    frame = sql("SELECT a FROM t /*+ OPTIONS('scan.mode' = 'earliest', 'penstock.scan.bounded.snapshot-id' = '2') */")
-    assert frame.isStreaming
-    found: list[int] = []
-    query = frame.writeStream.foreachBatch(lambda batch, _: found.extend(row.a for row in batch.collect()))
-    assert query.trigger(availableNow=True).start().awaitTermination(60)
-    assert found == [0, 1]
-
-
-TUMBLED = """
-SELECT window_start, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE events, DESCRIPTOR(at), INTERVAL '10' MINUTES))
-GROUP BY window_start, window_end
-"""
-
-
-def collect(frame: Any, mode: str) -> list[tuple[object, ...]]:
-    """Run a stream over what is there; return the rows of its result."""
-    found: list[tuple[object, ...]] = []
-
-    def keep(batch: Any, _batch_id: int) -> None:
-        if mode == "complete":
-            found.clear()
-        found.extend(tuple(row) for row in batch.collect())
-
-    query = frame.writeStream.outputMode(mode).foreachBatch(keep).trigger(availableNow=True).start()
-    assert query.awaitTermination(60)
-    return sorted(found)
-
-
-def test_windows_over_a_stream_are_those_of_the_batch(events: Sql) -> None:
-    in_batch = events.rows(TUMBLED)
-    assert in_batch == [(at(0), 3), (at(10), 1)]
-    frame = events(f"SET 'execution.runtime-mode' = 'streaming'; {TUMBLED}")
-    assert frame.isStreaming
-    assert collect(frame, "complete") == in_batch
-
-
-def test_a_window_over_a_stream_with_a_watermark_is_told_once_when_it_is_done(sql: Sql) -> None:
-    sql("CREATE TABLE events (at TIMESTAMP(3) WITH LOCAL TIME ZONE)")
-    sql(
-        "INSERT INTO events VALUES (TIMESTAMP '2026-01-01 00:01:00Z'), (TIMESTAMP '2026-01-01 00:02:00Z'),"
-        " (TIMESTAMP '2026-01-01 00:30:00Z')"
-    )
-    stream = sql.catalog.load_table("default.events").read_stream(sql.spark, {"scan.mode": "latest-full"})
-    query = parse_query(StatementText(text=TUMBLED.strip()))
-    frame = spark_entry().sql_query(sql.spark, [stream.withWatermark("at", "0 seconds")], query.text)
-    ((start, count),) = collect(frame, "append")
-    assert (start.astimezone(UTC), count) == (datetime(2026, 1, 1, tzinfo=UTC), 2)
-
-
-def test_an_insert_from_a_stream_goes_on_where_it_stopped(sql: Sql, tmp_path: Path) -> None:
-    sql("CREATE TABLE a (id BIGINT); CREATE TABLE b (id BIGINT); INSERT INTO a SELECT id FROM range(3)")
-    sql(f"SET 'execution.checkpointing.dir' = '{tmp_path}/checkpoints'")
-    sql("SET 'execution.checkpointing.interval' = '100 ms'")
-    script = "SET 'execution.runtime-mode' = 'streaming'; INSERT INTO b SELECT id * 10 FROM a"
-    for extra in ((), (7,)):
-        for number in extra:
-            sql("RESET 'execution.runtime-mode'")
-            sql(f"INSERT INTO a VALUES ({number})")  # noqa: S608 - of this test
-        query = sql(script)
-        try:
-            query.processAllAvailable()
-        finally:
-            query.stop()
-    assert [path.name.rpartition("-")[0] for path in (tmp_path / "checkpoints").iterdir()] == ["default.b"]
-    sql("RESET")
-    assert sql.rows("SELECT id FROM b") == [(0,), (10,), (20,), (70,)]
-    with pytest.raises(UnsupportedFeatureError, match="a stream cannot overwrite"):
-        sql("SET 'execution.runtime-mode' = 'streaming'; INSERT OVERWRITE b SELECT id FROM a")
-
-
-def test_a_bounded_insert_can_be_waited_for(sql: Sql) -> None:
-    sql("CREATE TABLE a (id BIGINT); CREATE TABLE b (id BIGINT); INSERT INTO a SELECT id FROM range(5)")
-    sql(
-        "SET 'table.dml-sync' = 'true';"
-        " INSERT INTO b SELECT id FROM a /*+ OPTIONS('scan.mode' = 'latest-full', 'scan.bounded' = 'true') */"
-    )
-    assert sql.rows("SELECT COUNT(*) FROM b") == [(5,)]
 
 
 def test_the_command_prints_rows_of_queries_and_of_streams(sql: Sql) -> None:

@@ -84,7 +84,7 @@ def _print(session: Session, outcome: Outcome, *, show_all: bool) -> Any:  # noq
         _print_rows(session, value, show_all=show_all)
     elif hasattr(value, "isStreaming"):
         if value.isStreaming:
-            _print_stream(session, value, is_bounded=outcome.is_bounded)
+            _print_stream(session, value, ends_at_start=outcome.ends_at_start)
         else:
             is_cut = not show_all and session.format is OutputFormat.TABLE
             shown = value.limit(_ROWS_FOR_PEOPLE + 1) if is_cut else value
@@ -101,7 +101,7 @@ def _print_rows(session: Session, rows: pa.Table, *, show_all: bool) -> None:
         note(session, f"only the first {_ROWS_FOR_PEOPLE} rows; LIMIT or --all shows more")
 
 
-def _print_stream(session: Session, frame: Any, *, is_bounded: bool) -> None:  # noqa: ANN401 - a DataFrame
+def _print_stream(session: Session, frame: Any, *, ends_at_start: bool) -> None:  # noqa: ANN401 - a DataFrame
     """Print a stream's rows until it ends or is interrupted."""
     printers: list[RowStream] = []
     lock = threading.Lock()
@@ -116,7 +116,7 @@ def _print_stream(session: Session, frame: Any, *, is_bounded: bool) -> None:  #
                     printers[0].write(each)
 
     writer = frame.writeStream.foreachBatch(show)
-    _wait([(writer.trigger(availableNow=True) if is_bounded else writer).start()])
+    _wait([(writer.trigger(availableNow=True) if ends_at_start else writer).start()])
 
 
 def _wait(queries: list[Any]) -> None:

@@ -24,12 +24,12 @@ class Outcome:
 
     Attributes:
         message: for people, where there are no rows.
-        is_bounded: the rows are those of streams that have an end.
+        ends_at_start: the rows are those of streams that end at what is there when they begin.
     """
 
     value: Value = None
     message: str | None = None
-    is_bounded: bool = False
+    ends_at_start: bool = False
 
 
 def rows(schema: pa.Schema, values: list[tuple[object, ...]]) -> Outcome:

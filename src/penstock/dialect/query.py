@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from penstock.dialect.tables import PlainQuery, TableUse, plain_query, table_of
+from penstock.dialect.tables import PlainQuery, TableUse, parser_text, plain_query, table_of
 from penstock.dialect.windows import WINDOW_COLUMN, quoted
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def parse_query(source: StatementText) -> Query:
 
 def _parse(plain: PlainQuery) -> exp.Query:
     try:
-        tree = sqlglot.parse_one(plain.text, read="spark")
+        tree = sqlglot.parse_one(parser_text(plain.text), read="spark")
     except SqlglotError as error:
         raise _located(plain.source, error) from error
     if not isinstance(tree, exp.Query):

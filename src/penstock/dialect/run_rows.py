@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from penstock.api.deferred import spark_entry
 from penstock.dialect.checkpoints import checkpoint_for
+from penstock.dialect.frames import ends_at_start, query_frame
 from penstock.dialect.literals import literal_column
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.settings import read_settings
-from penstock.dialect.sources import is_bounded, is_stream, query_frame
+from penstock.dialect.sources import is_stream
 from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def select(state: SqlState, statement: Select) -> Outcome:
     """Run a query: on Spark where there is a session, else in this process if it is simple enough."""
     if state.spark is not None:
         frame = query_frame(state, state.spark, statement.query)
-        return Outcome(value=frame, is_bounded=is_bounded(state, statement.query))
+        return Outcome(value=frame, ends_at_start=ends_at_start(state, statement.query))
     return Outcome(value=_select_here(state, statement.query))
 
 
@@ -153,7 +154,7 @@ def _start(state: SqlState, table: Table, query: Query, rows: DataFrame) -> Outc
     started = table.write_stream(
         rows,
         checkpoint=checkpoint_for(settings, table.name, query.source.text),
-        trigger=_trigger(settings, is_bounded=is_bounded(state, query)),
+        trigger=_trigger(settings, ends_at_start=ends_at_start(state, query)),
         query_name=settings.name,
     )
     if settings.waits:
@@ -161,7 +162,8 @@ def _start(state: SqlState, table: Table, query: Query, rows: DataFrame) -> Outc
     return Outcome(value=started, message=f"a query adds to {table.name}")
 
 
-def _trigger(settings: Settings, *, is_bounded: bool) -> dict[str, object] | None:
-    if is_bounded:
+def _trigger(settings: Settings, *, ends_at_start: bool) -> dict[str, object] | None:
+    # A query behind another bound waits for what is still to come, and ends there by itself.
+    if ends_at_start:
         return {"availableNow": True}
     return None if settings.interval_ms is None else {"processingTime": f"{settings.interval_ms} milliseconds"}

@@ -13,15 +13,15 @@ from penstock.spec.types import DataField
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.dialect.query import Query
     from penstock.dialect.state import SqlState
     from penstock.dialect.statements import CreateTable
     from penstock.dialect.tables import TableUse
     from penstock.options.kafka import KafkaOptions, ValueFormat
 
+_END_NOW: Final = "scan.bounded"
 _BOUNDS: Final = frozenset(
     {
-        "scan.bounded",
+        _END_NOW,
         "scan.bounded.watermark",
         "penstock.scan.bounded.snapshot-id",
         "penstock.scan.bounded.timestamp-millis",
@@ -29,12 +29,6 @@ _BOUNDS: Final = frozenset(
 )
 # What only a stream can do.
 _STREAM_OPTIONS: Final = _BOUNDS | {"consumer-id"}
-
-
-def query_frame(state: SqlState, spark: SparkSession, query: Query) -> DataFrame:
-    """Return the rows of a query; a streaming DataFrame where one of its tables is a stream."""
-    frames = [_frame(state, spark, use, query.conditions) for use in query.tables]
-    return spark_entry().sql_query(spark, frames, query.text)
 
 
 def is_stream(state: SqlState, use: TableUse) -> bool:
@@ -47,13 +41,17 @@ def is_stream(state: SqlState, use: TableUse) -> bool:
     return own is not None and _kafka_options(own, use)[0].end_mode is EndMode.UNBOUNDED
 
 
-def is_bounded(state: SqlState, query: Query) -> bool:
-    """Whether every stream among a query's tables has a bound."""
-    streams = [use for use in query.tables if is_stream(state, use)]
-    return bool(streams) and all(any(key in _BOUNDS for key, _ in use.options) for use in streams)
+def ends_where_it_began(use: TableUse) -> bool:
+    """Whether a stream's end is what is there when it begins; behind any other bound, rows may come for long."""
+    return any(key == _END_NOW and value.lower() == "true" for key, value in use.options)
 
 
-def _frame(state: SqlState, spark: SparkSession, use: TableUse, conditions: tuple[str, ...]) -> DataFrame:
+def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions: tuple[str, ...]) -> DataFrame:
+    """Return the rows of a table, or of a system table.
+
+    Args:
+        conditions: that every row has to pass, or the query does without it.
+    """
     own = state.session_table(use.name)
     if own is not None:
         fields = [DataField(id=place, name=each.name, type=each.type) for place, each in enumerate(own.columns)]
@@ -65,7 +63,8 @@ def _frame(state: SqlState, spark: SparkSession, use: TableUse, conditions: tupl
         return spark_entry().sql_rows(spark, table.system_table(use.system))
     early = safe_filter(conditions, table.schema.fields)
     if is_stream(state, use):
-        return table.read_stream(spark, dict(use.options), filter=early)
+        # The watermark comes with the query (``frames``), where an event time keeps its type.
+        return table.read_stream(spark, {**dict(use.options), "penstock.read.watermark": "false"}, filter=early)
     return table.to_spark(spark, options=dict(use.options), filter=early)
 
 

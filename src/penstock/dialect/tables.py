@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.reader import StatementReader, read_options
@@ -39,6 +40,7 @@ _TRAVEL_WORDS: Final = {
 }
 _TABLE_STAND_IN: Final = "__t"
 _WINDOW_STAND_IN: Final = "__w"
+_WINDOW_FUNCTION: Final = "windo_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,15 @@ def plain_query(source: StatementText) -> PlainQuery:
         windows[stand_in] = replace(call, offset=start)
         text = _put(text, start, start + length, stand_in)
     return PlainQuery(source=source, text=text, tables=tables, windows=windows)
+
+
+def parser_text(text: str) -> str:
+    """Return a text as long as the given one, where a call of Spark's ``window`` is no clause for the parser."""
+    tokens = list(_tokens(text))
+    for token, behind in pairwise(tokens):
+        if token.kind == "name" and token.text.upper() == "WINDOW" and behind.text == "(":
+            text = text[: token.start] + _WINDOW_FUNCTION + text[token.end :]
+    return text
 
 
 def table_of(path: Path, offset: int) -> TableUse:

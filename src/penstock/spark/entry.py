@@ -12,7 +12,7 @@ from penstock.spark.kafka import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.sink import write_dataframe
 from penstock.spark.sort_job import sort_compact
-from penstock.spark.sql_frames import insert_frame, query_frame
+from penstock.spark.sql_frames import event_time_frame, insert_frame, query_frame
 from penstock.spark.stream_frame import read_stream
 from penstock.spark.stream_sink import StreamWrite, write_stream
 from penstock.spark.types import from_spark_schema
@@ -100,6 +100,11 @@ class SparkEntry:
     def sql_query(spark: SparkSession, frames: Sequence[DataFrame], text: Callable[[Sequence[str]], str]) -> DataFrame:
         """Return the rows of a query over DataFrames; see ``query_frame``."""
         return query_frame(spark, frames, text)
+
+    @staticmethod
+    def sql_event_time(frame: DataFrame, column: str, delay_millis: int) -> DataFrame:
+        """Return a stream with a watermark; see ``event_time_frame``."""
+        return event_time_frame(frame, column, delay_millis)
 
     @staticmethod
     def sql_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:
