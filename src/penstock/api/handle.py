@@ -9,6 +9,9 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.table import changes
 from penstock.table.fsck import Report, check_table
 from penstock.table.store import MetadataStore
+from penstock.table.story.commits import DEFAULT_LIMIT
+from penstock.table.story.history_table import history_table
+from penstock.table.story.story import load_history
 from penstock.table.stream.lag import measure_lag
 from penstock.table.system import load_system_table
 
@@ -107,6 +110,21 @@ class TableHandle:
     def compaction_debt(self, *, snapshot_id: int | None = None) -> pa.Table:
         """Small files of a snapshot, partition by partition, and what a full compaction would merge of them."""
         return self.system_table("compaction", snapshot_id=snapshot_id)
+
+    def history(self, *, limit: int = DEFAULT_LIMIT) -> pa.Table:
+        """Return what each commit did and what the table held after it, oldest first; reads metadata only.
+
+        Rows, files and bytes that were added and removed are those of data files: a merge adds what it removes.
+
+        Args:
+            limit: newest snapshots to look at; each costs three reads or more.
+
+        Returns:
+            Columns ``snapshot_id, commit_kind, commit_time, commit_user, added_rows, added_files, added_bytes,
+            removed_rows, removed_files, removed_bytes, rows, files, bytes, small_files, watermark,
+            event_time_lag_ms``.
+        """
+        return history_table(load_history(self._ref, self._store, limit=limit))
 
     def fsck(self, *, all_snapshots: bool = False) -> Report:
         """Check that all metadata can be read and that every live file is there with its size; changes nothing.

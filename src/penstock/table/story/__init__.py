@@ -1,0 +1,1 @@
+"""What happened to a table, as values: what each commit did, and how the table is now."""
