@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.api.deferred import spark_entry
 from penstock.dialect.event_time import event_time_of
 from penstock.dialect.sources import ends_where_it_began, is_stream, table_frame
+from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 def query_frame(state: SqlState, spark: SparkSession, query: Query) -> DataFrame:
     """Return the rows of a query; a streaming DataFrame where one of its tables is a stream."""
     frames = [_use_frame(state, spark, use, query) for use in query.tables]
+    if query.keyless_session is not None and any(frame.isStreaming for frame in frames):
+        line, column = query.source.place(query.keyless_session)
+        raise UnsupportedFeatureError(
+            f"line {line}, column {column}: Spark makes sessions of a stream by key only: PARTITION BY a column behind"
+            " the table's name, and GROUP BY it too"
+        )
     return spark_entry().sql_query(spark, frames, query.text)
 
 
@@ -31,6 +38,11 @@ def ends_at_start(state: SqlState, query: Query) -> bool:
 def _use_frame(state: SqlState, spark: SparkSession, use: TableUse, query: Query) -> DataFrame:
     frame = table_frame(state, spark, use, query.conditions)
     mark = event_time_of(state, use) if frame.isStreaming else None
-    if mark is None or mark.delay_millis is None or mark.column not in frame.columns:
+    if mark is not None and mark.delay_millis is not None and mark.column in frame.columns:
+        frame = spark_entry().sql_event_time(frame, mark.column, mark.delay_millis)
+    call = use.cumulate
+    if call is None:
         return frame
-    return spark_entry().sql_event_time(frame, mark.column, mark.delay_millis)
+    return spark_entry().sql_cumulate(
+        frame, call.column, whole=call.spark_window, step=call.spark_step, step_millis=call.millis("STEP")
+    )

@@ -7,7 +7,7 @@ windows are exchanged. So every expression means what Spark makes of it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import sqlglot
@@ -63,6 +63,7 @@ class Query:
         simple: None where it takes Spark.
         conditions: those that every row of the table has to pass, where the query reads one table; as filters are
             written.
+        keyless_session: offset of a window function that makes sessions of all rows together; None where none does.
     """
 
     source: StatementText
@@ -70,6 +71,7 @@ class Query:
     pieces: tuple[Piece, ...]
     simple: SimpleSelect | None
     conditions: tuple[str, ...] = ()
+    keyless_session: int | None = None
 
     def text(self, names: Sequence[str]) -> str:
         """Return the query for Spark.
@@ -96,6 +98,7 @@ def parse_query(source: StatementText) -> Query:
         pieces=edits.pieces(),
         simple=_simple(plain, tree),
         conditions=tuple(_conditions(plain, tree)),
+        keyless_session=next((call.offset for call in plain.windows.values() if call.is_keyless_session), None),
     )
 
 
@@ -180,8 +183,16 @@ class _Edits:
     def _exchange_window(self, node: exp.Table, call: WindowCall) -> None:
         start, end = _span(node)
         is_own = len(call.table) == 1 and call.table[0].lower() in self._own_names
+        if is_own and call.kind == "CUMULATE":
+            raise self._plain.source.error(
+                call.offset, f"CUMULATE reads tables and views: CREATE TEMPORARY VIEW makes one of '{call.table[0]}'"
+            )
         table: Piece = quoted(call.table[0]) if is_own else self._use(call.table, start + call.table_offset)
         alias = "" if node.alias else f" AS {quoted(node.name)}"
+        if call.kind == "CUMULATE" and isinstance(table, int):
+            self.tables[table] = replace(self.tables[table], cumulate=call)
+            self._edits.append((start, end, (table, alias)))
+            return
         select = node.find_ancestor(exp.Select)
         grouped = [] if select is None else _grouped_by(select, _WINDOW_COLUMNS)
         if call.kind == "SESSION":

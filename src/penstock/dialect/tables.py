@@ -50,12 +50,14 @@ class TableUse:
     Attributes:
         options: of the hint, and of the time travel that is asked for.
         system: name of its system table; None for its rows.
+        cumulate: windows that its rows are put in.
         offset: of its name in the query's text.
     """
 
     name: Path
     options: Pairs = ()
     system: str | None = None
+    cumulate: WindowCall | None = None
     offset: int = 0
 
     @property

@@ -1,7 +1,8 @@
 """Flink's window functions as Spark says them.
 
 A row keeps its columns and gets ``window_start``, ``window_end`` and ``window_time``, the last millisecond of the
-window. Spark's own window stays beside them where rows are grouped, since a stream's watermark hangs on it.
+window. Spark's own window stays beside them where rows are grouped, since a stream's watermark hangs on it. Spark has
+no CUMULATE: its windows are made of the rows before the query sees them.
 
 Source:
     Flink's windowing table-valued functions; Spark's ``window`` and ``session_window``.
@@ -9,6 +10,7 @@ Source:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -29,8 +31,11 @@ WINDOW_COLUMN: Final = "__window"
 _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "TUMBLE": ("DATA", "TIMECOL", "SIZE", "OFFSET"),
     "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
+    "CUMULATE": ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
     "SESSION": ("DATA", "TIMECOL", "GAP"),
 }
+_MILLIS: Final = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000}
+_COUNT: Final = re.compile(r"(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d{1,3}))? (?P<unit>[A-Z]+?)S?(?:\(.*)?")
 _OPTIONAL: Final = "OFFSET"
 _INTERVAL: Final = "expected an interval such as INTERVAL '10' MINUTES"
 
@@ -40,7 +45,7 @@ class WindowCall:
     """``TABLE(TUMBLE(TABLE t, DESCRIPTOR(time), INTERVAL …))``.
 
     Attributes:
-        kind: ``TUMBLE``, ``HOP`` or ``SESSION``.
+        kind: ``TUMBLE``, ``HOP``, ``CUMULATE`` or ``SESSION``.
         table: a table, or a name that the query itself gives.
         table_offset: of that name, from the start of the call.
         intervals: by parameter, as Spark reads them: ``10 MINUTES``.
@@ -58,14 +63,34 @@ class WindowCall:
 
     @property
     def spark_window(self) -> str:
-        """The expression of Spark that makes the windows."""
+        """The expression of Spark that makes the windows; of a CUMULATE the whole ones."""
         given = dict(self.intervals)
         column = quoted(self.column)
         if self.kind == "SESSION":
             return f"session_window({column}, '{given['GAP']}')"
         size, slide = given["SIZE"], given.get("SLIDE", given["SIZE"])
-        offset = f", '{given[_OPTIONAL]}'" if _OPTIONAL in given else ""
+        offset = f", '{self._offset(slide)} milliseconds'" if _OPTIONAL in given else ""
         return f"window({column}, '{size}', '{slide}'{offset})"
+
+    @property
+    def is_keyless_session(self) -> bool:
+        """Whether it makes sessions of all rows together."""
+        return self.kind == "SESSION" and not self.partition_by
+
+    @property
+    def spark_step(self) -> str:
+        """Of a CUMULATE: the expression of Spark for the step that a row falls in."""
+        given = dict(self.intervals)
+        offset = f", '{self._offset(given['STEP'])} milliseconds'" if _OPTIONAL in given else ""
+        return f"window({quoted(self.column)}, '{given['STEP']}', '{given['STEP']}'{offset})"
+
+    def millis(self, parameter: str) -> int:
+        """Return an interval in ms."""
+        return _interval_millis(dict(self.intervals)[parameter]) or 0
+
+    def _offset(self, slide: str) -> int:
+        # Flink shifts windows by any time, Spark by less than from one window to the next.
+        return self.millis(_OPTIONAL) % (_interval_millis(slide) or 1)
 
 
 def read_window(reader: StatementReader) -> tuple[WindowCall, int]:
@@ -86,12 +111,26 @@ def read_window(reader: StatementReader) -> tuple[WindowCall, int]:
         raise reader.error(f"Spark has no such window; expected one of {', '.join(_PARAMETERS)}", at=at)
     arguments = _Arguments(reader, _PARAMETERS[kind])
     arguments.read()
+    call = arguments.to_call(kind)
+    problem = _problem(call)
+    if problem is not None:
+        raise reader.error(problem, at=at)
     end = reader.current
     reader.expect_sign(")", f"after the arguments of {kind}")
     if is_wrapped:
         end = reader.current
         reader.expect_sign(")", "after TABLE(...")
-    return arguments.to_call(kind), end.start + 1
+    return call, end.start + 1
+
+
+def _problem(call: WindowCall) -> str | None:
+    """Return what is wrong with the sizes of windows; None where nothing is."""
+    given = dict(call.intervals)
+    if "SLIDE" in given and call.millis("SLIDE") > call.millis("SIZE"):
+        return f"the slide, {given['SLIDE']}, is longer than the windows, {given['SIZE']}; expected slide, then size"
+    if "STEP" in given and call.millis("SIZE") % call.millis("STEP"):
+        return f"the size, {given['SIZE']}, is no multiple of the step, {given['STEP']}; expected step, then size"
+    return None
 
 
 class _Arguments:
@@ -153,8 +192,12 @@ class _Arguments:
             columns = read_list(reader, lambda inner: read_name(inner, "a column").text, "the column")
             self._column = columns[0]
         else:
-            text = read_interval(reader, f"{_INTERVAL} for {name}")
-            self._intervals[name] = text.partition("'")[2].replace("'", "")
+            at = reader.current
+            text = read_interval(reader, f"{_INTERVAL} for {name}").partition("'")[2].replace("'", "").upper()
+            millis = _interval_millis(text)
+            if millis is None or (millis <= 0 and name != _OPTIONAL):
+                raise reader.error(f"{_INTERVAL} for {name}", at=at)
+            self._intervals[name] = text
 
     def _read_data(self) -> None:
         reader = self._reader
@@ -175,6 +218,17 @@ class _Arguments:
     def _is_argument_ahead(self) -> bool:
         following, behind = self._reader.ahead(1), self._reader.ahead(2)
         return following.text.upper() == "DESCRIPTOR" or behind.text == "="
+
+
+def _interval_millis(text: str) -> int | None:
+    """Return ``10 MINUTES`` in ms; None where the number is none, or has parts of a millisecond."""
+    match = _COUNT.fullmatch(text)
+    unit = None if match is None else _MILLIS.get(match["unit"])
+    if match is None or unit is None:
+        return None
+    part = int((match["part"] or "").ljust(3, "0"))
+    millis = int(match["whole"]) * unit + part * unit // 1_000
+    return -millis if match["sign"] else millis
 
 
 def quoted(name: str) -> str:

@@ -12,7 +12,8 @@ from penstock.spark.kafka import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.sink import write_dataframe
 from penstock.spark.sort_job import sort_compact
-from penstock.spark.sql_frames import event_time_frame, insert_frame, query_frame
+from penstock.spark.sql_frames import insert_frame, query_frame
+from penstock.spark.sql_windows import cumulate_frame, event_time_frame
 from penstock.spark.stream_frame import read_stream
 from penstock.spark.stream_sink import StreamWrite, write_stream
 from penstock.spark.types import from_spark_schema
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
     from penstock.spec.ddl import ColumnSpec
     from penstock.spec.types import DataField
+    from penstock.spec.watermark import DeclaredWatermark
     from penstock.table.compact.job import CompactionResult, Execute, Merged
     from penstock.table.compact.sort import SortJob
     from penstock.table.compact.task import CompactTask
@@ -107,6 +109,11 @@ class SparkEntry:
         return event_time_frame(frame, column, delay_millis)
 
     @staticmethod
+    def sql_cumulate(frame: DataFrame, column: str, *, whole: str, step: str, step_millis: int) -> DataFrame:
+        """Return rows in their windows of a CUMULATE; see ``cumulate_frame``."""
+        return cumulate_frame(frame, column, whole=whole, step=step, step_millis=step_millis)
+
+    @staticmethod
     def sql_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:
         """Return rows in memory as a DataFrame."""
         return spark.createDataFrame(rows)
@@ -125,10 +132,16 @@ class SparkEntry:
 
     @staticmethod
     def read_kafka(
-        spark: SparkSession, options: Mapping[str, str], fields: Sequence[DataField], *, is_stream: bool, table: str
+        spark: SparkSession,
+        options: Mapping[str, str],
+        fields: Sequence[DataField],
+        *,
+        is_stream: bool,
+        table: str,
+        watermark: DeclaredWatermark | None,
     ) -> DataFrame:
         """Return the records of topics as a DataFrame; see ``read_kafka``."""
-        return read_kafka(spark, options, fields, is_stream=is_stream, table=table)
+        return read_kafka(spark, options, fields, is_stream=is_stream, table=table, watermark=watermark)
 
     @staticmethod
     def open_session(master: str) -> SparkSession:

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 
     from penstock.spec.types import DataField
 
-# Spark's own mark of an event time, in the metadata of a column: ms.
-_DELAY: Final = "spark.watermarkDelayMs"
-_EVENT_TIME: Final = "__event_time"
-# A wall clock as if it were one of UTC; days and the rest of the day apart: no step may look at the session's zone.
-_IN_UTC: Final = (
-    "timestamp_micros(unix_date(CAST({column} AS DATE)) * 86400000000L)"
-    " + ({column} - CAST(CAST({column} AS DATE) AS TIMESTAMP_NTZ))"
-)
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _TIMES: Final = ("timestamp", "timestamp_ntz")
 
@@ -52,29 +44,6 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], text: Callable
     finally:
         for name in names:
             spark.catalog.dropTempView(name)
-
-
-def event_time_frame(frame: DataFrame, column: str, delay_millis: int) -> DataFrame:
-    """Return a stream with a watermark: the latest event time less the delay, which windows are told by.
-
-    The column keeps its type. Spark takes watermarks of TIMESTAMP columns only; for a wall clock one beside it, of the
-    same time in UTC, tells the watermark, and Spark's mark on the column itself says that it is an event time. Spark
-    compares both as microseconds since 1970.
-
-    Args:
-        column: TIMESTAMP_NTZ or TIMESTAMP.
-    """
-    field = frame.schema[column]
-    if _DELAY in field.metadata:
-        return frame
-    delay = f"{delay_millis} milliseconds"
-    if not isinstance(field.dataType, spark_types.TimestampNTZType):
-        return frame.withWatermark(column, delay)
-    timed = frame.withColumn(_EVENT_TIME, F.expr(_IN_UTC.format(column=_quoted(column)))).withWatermark(
-        _EVENT_TIME, delay
-    )
-    marked = F.col(_quoted(column)).alias(column, metadata={**field.metadata, _DELAY: delay_millis})
-    return timed.select(*(marked if name == column else F.col(_quoted(name)) for name in frame.columns))
 
 
 def insert_frame(
@@ -112,10 +81,6 @@ def insert_frame(
             value = F.lit(constants.get(field.name)).cast(wanted)
         shaped.append(value.alias(field.name))
     return numbered.select(*shaped)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _fitted(value: Column, found: spark_types.DataType, wanted: spark_types.DataType) -> Column:

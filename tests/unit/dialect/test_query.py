@@ -71,7 +71,7 @@ def test_a_hopping_window_by_names_of_parameters_and_over_a_name_of_the_query() 
         "WITH c AS (SELECT * FROM t) SELECT * FROM HOP(DATA => TABLE c, TIMECOL => DESCRIPTOR(at),"
         " SIZE => INTERVAL '1' HOUR, SLIDE => INTERVAL '5' MINUTES, OFFSET => INTERVAL '2' MINUTES) AS w"
     )
-    assert "window(`at`, '1 HOUR', '5 MINUTES', '2 MINUTES') AS `__window` FROM `c`)) AS w" in " ".join(
+    assert "window(`at`, '1 HOUR', '5 MINUTES', '120000 milliseconds') AS `__window` FROM `c`)) AS w" in " ".join(
         rewritten(text).replace(" AS w", " AS w").split()
     )
     assert "* EXCEPT (`__window`)" in rewritten(text)
@@ -114,7 +114,19 @@ def test_which_queries_need_no_engine(text: str, simple: SimpleSelect | None) ->
     ("text", "column", "hint"),
     [
         ("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at)))", 51, "argument SIZE"),
-        ("SELECT * FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(at), INTERVAL '1' HOUR))", 21, "TUMBLE, HOP, SESSION"),
+        ("SELECT * FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(at), INTERVAL '1' HOUR))", 72, "argument SIZE"),
+        (
+            "SELECT * FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(at), INTERVAL '7' HOURS, INTERVAL '1' DAY))",
+            21,
+            "the size, 1 DAY, is no multiple of the step, 7 HOURS",
+        ),
+        (
+            "SELECT * FROM TABLE(HOP(TABLE t, DESCRIPTOR(at), INTERVAL '1' HOUR, INTERVAL '1' MINUTE))",
+            21,
+            "the slide, 1 HOUR, is longer than the windows, 1 MINUTE",
+        ),
+        ("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), INTERVAL '0' HOUR))", 53, "an interval such as"),
+        ("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), INTERVAL 'x' HOUR))", 53, "an interval such as"),
         ("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), 5))", 53, "INTERVAL '10' MINUTES"),
         ("SELECT * FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), SIZ => INTERVAL '1' DAY))", 53, "one of the parameters"),
         ("SELECT * FROM TABLE(SESSION(TABLE t, DESCRIPTOR(at), INTERVAL '1' DAY))", 15, "window_start, window_end"),
