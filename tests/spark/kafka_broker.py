@@ -50,13 +50,27 @@ class Kafka:
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         jvm: Any = self.spark._jvm
+        with self._admin() as admin:
+            topics = jvm.java.util.ArrayList()
+            topics.add(jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, jvm.java.lang.Short("1")))
+            admin.createTopics(topics).all().get()
+
+    def add_partitions(self, topic: str, partitions: int) -> None:
+        """Let a topic have so many."""
+        jvm: Any = self.spark._jvm
+        with self._admin() as admin:
+            wanted = jvm.java.util.HashMap()
+            wanted.put(topic, jvm.org.apache.kafka.clients.admin.NewPartitions.increaseTo(partitions))
+            admin.createPartitions(wanted).all().get()
+
+    @contextmanager
+    def _admin(self) -> Iterator[Any]:
+        jvm: Any = self.spark._jvm
         settings = jvm.java.util.Properties()
         settings.setProperty("bootstrap.servers", self.servers)
         admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
         try:
-            topics = jvm.java.util.ArrayList()
-            topics.add(jvm.org.apache.kafka.clients.admin.NewTopic(name, partitions, jvm.java.lang.Short("1")))
-            admin.createTopics(topics).all().get()
+            yield admin
         finally:
             admin.close()
 

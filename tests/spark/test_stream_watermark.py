@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -122,3 +124,44 @@ def test_sparks_watermark_counts_where_no_table_of_ours_is_read(
     write(timed, rows.withWatermark("t", "1 second").select("n"), tmp_path / "timed")
     # Spark's is told from the batches before: those end at 2 and 5 seconds.
     assert watermarks(timed)[:3] == [(3, None), (3, 1), (3, 4)]
+
+
+def drop_files(directory: Path, batch: int, *files: tuple[int, ...]) -> None:
+    """Add a file for each task of one micro-batch, with seconds after noon."""
+    directory.mkdir(exist_ok=True)
+    for number, seconds in enumerate(files):
+        lines = [json.dumps({"k": 1, "t": f"{NOON + timedelta(seconds=each):%Y-%m-%d %H:%M:%S}"}) for each in seconds]
+        path = directory / f"{batch}-{number}.json"
+        path.with_suffix(".aside").write_text("\n".join(lines))
+        os.utime(path.with_suffix(".aside"), (1_700_000_000 + 10 * batch + number,) * 2)
+        path.with_suffix(".aside").rename(path)
+
+
+@pytest.mark.parametrize("in_driver", [True, False])
+def test_a_source_that_nobody_knows_has_come_as_far_as_its_last_task(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_driver: bool
+) -> None:
+    if not in_driver:
+        monkeypatch.setattr("penstock.spark.row_writer.max_small_rows", lambda _: 0)
+    target = catalog.create_table("d.target", COLUMNS, watermark=("t", "INTERVAL '5' SECOND"))
+    feed = tmp_path / "feed"
+    drop_files(feed, 0, (10, 300), (7, 20))
+    drop_files(feed, 1, (400,), (22, 30))
+    drop_files(feed, 2, (15,), (3,))
+    schema = "k INT, t TIMESTAMP_NTZ"
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 2).json(f"{feed}/*.json")
+    write(target, rows.where("k = 1"), tmp_path / "checkpoint")
+    assert watermarks(target) == [(4, 15), (3, 25), (2, 25)]
+
+
+def test_behind_a_shuffle_nobody_knows_and_a_log_says_so(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = catalog.create_table("d.target", COLUMNS, watermark=("t", None))
+    drop_files(tmp_path / "feed", 0, (10,), (20,))
+    rows = spark.readStream.schema("k INT, t TIMESTAMP_NTZ").json(f"{tmp_path}/feed/*.json")
+    write(target, rows.repartition(1), tmp_path / "checkpoint")
+    assert watermarks(target) == [(2, None)]
+    assert ["its snapshots get no watermark: its rows are shuffled" in record.message for record in caplog.records] == [
+        True
+    ]

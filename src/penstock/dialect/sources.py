@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.deferred import spark_entry
+from penstock.dialect.event_time import event_time_of
 from penstock.dialect.pushdown import safe_filter
 from penstock.dialect.settings import read_settings
 from penstock.options.kafka import EndMode, parse_kafka
@@ -56,8 +57,14 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
     if own is not None:
         fields = [DataField(id=place, name=each.name, type=each.type) for place, each in enumerate(own.columns)]
         options = {**dict(own.options), **dict(use.options)}
-        name = ".".join(own.name)
-        return spark_entry().read_kafka(spark, options, fields, is_stream=is_stream(state, use), table=name)
+        return spark_entry().read_kafka(
+            spark,
+            options,
+            fields,
+            is_stream=is_stream(state, use),
+            table=".".join(own.name),
+            watermark=event_time_of(state, use),
+        )
     table = state.load(use.name)
     if use.system is not None:
         return spark_entry().sql_rows(spark, table.system_table(use.system))

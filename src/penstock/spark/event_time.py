@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from penstock.spec.watermark import DeclaredWatermark
 
 _WATERMARK: Final = "EventTimeWatermark"
+# What brings rows of several tasks together, or changes their order.
+_SHUFFLES: Final = re.compile(
+    r"^[\s:+\-|~*]*(?:Aggregate|Distinct|Deduplicate\w*|Join|\w*WithState\w*|Repartition\w*|RebalancePartitions|Sort"
+    r"|GlobalLimit|Window|\w*Group\w*)\b",
+    re.MULTILINE,
+)
 # What keeps rows, or makes others of them, until the watermark has passed.
 _KEEPS_ROWS: Final = re.compile(
     r"^[\s:+\-|~*]*(?:Aggregate|Distinct|Deduplicate\w*|Join|\w*WithState\w*)\b", re.MULTILINE
@@ -29,6 +35,11 @@ def keeps_rows_for_watermark(sdf: DataFrame) -> bool:
     """Whether a streaming query may deliver rows in later micro-batches than those that it read them in."""
     plan = str(analyzed_plan(sdf).toString())
     return _WATERMARK in plan and _KEEPS_ROWS.search(plan) is not None
+
+
+def shuffles(sdf: DataFrame) -> bool:
+    """Whether rows of one task may be rows of several where they were read."""
+    return _SHUFFLES.search(str(analyzed_plan(sdf).toString())) is not None
 
 
 def redefines_watermark(sdf: DataFrame) -> bool:

@@ -8,14 +8,18 @@ Source:
 from __future__ import annotations
 
 import json
+import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.options.kafka import EndMode, StartMode, parse_kafka
 from penstock.spark.kafka_decode import ORIGIN, check_columns, decode_values
+from penstock.spark.observed_times import observe_times, partition_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,13 +28,31 @@ if TYPE_CHECKING:
 
     from penstock.options.kafka import KafkaOptions, Offsets
     from penstock.spec.types import DataField
+    from penstock.spec.watermark import DeclaredWatermark
 
+_LOG: Final = logging.getLogger(__name__)
 _WAIT_MS: Final = 10_000
 # The one must not be below the other, so both are ours or none is.
 _WAITS: Final = frozenset({"default.api.timeout.ms", "request.timeout.ms"})
 _EARLIEST: Final = -2
 
+# Each is a metric that every row of a micro-batch is looked at for.
+_MAX_OBSERVED: Final = 256
+
 Partitions = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Topics:
+    """What the brokers say.
+
+    Attributes:
+        cluster: the same whatever its brokers are called.
+        partitions: numbers by topic, of those that are there now.
+    """
+
+    cluster: str
+    partitions: Partitions
 
 
 def read_kafka(
@@ -40,6 +62,7 @@ def read_kafka(
     *,
     is_stream: bool = True,
     table: str = "kafka",
+    watermark: DeclaredWatermark | None = None,
 ) -> DataFrame:
     """Return the values of records as a DataFrame of these columns.
 
@@ -47,6 +70,8 @@ def read_kafka(
         options: as Flink's Kafka connector has them.
         is_stream: a streaming DataFrame, else one of what is there.
         table: for messages.
+        watermark: of one of the columns; how far it has come is observed for each partition, for the snapshots that
+            the stream is written to. None where none is declared.
 
     Raises:
         InvalidOptionError: an option that is unknown, is missing, contradicts another or has no such value.
@@ -58,10 +83,33 @@ def read_kafka(
     check_columns(fields, how, table)
     _check_kind(kafka, table, is_stream=is_stream)
     _check_connector(spark, table)
-    partitions = _describe(spark, kafka, table)
-    settings = _source_options(kafka, partitions, table, is_stream=is_stream)
+    topics = _describe(spark, kafka, table)
+    settings = _source_options(kafka, topics.partitions, table, is_stream=is_stream)
     reader = spark.readStream if is_stream else spark.read
-    return decode_values(reader.format("kafka").options(**settings).load(), fields, how, table).drop(ORIGIN)
+    rows = decode_values(reader.format("kafka").options(**settings).load(), fields, how, table)
+    if is_stream and watermark is not None:
+        rows = _observed(rows, topics, watermark, table)
+    return rows.drop(ORIGIN)
+
+
+def _observed(rows: DataFrame, topics: _Topics, watermark: DeclaredWatermark, table: str) -> DataFrame:
+    origin = F.col(ORIGIN)
+    is_in = {
+        partition_name(topics.cluster, topic, number): (origin["partition"] == number) & (origin["topic"] == topic)
+        for topic, numbers in topics.partitions.items()
+        for number in numbers
+    }
+    if 0 < len(is_in) <= _MAX_OBSERVED and watermark.delay_millis is not None:
+        return observe_times(rows, watermark, is_in)
+    reason = (
+        f"it has {len(is_in)} partitions, and at most {_MAX_OBSERVED} are observed"
+        if len(is_in) > _MAX_OBSERVED
+        else "its expression is Flink's alone"
+        if is_in
+        else "no topic is there yet"
+    )
+    _LOG.warning("table %s: what is written from it gets no watermark in its snapshots: %s", table, reason)
+    return rows
 
 
 def _check_kind(kafka: KafkaOptions, table: str, *, is_stream: bool) -> None:
@@ -90,7 +138,7 @@ def _check_connector(spark: SparkSession, table: str) -> None:
         )
 
 
-def _describe(spark: SparkSession, kafka: KafkaOptions, table: str) -> Partitions:
+def _describe(spark: SparkSession, kafka: KafkaOptions, table: str) -> _Topics:
     """Ask the brokers for the topics, so that a wrong address fails here and not minutes later in the query."""
     jvm: Any = spark._jvm  # noqa: SLF001 - Python has no client of Kafka
     settings = jvm.java.util.Properties()
@@ -99,19 +147,22 @@ def _describe(spark: SparkSession, kafka: KafkaOptions, table: str) -> Partition
         given |= dict.fromkeys(_WAITS, str(_WAIT_MS))
     for name, value in given.items():
         settings.setProperty(name, value)
-    names = jvm.java.util.ArrayList()
-    for topic in kafka.topics:
-        names.add(topic)
     try:
         admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
         try:
+            cluster = str(admin.describeCluster().clusterId().get())
+            topics = kafka.topics
             if kafka.topic_pattern is not None:
-                admin.describeCluster().clusterId().get()
-                return {}
+                pattern = jvm.java.util.regex.Pattern.compile(kafka.topic_pattern)
+                topics = tuple(each for each in admin.listTopics().names().get() if pattern.matcher(each).matches())
+            names = jvm.java.util.ArrayList()
+            for topic in topics:
+                names.add(topic)
             found = admin.describeTopics(names).allTopicNames().get()
-            return {
-                topic: tuple(sorted(each.partition() for each in found[topic].partitions())) for topic in kafka.topics
+            partitions = {
+                topic: tuple(sorted(each.partition() for each in found[topic].partitions())) for topic in topics
             }
+            return _Topics(cluster=cluster, partitions=partitions)
         finally:
             admin.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as error:

@@ -17,6 +17,8 @@ from pyspark.sql import types as spark_types
 from penstock.datafile.types import timestamp_precision
 from penstock.io.local import LocalFileIO
 from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOptions
+from penstock.spark.observed_times import METRIC_PREFIX
+from penstock.spark.plan import analyzed_plan
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
 from penstock.spec.file_format import FileFormat
 from penstock.spec.types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType, TypeRoot
@@ -68,6 +70,7 @@ _SETTINGS: Final = {
 _FIELD_ID: Final = "parquet.field.id"
 # Rows take about half in a file of what Spark's default sizes say; what a file of other rows has is off by as much.
 _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
+_METRICS: Final = re.compile(rf"\bCollectMetrics (?!{METRIC_PREFIX})")
 _PART: Final = re.compile(r"part-(\d+)-.*-c(\d+)\..*parquet")
 
 
@@ -191,9 +194,11 @@ def _holds(given_nullable: bool, wanted_nullable: bool) -> bool:  # noqa: FBT001
 
 
 def is_observed(df: DataFrame) -> bool:
-    """Whether somebody waits for metrics of the rows, which reach the DataFrame's own session only."""
-    given: Any = df._jdf  # noqa: SLF001 - Python does not show plans
-    return "CollectMetrics" in given.queryExecution().analyzed().toString()
+    """Whether somebody waits for metrics of the rows, which reach the DataFrame's own session only.
+
+    Those of our own are read with the query, and do not mind rows that are read twice.
+    """
+    return _METRICS.search(str(analyzed_plan(df).toString())) is not None
 
 
 def _in_clone(df: DataFrame) -> DataFrame:

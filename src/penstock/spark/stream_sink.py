@@ -19,32 +19,30 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.catalog.features import check_writable
-from penstock.errors import InvalidOptionError, LeaseHeldError, StorageError, UnsupportedFeatureError
+from penstock.errors import InvalidOptionError, LeaseHeldError, UnsupportedFeatureError
 from penstock.options import CommitOptions, WatermarkOptions, WriteOptions
 from penstock.spark.batches import from_spark_batch
 from penstock.spark.checkpoint import Checkpoint
-from penstock.spark.compact_job import SparkMerger
 from penstock.spark.event_time import keeps_rows_for_watermark, redefines_watermark
-from penstock.spark.native_sink import is_observed
-from penstock.spark.sink import write_dataframe
-from penstock.spark.small_batch import collect_small, max_small_rows
+from penstock.spark.observed_times import ObservedTimes
+from penstock.spark.query_lease import QueryLease
+from penstock.spark.row_writer import RowWriter
 from penstock.spark.stream_compaction import StreamCompaction
 from penstock.spark.stream_door import QUERY_ID
 from penstock.spark.stream_query import TableStreamingQuery
+from penstock.spark.task_times import task_times
 from penstock.spark.types import to_spark_type
 from penstock.spark.wall_clock import wall_clocks_for, with_wall_clocks
 from penstock.spark.write_progress import WriteProgress, note_write
-from penstock.spark.write_task import write_batches
 from penstock.table.batch_notes import BatchNotes
 from penstock.table.check_rows import plan_conform
 from penstock.table.checkpoint_claim import claim_checkpoint
-from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import digest_of
-from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.store import MetadataStore
 from penstock.table.stream.checkpoint import decode_batch
+from penstock.table.stream.event_time import usable_watermark
 from penstock.table.stream_commit import Batch, StreamCommitter
-from penstock.table.stream_watermark import SinkWatermark
+from penstock.table.stream_watermark import NOTHING_OBSERVED, SinkWatermark, tells_no_times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,8 +52,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
-    from penstock.table.message import CommitMessage
+    from penstock.spark.row_writer import Written
     from penstock.table.ref import TableRef
+    from penstock.table.stream.checkpoint import BatchEnds
 
 _TRIGGERS: Final = ("processingTime", "availableNow", "once")
 
@@ -177,54 +176,6 @@ def _with_request(writer: DataStreamWriter, request: StreamWrite) -> DataStreamW
     return writer if request.trigger is None else writer.trigger(**request.trigger)  # type: ignore[call-overload]
 
 
-class _QueryLease:
-    """Says who may run a query, on the storage of its table."""
-
-    def __init__(self, ref: TableRef) -> None:
-        self._ref = ref
-        self._keeper: LeaseKeeper | None = None
-        self._is_over = False
-        self._lock = threading.Lock()
-
-    def take(self, query_id: str) -> None:
-        """Take it, or make sure that nobody else has taken it since. Raises ``LeaseHeldError``."""
-        with self._lock:
-            if self._keeper is None and not self._is_over:
-                self._keeper = LeaseKeeper(acquire(self._ref.file_io, self._ref.location, f"query-{query_id}"))
-        self.check()
-
-    def check(self) -> None:
-        """Raise ``LeaseHeldError`` where somebody else was seen to have taken it."""
-        if self._keeper is not None:
-            self._keeper.check()
-
-    def give_back(self) -> None:
-        """Let the next one have it."""
-        with self._lock:
-            self._is_over = True
-            if self._keeper is not None:
-                with suppress(StorageError):  # it ends by itself
-                    self._keeper.close()
-
-
-class _RowWriter:
-    """Writes the rows of batches to data files: in the driver as long as they are few, else in tasks."""
-
-    def __init__(self, sdf: DataFrame) -> None:
-        # Metrics of rows that are read twice would count them twice.
-        self._max_rows = 0 if is_observed(sdf) else max_small_rows(sdf)
-        self._last_rows = 0
-
-    def write(self, df: DataFrame, ref: TableRef, job_id: str) -> tuple[CommitMessage, ...]:
-        rows = collect_small(df, self._max_rows) if self._last_rows < self._max_rows else None
-        if rows is not None:
-            messages = write_batches(ref, rows.to_batches(), job_id=job_id)
-        else:
-            messages = write_dataframe(df, ref, job_id)
-        self._last_rows = sum(file.row_count for message in messages for file in message.new_files)
-        return merge_if_asked(messages, ref, SparkMerger(spark=df.sparkSession, ref=ref).execute)
-
-
 class _MicroBatches:
     """What runs in the driver for each micro-batch."""
 
@@ -238,11 +189,18 @@ class _MicroBatches:
         wall_clocks: tuple[str, ...],
     ) -> None:
         self.query: StreamingQuery | None = None
-        self.lease = _QueryLease(ref)
+        self.lease = QueryLease(ref)
+        self._spark = sdf.sparkSession
         self._checkpoint = checkpoint
         self._committer = committer
-        self._rows = _RowWriter(sdf)
-        self._watermark = SinkWatermark(table=ref.name, waits_for_spark=keeps_rows_for_watermark(sdf))
+        self._observed = ObservedTimes.of(sdf)
+        self._times = None if self._observed.metrics else task_times(sdf, ref)
+        self._rows = RowWriter(sdf)
+        self._watermark = SinkWatermark(
+            table=ref.name,
+            waits_for_spark=keeps_rows_for_watermark(sdf),
+            is_wanted=usable_watermark(ref) is not None,
+        )
         # What each batch replaces need not be merged.
         self._compaction = None if request.is_complete else StreamCompaction(sdf.sparkSession)
         # Whether the query ends by itself.
@@ -281,19 +239,25 @@ class _MicroBatches:
         ref = self._committer.load_ref()
         self.lease.take(query_id)
         check_writable(ref)
-        batch = self._batch(query_id, batch_id, ref)
+        offsets = self._checkpoint.load_offsets(batch_id)
+        batch = Batch(commit_user=query_id, id=batch_id, digest=digest_of(offsets))
         job_id = self._committer.begin(batch)
+        self._watermark.restore(self._committer.upstream_times)
+        ends = decode_batch(offsets, f"{self._checkpoint.place}/offsets/{batch_id}")
+        self._is_to_finish |= all(source is not None and source.ended for source in ends.sources)
         if job_id is None:
             # Aggregates and the like move on in the checkpoint only when their rows are read to the end.
             df.write.format("noop").mode("overwrite").save()
             return
         rows = with_wall_clocks(self._with_new_columns(df, ref), self._wall_clocks)
-        messages = self._rows.write(rows, ref, job_id)
+        times = self._times if tells_no_times(ends) else None
+        written = self._rows.write(rows, ref, job_id, times)
+        batch = self._timed(batch, ends, written, ref)
         self.lease.check()
-        snapshot = self._committer.commit(batch, messages)
+        snapshot = self._committer.commit(batch, written.messages)
         if self._compaction is not None and not WriteOptions.parse(ref.options, table=ref.name).write_only:
             self._compaction.note_commit(ref, query_id)
-        files = [file for message in messages for file in message.new_files]
+        files = [file for message in written.messages for file in message.new_files]
         progress = WriteProgress(
             query_id=query_id,
             batch_id=batch_id,
@@ -308,14 +272,16 @@ class _MicroBatches:
         compaction = self._compaction
         note_write(query_id, lambda: replace(progress, compaction=None if compaction is None else compaction.state))
 
-    def _batch(self, query_id: str, batch_id: int, ref: TableRef) -> Batch:
-        offsets = self._checkpoint.load_offsets(batch_id)
-        options = WatermarkOptions.parse(ref.options, table=ref.name)
-        self._watermark.idle_timeout_ms = options.upstream_idle_timeout_ms
-        ends = decode_batch(offsets, f"{self._checkpoint.place}/offsets/{batch_id}")
-        watermark = self._watermark.of(ends)
-        self._is_to_finish |= all(source is not None and source.ended for source in ends.sources)
-        return Batch(commit_user=query_id, id=batch_id, digest=digest_of(offsets), watermark=watermark)
+    def _timed(self, batch: Batch, ends: BatchEnds, written: Written, ref: TableRef) -> Batch:
+        """Return the batch with the watermark behind it."""
+        self._watermark.idle_timeout_ms = WatermarkOptions.parse(ref.options, table=ref.name).upstream_idle_timeout_ms
+        # Of the session where the query was made: a batch's own is a clone, and knows no queries.
+        query = self._spark.streams.get(batch.commit_user) if self._observed.metrics else None
+        observed = NOTHING_OBSERVED if query is None else self._observed.read(query)
+        if written.least_of_tasks is not None:
+            observed = replace(observed, least_of_tasks=written.least_of_tasks)
+        watermark = self._watermark.of(ends, observed)
+        return replace(batch, watermark=watermark, upstream_times=self._watermark.encode())
 
     def _with_new_columns(self, df: DataFrame, ref: TableRef) -> DataFrame:
         """Add the columns that the table got since the query began, all null."""

@@ -71,12 +71,14 @@ class BatchNote:
         base_id: the latest snapshot, among which and whose predecessors the batch is not.
         job_id: of the files that the batch writes.
         killed_jobs: of earlier attempts at the same batch, whose files may still lie about.
+        upstream_times: what observed partitions had come to before the batch; None where none are observed.
     """
 
     batch_id: int
     base_id: int
     job_id: str
     killed_jobs: tuple[str, ...] = ()
+    upstream_times: str | None = None
 
 
 class BatchNotes:
@@ -118,6 +120,7 @@ class BatchNotes:
                         base_id=values.integer("base"),
                         job_id=values.text("job"),
                         killed_jobs=values.texts("killed"),
+                        upstream_times=values.optional_text("times"),
                     )
             except FormatError:
                 continue
@@ -126,8 +129,14 @@ class BatchNotes:
     def write(self, note: BatchNote) -> None:
         """Write a note, and delete those that nobody needs any more."""
         name = f"{_NOTE_PREFIX}{note.batch_id}"
-        values = {"batch": note.batch_id, "base": note.base_id, "job": note.job_id, "killed": [*note.killed_jobs]}
-        self._files.write(name, encode_json(values))
+        values = {
+            "batch": note.batch_id,
+            "base": note.base_id,
+            "job": note.job_id,
+            "killed": [*note.killed_jobs],
+            "times": note.upstream_times,
+        }
+        self._files.write(name, encode_json({key: value for key, value in values.items() if value is not None}))
         names = sorted({*self._list(), name}, key=_batch_id)
         # Notes of later batches are those of a checkpoint that was set back: they go too.
         place = names.index(name) + 1

@@ -23,6 +23,7 @@ from penstock.table.partition_scope import WholeTable
 from penstock.table.request import CommitRequest
 from penstock.table.roll import new_job_id
 from penstock.table.store import MetadataStore
+from penstock.table.stream_watermark import UPSTREAM_TIMES, merge_times
 
 if TYPE_CHECKING:
     from penstock.spec.snapshot import Snapshot
@@ -48,12 +49,14 @@ class Batch:
         digest: of the offsets that it covers; None where those cannot be seen.
         watermark: behind it, ms of event time; None where nobody can tell. Where it moves, a batch without rows makes
             a snapshot too.
+        upstream_times: what observed partitions have come to behind it, as ``merge_times`` takes it.
     """
 
     commit_user: str
     id: int
     digest: str | None = None
     watermark: int | None = None
+    upstream_times: str | None = None
 
     def __str__(self) -> str:
         return f"batch {self.id} of query {self.commit_user}"
@@ -110,6 +113,12 @@ class StreamCommitter:
         # The newest snapshot that was looked at; all of this query's later ones are its successors.
         self._seen_id: int | None = None
         self._killed_jobs: tuple[str, ...] = ()
+        self._upstream_times: str | None = None
+
+    @property
+    def upstream_times(self) -> str | None:
+        """What observed partitions had come to when ``begin`` last returned; None where none were observed."""
+        return self._upstream_times
 
     @property
     def committer(self) -> TableCommitter:
@@ -148,6 +157,11 @@ class StreamCommitter:
         accept = self._committer.options.accept_unknown_batch or self._seen_id is not None
         landed = is_landed(batch, found, table=self._store.name, accept_unknown=accept)
         self._seen_id = latest_id
+        self._upstream_times = merge_times(
+            self._upstream_times,
+            None if note is None else note.upstream_times,
+            None if found.last is None else dict(found.last.properties).get(UPSTREAM_TIMES),
+        )
         if landed:
             return None
         if note is not None and note.batch_id == batch.id:
@@ -155,8 +169,15 @@ class StreamCommitter:
             if found.is_complete:  # else one of them may have landed, in a snapshot that has expired
                 self._killed_jobs = (*note.killed_jobs, note.job_id)[-_KILLED_JOBS_KEPT:]
         job_id = new_job_id()
-        killed = self._killed_jobs
-        self._notes.write(BatchNote(batch_id=batch.id, base_id=latest_id, job_id=job_id, killed_jobs=killed))
+        self._notes.write(
+            BatchNote(
+                batch_id=batch.id,
+                base_id=latest_id,
+                job_id=job_id,
+                killed_jobs=self._killed_jobs,
+                upstream_times=self._upstream_times,
+            )
+        )
         return job_id
 
     def commit(self, batch: Batch, messages: tuple[CommitMessage, ...]) -> Snapshot | None:
@@ -175,6 +196,7 @@ class StreamCommitter:
         )
         if snapshot is not None:
             self._seen_id = snapshot.id
+        self._upstream_times = merge_times(self._upstream_times, batch.upstream_times)
         # Run again, a batch writes to the same places. Not before its commit: the driver might not be dead, and where
         # the snapshot is not of this call, one of those jobs has made it.
         if self._killed_jobs and self._committer.may_have_landed:
@@ -239,6 +261,11 @@ def commit_unnoted(
     )
 
 
+def _properties(batch: Batch) -> tuple[tuple[str, str], ...]:
+    kept = {BATCH_DIGEST: batch.digest, UPSTREAM_TIMES: batch.upstream_times}
+    return tuple((key, value) for key, value in kept.items() if value is not None)
+
+
 def _commit(
     committer: TableCommitter,
     batch: Batch,
@@ -258,7 +285,7 @@ def _commit(
             scope=WholeTable() if is_overwrite else None,
             messages=messages,
             watermark=batch.watermark,
-            properties=() if batch.digest is None else ((BATCH_DIGEST, batch.digest),),
+            properties=_properties(batch),
             check_landed=True,
             landed_after_id=after_id,
             commit_empty=commit_empty or options.force_create_snapshot or options.ignore_empty_commit is False,

@@ -6,9 +6,12 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from penstock.table.stream.checkpoint import BatchEnds, decode_batch
 from penstock.table.stream.offset import BucketWatermarks, Position, StreamOffset, encode_offset
-from penstock.table.stream_watermark import SinkWatermark
+from penstock.table.stream_watermark import Observed, SinkWatermark, merge_times
 
 if TYPE_CHECKING:
     import pytest
@@ -108,3 +111,92 @@ def test_what_spark_wrote_down_is_read() -> None:
     assert ends == BatchEnds(sources=(ours, None, None), spark_watermark=12, takes_least=False)
     bare = decode_batch(b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":5}\n-', "offsets/0")
     assert bare == BatchEnds(sources=(None,), spark_watermark=None, takes_least=True)
+
+
+STRANGER = BatchEnds(sources=(None,), spark_watermark=None, takes_least=True)
+
+
+def seen(**times: int | None) -> Observed:
+    return Observed(sources=1, times=times)
+
+
+def test_observed_partitions_count_one_by_one_and_a_silent_one_by_what_it_had() -> None:
+    watermark = SinkWatermark(table="d.t", waits_for_spark=False)
+    assert watermark.of(STRANGER, seen(a=50, b=40)) == 40
+    assert watermark.of(STRANGER, seen(a=90, b=None)) == 40
+    assert watermark.of(STRANGER, seen(a=None, b=70)) == 70
+    # A late row takes nothing back.
+    assert watermark.of(STRANGER, seen(a=10, b=None)) == 70
+
+
+def test_a_partition_that_never_had_a_row_holds_the_others_until_it_is_idle() -> None:
+    clock = Clock()
+    watermark = SinkWatermark(table="d.t", waits_for_spark=False, idle_timeout_ms=1_000, clock=clock)
+    assert watermark.of(STRANGER, seen(a=50, b=None)) is None
+    clock.seconds = 0.5
+    assert watermark.of(STRANGER, seen(a=60, b=None)) is None
+    clock.seconds = 1.2
+    assert watermark.in_silence() == 60
+    assert watermark.of(STRANGER, seen(a=70, b=20)) == 20
+
+
+def test_what_was_observed_is_known_after_a_restart() -> None:
+    before = SinkWatermark(table="d.t", waits_for_spark=False)
+    before.of(STRANGER, seen(a=50, b=40))
+    older = before.encode()
+    before.of(STRANGER, seen(a=80, b=None))
+    after = SinkWatermark(table="d.t", waits_for_spark=False)
+    after.restore(merge_times(before.encode(), older, None, "damaged"))
+    assert after.of(STRANGER, seen(a=90, b=None)) == 40
+    assert SinkWatermark(table="d.t", waits_for_spark=False).encode() is None
+
+
+def test_partitions_that_nobody_knows_end_it(caplog: pytest.LogCaptureFixture) -> None:
+    watermark = SinkWatermark(table="d.t", waits_for_spark=False)
+    assert watermark.of(STRANGER, seen(a=50)) == 50
+    with caplog.at_level(logging.WARNING, "penstock"):
+        assert watermark.of(STRANGER, Observed(sources=1, times={"a": 60}, is_complete=False)) is None
+        assert watermark.of(STRANGER, seen(a=70)) is None
+    assert ["partitions have appeared" in record.message for record in caplog.records] == [True]
+
+
+def test_a_source_that_nobody_knows_has_come_as_far_as_its_last_task() -> None:
+    watermark = SinkWatermark(table="d.t", waits_for_spark=False)
+    assert watermark.of(STRANGER, Observed(least_of_tasks=50)) == 50
+    assert watermark.of(STRANGER, Observed(least_of_tasks=30)) == 50
+    assert watermark.of(STRANGER) == 50
+    # Not where there are several sources, whose rows need not be in each batch.
+    two = BatchEnds(sources=(None, None), spark_watermark=None, takes_least=True)
+    assert SinkWatermark(table="d.t", waits_for_spark=False).of(two, Observed(least_of_tasks=50)) is None
+
+
+def test_a_table_that_declares_a_watermark_is_told_once_that_it_gets_none(caplog: pytest.LogCaptureFixture) -> None:
+    watermark = SinkWatermark(table="d.t", waits_for_spark=False, is_wanted=True)
+    with caplog.at_level(logging.WARNING, "penstock"):
+        assert [watermark.of(STRANGER) for _ in range(2)] == [None, None]
+    assert ["put withWatermark on those" in record.message for record in caplog.records] == [True]
+
+
+PARTITION_STEPS = st.lists(
+    st.dictionaries(st.sampled_from("abc"), st.integers(0, 20), max_size=3).map(lambda rows: (rows, False))
+    | st.just(({}, True)),
+    max_size=30,
+)
+
+
+@given(PARTITION_STEPS)
+def test_no_row_comes_behind_the_watermark(steps: list[tuple[dict[str, int], bool]]) -> None:
+    """Each partition moves on by itself, is silent for any time, and the query starts again at any time."""
+    places = {"a": 1_000, "b": 0, "c": 500_000}
+    watermark, kept, newest = SinkWatermark(table="d.t", waits_for_spark=False), None, None
+    for rows, restarts in steps:
+        if restarts:
+            watermark = SinkWatermark(table="d.t", waits_for_spark=False)
+            watermark.restore(kept)
+            continue
+        for name, step in rows.items():
+            places[name] += step
+            assert newest is None or places[name] >= newest
+        found = watermark.of(STRANGER, seen(**{name: places[name] if name in rows else None for name in places}))
+        kept = watermark.encode()
+        newest = found if newest is None else max(newest, found or newest)

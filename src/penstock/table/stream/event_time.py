@@ -19,7 +19,7 @@ from penstock.table.column_stats import ColumnStatsReader
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.spec.manifest import ManifestEntry
+    from penstock.spec.manifest import DataFileMeta, ManifestEntry
     from penstock.spec.watermark import DeclaredWatermark
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
@@ -68,20 +68,24 @@ class EventTimes:
             return None
         found = dict(known or ())
         for entry in entries:
-            millis = self._latest_millis(entry, self._declared)
+            millis = self.latest_millis(entry.file)
             if millis is not None:
                 found[entry.bucket] = max(millis, found.get(entry.bucket, millis))
         return tuple(sorted(found.items()))
 
-    def _latest_millis(self, entry: ManifestEntry, declared: DeclaredWatermark) -> int | None:
-        stats = self._reader.read(entry.file).get(declared.column)
+    def latest_millis(self, file: DataFileMeta) -> int | None:
+        """Return the latest event time of a file, less the delay, ms; None where it has none, or does not say."""
+        declared = self._declared
+        if declared is None:
+            return None
+        stats = self._reader.read(file).get(declared.column)
         if stats is not None and isinstance(stats.max, int):
             return stats.max // _NANOS_PER_MILLI - (declared.delay_millis or 0)
-        if entry.file.row_count and (stats is None or stats.null_count != entry.file.row_count):
-            self._warn(entry, declared)
+        if file.row_count and (stats is None or stats.null_count != file.row_count):
+            self._warn(file, declared)
         return None
 
-    def _warn(self, entry: ManifestEntry, declared: DeclaredWatermark) -> None:
+    def _warn(self, file: DataFileMeta, declared: DeclaredWatermark) -> None:
         if self._has_warned:
             return
         self._has_warned = True
@@ -89,6 +93,6 @@ class EventTimes:
             "table %s: file %s keeps no largest value of the event time column '%s', so the watermark of its bucket "
             "does not move; write Parquet or Avro, with another 'metadata.stats-mode' than 'none' and 'counts'",
             self._ref.name,
-            entry.file.file_name,
+            file.file_name,
             declared.column,
         )
