@@ -9,7 +9,7 @@ from penstock.api.completeness import TableCompleteness
 from penstock.api.deferred import spark_entry
 from penstock.api.moments import to_millis
 from penstock.catalog.features import check_writable
-from penstock.options import PartitionExpireOptions, check_keys
+from penstock.options import PartitionExpireOptions, TagOptions, check_keys
 from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.consumers import delete_consumer, reset_consumer
@@ -39,13 +39,14 @@ class TableMaintenance(TableCompleteness):
 
         Args:
             snapshot_id: None for the latest.
-            time_retained: such as ``7 d``; None for ever.
+            time_retained: such as ``7 d``; None for ``tag.default-time-retained`` of the table, or for ever.
 
         Raises:
             AlreadyExistsError: the table has a tag of that name.
             NotFoundError: there is no such snapshot.
         """
-        create_tag(self._store, name, snapshot_id=snapshot_id, time_retained=time_retained)
+        options = TagOptions.parse(self._ref.options, table=self.name)
+        create_tag(self._store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
 
     def delete_tag(self, name: str) -> None:
         """Delete a tag; what only it kept of an expired snapshot goes too. Raises ``NotFoundError``."""

@@ -72,8 +72,6 @@ DOCUMENTED: Final = (
     KnownKey("partition.mark-done-action.mode", "text", "process-time", _MAINTENANCE, "clock of the idle time"),
     KnownKey("partition.mark-done.recover-from-state", "boolean", "true", _MAINTENANCE, "mark after a restart"),
     KnownKey("partition.idle-time-to-report-statistic", "duration", "0 ms", _MAINTENANCE, "silence before a report"),
-    KnownKey("sink.watermark-time-zone", "text", "UTC", _MAINTENANCE, "zone of tags and partitions by watermark"),
-    KnownKey("sink.process-time-zone", "text", "", _MAINTENANCE, "zone of tags and partitions by clock"),
     KnownKey("compaction.bucket-distribution-strategy", "text", "linear", _FLINK, "spread of buckets over tasks"),
     KnownKey("unaware-bucket.no-shuffle", "boolean", "false", _FLINK, "no shuffle in change data pipelines"),
     KnownKey("clustering.history-partition.limit", "integer", "5", _SORT, "idle partitions clustered at once"),

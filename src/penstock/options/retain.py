@@ -108,38 +108,54 @@ class PartitionExpireOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagOptions(OptionGroup):
-    """Tags that commits make and drop."""
+    """Tags that commits make and drop.
 
-    automatic_creation: Annotated[TagCreation, Key("tag.automatic-creation", TagCreation, "what makes tags")] = (
-        TagCreation.NONE
-    )
-    creation_period: Annotated[TagPeriod, Key("tag.creation-period", TagPeriod, "how often tags are made")] = (
-        TagPeriod.DAILY
-    )
+    Attributes:
+        watermark_zone: the name of a zone, in which a watermark's day or hour is told.
+        process_zone: the same for the time of a commit; None for this machine's.
+    """
+
+    automatic_creation: Annotated[
+        TagCreation, Key("tag.automatic-creation", TagCreation, "what makes tags", honoured=True)
+    ] = TagCreation.NONE
+    creation_period: Annotated[
+        TagPeriod, Key("tag.creation-period", TagPeriod, "how often tags are made", honoured=True)
+    ] = TagPeriod.DAILY
     creation_period_duration_ms: Annotated[
-        int | None, Key("tag.creation-period-duration", parse_duration_ms, "the same, as a duration")
+        int | None, Key("tag.creation-period-duration", parse_duration_ms, "the same, as a duration", honoured=True)
     ] = None
     creation_delay_ms: Annotated[
-        int, Key("tag.creation-delay", parse_duration_ms, "wait after a period before its tag is made")
+        int,
+        Key("tag.creation-delay", parse_duration_ms, "wait after a period before its tag is made", honoured=True),
     ] = 0
     period_formatter: Annotated[
-        TagFormatter, Key("tag.period-formatter", TagFormatter, "how a tag's name writes its period")
+        TagFormatter, Key("tag.period-formatter", TagFormatter, "how a tag's name writes its period", honoured=True)
     ] = TagFormatter.WITH_DASHES
     num_retained_max: Annotated[
-        int | None, Key("tag.num-retained-max", at_least(1, parse_int), "automatic tags beyond which the oldest go")
+        int | None,
+        Key("tag.num-retained-max", at_least(1, parse_int), "automatic tags beyond which the oldest go", honoured=True),
     ] = None
     default_time_retained_ms: Annotated[
-        int | None, Key("tag.default-time-retained", parse_duration_ms, "age at which a tag goes if it does not say")
+        int | None,
+        Key(
+            "tag.default-time-retained", parse_duration_ms, "age at which a tag goes if it does not say", honoured=True
+        ),
     ] = None
     time_expire_enabled: Annotated[
         bool, Key("tag.time-expire-enabled", parse_bool, "drop tags by their age", honoured=True)
     ] = True
     automatic_completion: Annotated[
-        bool, Key("tag.automatic-completion", parse_bool, "make tags of periods that were missed")
+        bool, Key("tag.automatic-completion", parse_bool, "make tags of periods that were missed", honoured=True)
     ] = False
     batch_customized_name: Annotated[
-        str | None, Key("tag.batch.customized-name", parse_text, "name of the tag that a batch makes")
+        str | None, Key("tag.batch.customized-name", parse_text, "name of the tag that a batch makes", honoured=True)
     ] = None
     create_success_file: Annotated[
-        bool, Key("tag.create-success-file", parse_bool, "write a success file beside each new tag")
+        bool, Key("tag.create-success-file", parse_bool, "write a success file beside each new tag", honoured=True)
     ] = False
+    watermark_zone: Annotated[
+        str, Key("sink.watermark-time-zone", parse_text, "zone of tags by watermark", honoured=True)
+    ] = "UTC"
+    process_zone: Annotated[
+        str | None, Key("sink.process-time-zone", parse_text, "zone of tags by clock", honoured=True)
+    ] = None

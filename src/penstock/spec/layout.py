@@ -25,6 +25,7 @@ __all__ = [
     "MANIFEST_LIST_PREFIX",
     "MANIFEST_PREFIX",
     "STAGING_PREFIX",
+    "SUCCESS_NAME",
     "NameSource",
     "branch_name_of",
     "branch_path",
@@ -51,6 +52,7 @@ __all__ = [
     "manifest_directory",
     "manifest_path",
     "partition_dir",
+    "partition_success_path",
     "schema_directory",
     "schema_id_of",
     "schema_path",
@@ -63,6 +65,7 @@ __all__ = [
     "tag_directory",
     "tag_name_of",
     "tag_path",
+    "tag_success_path",
 ]
 
 DATABASE_SUFFIX: Final = ".db"
@@ -73,6 +76,9 @@ INDEX_MANIFEST_PREFIX: Final = "index-manifest-"
 MAIN_BRANCH: Final = "main"
 STAGING_PREFIX: Final = ".penstock-"
 """Directories at a table's location in which jobs write what the table then takes over; the job's id follows."""
+
+SUCCESS_NAME: Final = "_SUCCESS"
+"""The file of a partition that is done; the end of the name of a tag's."""
 
 _SCHEMA_PREFIX: Final = "schema-"
 _SNAPSHOT_PREFIX: Final = "snapshot-"
@@ -156,6 +162,20 @@ def tag_directory(location: str) -> str:
 def tag_path(location: str, tag: str) -> str:
     """Tag file of that name, which is not escaped."""
     return f"{location}/tag/{_TAG_PREFIX}{tag}"
+
+
+def tag_success_path(location: str, tag: str) -> str:
+    """File that says that a tag is whole, where ``tag.create-success-file`` asks for one."""
+    return f"{location}/tag/tag-success-file/{tag}{SUCCESS_NAME}"
+
+
+def partition_success_path(location: str, partition: str) -> str:
+    """File that says that a partition is done.
+
+    Args:
+        partition: what ``partition_dir`` returned. An option ``data-file.path-directory`` plays no part.
+    """
+    return f"{location}/{partition}/{SUCCESS_NAME}"
 
 
 def consumer_directory(location: str) -> str:

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError, TableStoreError
-from penstock.options import RetentionOptions
-from penstock.spec.layout import tag_path
+from penstock.options import RetentionOptions, TagOptions
+from penstock.spec.layout import tag_path, tag_success_path
 from penstock.table.branches import load_branch_readers
 from penstock.table.expire_files import (
     Deletion,
@@ -56,9 +56,16 @@ def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
     """
     snapshot = store.load_tag(name).snapshot
     store.file_io.delete(tag_path(store.location, name))
+    if TagOptions.parse(ref.options, table=ref.name).create_success_file:
+        store.file_io.delete(tag_success_path(store.location, name))
+    forget_snapshot(ref, store, snapshot)
+    return snapshot
+
+
+def forget_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> None:
+    """Delete the files of a snapshot that has lost a tag, unless it or another tag is there; what cannot be is left."""
     with suppress(TableStoreError):
         _delete_files(ref, store, snapshot)
-    return snapshot
 
 
 def find_expired_tags(tags: Mapping[str, Tag], *, now: Callable[[], datetime] = local_now) -> tuple[str, ...]:

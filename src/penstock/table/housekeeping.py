@@ -1,4 +1,4 @@
-"""What a committing job does for its table after a commit: tags, partitions, consumers and snapshots that have expired.
+"""What a committing job does for its table after a commit: tags are made; tags, partitions, snapshots expire.
 
 The commit has landed by then and does not come to know of any of it: what goes wrong is logged, and tried again after
 a later commit.
@@ -17,14 +17,17 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
-from penstock.options import ConsumerOptions, ExpireMode, PartitionExpireOptions, TagOptions
+from penstock.options import ConsumerOptions, ExpireMode, PartitionExpireOptions, TagCreation, TagOptions
 from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER
+from penstock.table.auto_tags import TagMaker
+from penstock.table.batch_tags import batch_zone, make_batch_tag
 from penstock.table.consumers import expire_consumers
 from penstock.table.expire import Expiration, SnapshotExpirer
 from penstock.table.expire_partitions import drop_expired_partitions, find_expired_partitions
 from penstock.table.expire_tags import expire_tags
 from penstock.table.sequence import BucketIndex
 from penstock.table.store import MetadataStore
+from penstock.table.touched import load_touched_partitions
 
 if TYPE_CHECKING:
     from penstock.spec.snapshot import Snapshot
@@ -57,6 +60,14 @@ class Housekeeping:
         if self._is_async:
             self._committer = replace(committer, store=MetadataStore(ref), index=BucketIndex())
             self._expirer = SnapshotExpirer(ref, self._committer.store, clock_millis=self._now)
+        creation = self._tag_options.automatic_creation
+        if creation is TagCreation.BATCH:
+            batch_zone(self._tag_options, ref.name)
+        self._tag_maker = (
+            TagMaker(ref, self._committer.store, self._tag_options)
+            if creation in {TagCreation.PROCESS_TIME, TagCreation.WATERMARK}
+            else None
+        )
         self._thread: Thread | None = None
         self._known = Expiration()
         self._next_look = 0
@@ -83,6 +94,7 @@ class Housekeeping:
 
     def _keep(self, snapshot: Snapshot) -> None:
         try:
+            self._make_tags(snapshot)  # first, so that no snapshot expires before it gets one
             self._expire_tags_and_consumers()
             latest_id = self._expire_partitions(snapshot)
             self._expire_snapshots(latest_id)
@@ -99,6 +111,17 @@ class Housekeeping:
                 )
             if not is_race:
                 self._last_failure = str(error)
+
+    def _make_tags(self, snapshot: Snapshot) -> None:
+        committer = self._committer
+        if self._tag_maker is not None:
+            self._tag_maker.run(snapshot)
+        elif (
+            self._tag_options.automatic_creation is TagCreation.BATCH
+            and snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+            and load_touched_partitions(committer.store, snapshot)
+        ):
+            make_batch_tag(committer.ref, committer.store, self._tag_options)
 
     def _expire_tags_and_consumers(self) -> None:
         now, committer = self._now(), self._committer

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.spec.hint import decode_hint, encode_hint
-from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path, tag_path
+from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path, tag_path, tag_success_path
 from penstock.spec.snapshot_json import encode_snapshot
 from penstock.table.travel import nearest_with_watermark, newest_before, utc_text, watermark_of
 
@@ -84,6 +84,7 @@ def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     _lower_earliest_hint(store, target)
     for name in plan.tags:
         file_io.delete(tag_path(location, name))
+        file_io.delete(tag_success_path(location, name))
     return target
 
 

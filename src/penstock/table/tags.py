@@ -6,19 +6,22 @@ Source:
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, TableStoreError
-from penstock.options import parse_duration_ms
-from penstock.spec.layout import tag_path
+from penstock.options import TagOptions, parse_duration_ms
+from penstock.spec.layout import tag_path, tag_success_path
 from penstock.spec.tag import Tag, encode_tag
+from penstock.table.success import write_success
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.spec.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,13 +38,15 @@ def create_tag(
     *,
     snapshot_id: int | None = None,
     time_retained: str | None = None,
+    options: TagOptions | None = None,
     now: Callable[[], datetime] = local_now,
 ) -> Tag:
     """Give a snapshot a name.
 
     Args:
         snapshot_id: None for the latest.
-        time_retained: such as ``7 d``; None for ever.
+        time_retained: such as ``7 d``; None for what the options say, or for ever.
+        options: of the table; None for the defaults.
         now: local wall clock as if it were UTC.
 
     Raises:
@@ -53,17 +58,41 @@ def create_tag(
     snapshot = store.load_latest_snapshot() if snapshot_id is None else store.load_snapshot(snapshot_id)
     if snapshot is None:
         raise NotFoundError(f"table {store.name} has no snapshot to tag; append to it first")
-    tag = Tag(snapshot=snapshot)
-    if time_retained is not None:
-        seconds = Decimal(parse_duration_ms(time_retained)) / 1000
-        since_epoch = now() - _EPOCH
-        micros = (since_epoch.days * 86_400 + since_epoch.seconds) * 1_000_000 + since_epoch.microseconds
-        tag = Tag(snapshot=snapshot, create_time=micros * 1000, retained_seconds=seconds)
-    if not _put(store, name, encode_tag(tag)):
+    options = options or TagOptions()
+    retained_ms = options.default_time_retained_ms if time_retained is None else parse_duration_ms(time_retained)
+    tag = new_tag(snapshot, retained_ms, now=now)
+    if not put_tag(store, name, tag, options):
         raise AlreadyExistsError(
             f"table {store.name} has a tag '{name}' already; delete it first, or choose another name"
         )
     return tag
+
+
+def new_tag(snapshot: Snapshot, retained_ms: int | None, *, now: Callable[[], datetime] = local_now) -> Tag:
+    """Return a tag of a snapshot.
+
+    Args:
+        retained_ms: None for ever.
+        now: local wall clock as if it were UTC.
+    """
+    if retained_ms is None:
+        return Tag(snapshot=snapshot)
+    micros = (now() - _EPOCH) // timedelta(microseconds=1)
+    return Tag(snapshot=snapshot, create_time=micros * 1000, retained_seconds=Decimal(retained_ms) / 1000)
+
+
+def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> bool:
+    """Create a tag, and where the options ask for it the file that says so; False where the name is taken."""
+    if not _put(store, name, encode_tag(tag)):
+        return False
+    note_tag(store, name, options)
+    return True
+
+
+def note_tag(store: MetadataStore, name: str, options: TagOptions) -> None:
+    """Say beside a tag that it was made, where the options ask for that."""
+    if options.create_success_file:
+        write_success(store.file_io, tag_success_path(store.location, name), time.time_ns() // 1_000_000)
 
 
 def _put(store: MetadataStore, name: str, data: bytes) -> bool:

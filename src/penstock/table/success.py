@@ -1,0 +1,35 @@
+"""Reading and writing success files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import FormatError, NotFoundError
+from penstock.spec.success_file import SuccessFile, decode_success_file, encode_success_file
+
+if TYPE_CHECKING:
+    from penstock.io.file_io import FileIO
+
+
+def find_success(file_io: FileIO, path: str) -> SuccessFile | None:
+    """Load a success file; None where there is none, or one that is none of ours.
+
+    Hadoop's jobs leave empty files of that name, which say nothing about this table.
+    """
+    try:
+        return decode_success_file(file_io.read(path), path)
+    except (NotFoundError, FormatError):
+        return None
+
+
+def write_success(file_io: FileIO, path: str, now_millis: int) -> SuccessFile:
+    """Write a success file, or note in the one that is there that it was done again.
+
+    Source:
+        Paimon ``core:partition/actions/SuccessFileMarkDoneAction.java``.
+    """
+    known = find_success(file_io, path)
+    created = now_millis if known is None else known.creation_millis
+    success = SuccessFile(creation_millis=created, modification_millis=now_millis)
+    file_io.write(path, encode_success_file(success))
+    return success

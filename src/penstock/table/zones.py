@@ -1,0 +1,64 @@
+"""Time zones by the names that Java gives them, and wall clocks in them.
+
+Source:
+    ``java.time.ZoneId.of``, which reads Paimon's options.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from penstock.errors import InvalidOptionError
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_OFFSET: Final = re.compile(
+    r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<h>\d{1,2})(?:(?P<colon>:?)(?P<m>\d{2})(?:(?P=colon)(?P<s>\d{2}))?)?", re.ASCII
+)
+_MOST: Final = timedelta(hours=18)
+
+
+def parse_zone(text: str | None, key: str, table: str) -> tzinfo | None:
+    """Return a zone; None, which stands for this machine's, where there is no text.
+
+    Args:
+        text: ``America/Los_Angeles``, ``UTC``, ``Z``, ``+08:00``, ``GMT-8``.
+        key: the option, for the message.
+
+    Raises:
+        InvalidOptionError: it is none.
+    """
+    if text is None:
+        return None
+    if text in {"Z", "UTC", "GMT", "UT"}:
+        return UTC
+    match = _OFFSET.fullmatch(text)
+    if match is not None:
+        hours, minutes, seconds = (int(match[part] or 0) for part in "hms")
+        offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        if offset <= _MOST and max(minutes, seconds) < 60:
+            return timezone(offset if match["sign"] == "+" else -offset)
+    else:
+        try:
+            return ZoneInfo(text)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            pass
+    raise InvalidOptionError(
+        f"table {table}: option '{key}' = '{text}': expected the name of a zone such as 'Europe/Berlin', or an offset "
+        "such as '+01:00'"
+    )
+
+
+def wall_clock(millis: int, zone: tzinfo | None) -> datetime | None:
+    """Return the wall clock in a zone, without that zone; None beyond the years 1 to 9999.
+
+    Args:
+        millis: since 1970-01-01 UTC.
+        zone: None for this machine's.
+    """
+    try:
+        return (_EPOCH + timedelta(milliseconds=millis)).astimezone(zone).replace(tzinfo=None)
+    except (OverflowError, ValueError, OSError):
+        return None
