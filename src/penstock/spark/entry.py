@@ -15,7 +15,8 @@ from penstock.spark.sort_job import sort_compact
 from penstock.spark.sql_frames import insert_frame, query_frame
 from penstock.spark.sql_windows import cumulate_frame, event_time_frame
 from penstock.spark.stream_frame import read_stream
-from penstock.spark.stream_sink import StreamWrite, write_stream
+from penstock.spark.stream_request import StreamWrite
+from penstock.spark.stream_sink import write_stream
 from penstock.spark.types import from_spark_schema
 from penstock.table.compact.precommit import merge_if_asked
 

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 BATCH_DIGEST: Final = "penstock.batch-digest"
 """Property of a snapshot: the digest of the batch that it holds."""
 
+IDLE_SUFFIX: Final = "-idle"
+"""Behind a query's id: the commit user of its snapshots without a batch."""
+
 # As many deaths in one batch as anybody will see.
 _KILLED_JOBS_KEPT: Final = 20
 
@@ -202,6 +205,32 @@ class StreamCommitter:
         if self._killed_jobs and self._committer.may_have_landed:
             delete_job_files_beside(self._committer.ref, self._killed_jobs, messages)
         self._killed_jobs = ()
+        return snapshot
+
+    def commit_in_silence(self, query_id: str, watermark: int | None, *, is_forced: bool = False) -> Snapshot | None:
+        """Make a snapshot without rows, by which the table's watermark moves while the query has none.
+
+        It has a commit user of its own, so that it is no batch of the query.
+
+        Args:
+            is_forced: also where nothing moves.
+
+        Returns:
+            The snapshot; None when nothing moves.
+
+        Raises as ``commit``.
+        """
+        self._check_table()
+        request = CommitRequest(
+            commit_user=f"{query_id}{IDLE_SUFFIX}",
+            commit_identifier=self._committer.clock_millis(),
+            kind=CommitKind.APPEND,
+            watermark=watermark,
+            commit_empty=is_forced,
+        )
+        snapshot = commit_or_discard(self._committer, request)
+        if snapshot is not None:
+            self._seen_id = snapshot.id
         return snapshot
 
     def _look(self, batch: Batch, latest_id: int, note: BatchNote | None) -> OwnCommits:

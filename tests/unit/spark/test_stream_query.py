@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from penstock.spark.micro_batches import MicroBatches
 from penstock.spark.stream_query import TableStreamingQuery
-from penstock.spark.stream_sink import _MicroBatches
+from penstock.spark.stream_silence import Silence
 
 
 class EndedQuery:
@@ -48,13 +49,14 @@ class Compaction:
 
 
 def query_of(compaction: Compaction, spark_query: EndedQuery, *, finishes: bool) -> TableStreamingQuery:
-    batches: Any = object.__new__(_MicroBatches)
+    batches: Any = object.__new__(MicroBatches)
     batches.query, batches.lease, batches._compaction, batches._is_to_finish = (
         spark_query,
         Lease(),
         compaction,
         finishes,
     )
+    batches._silence, batches._has_ended = Silence(lambda: None, "a query"), False
     tail = threading.Thread(target=batches.tidy_up)
     tail.start()
     return TableStreamingQuery(spark_query, tail, cancel=batches.cancel_compaction)  # type: ignore[arg-type]

@@ -1,0 +1,37 @@
+"""What is asked of a query that writes to a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamWrite:
+    """How a query writes to a table.
+
+    Attributes:
+        checkpoint: the query's own directory, as Spark takes it.
+        trigger: one of ``{"processingTime": "10 seconds"}``, ``{"availableNow": True}``, ``{"once": True}``; None for
+            one batch after the other.
+        output_mode: ``append``, or ``complete``, where each batch takes the place of all rows.
+        query_name: shown by Spark.
+    """
+
+    checkpoint: str
+    trigger: Mapping[str, object] | None = None
+    output_mode: str = "append"
+    query_name: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each batch takes the place of all rows."""
+        return self.output_mode.lower() == "complete"
+
+    @property
+    def is_to_finish(self) -> bool:
+        """Whether the trigger ends the query by itself."""
+        return self.trigger is not None and "processingTime" not in self.trigger
