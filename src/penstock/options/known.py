@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import OptionWarning
 from penstock.options.compact import CompactOptions, SortOptions
+from penstock.options.done import MarkDoneOptions
 from penstock.options.elsewhere import DOCUMENTED, OTHERS, PREFIXES
 from penstock.options.group import Key, OptionField, OptionGroup, option_fields
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
@@ -37,6 +38,7 @@ GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "sort": SortOptions,
     "snapshots": RetentionOptions,
     "partitions": PartitionExpireOptions,
+    "partitions that are done": MarkDoneOptions,
     "tags": TagOptions,
 }
 """Every group, in the order of the documentation."""
@@ -65,6 +67,7 @@ _KEYS_OF_SIDES: Final = {
     "scan.watermark.alignment.group": Side.SOURCE,
     "scan.watermark.alignment.max-drift": Side.SOURCE,
     "scan.watermark.alignment.update-interval": Side.SOURCE,
+    "penstock.scan.watermark.alignment.path": Side.SOURCE,
     "penstock.read.watermark": Side.SOURCE,
     "snapshot.watermark-idle-timeout": Side.SINK,
     "end-input.watermark": Side.SINK,

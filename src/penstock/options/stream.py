@@ -177,34 +177,72 @@ class WatermarkOptions(OptionGroup):
     """Event time: of a read stream, and in the snapshots of a written one.
 
     Attributes:
-        source_idle_timeout_ms: None to wait for silent sources.
+        source_idle_timeout_ms: silence after which a source's group does not wait for it; None for a minute.
         end_input_watermark: ms; stored when a bounded input ends.
         upstream_idle_timeout_ms: silence after which an upstream partition no longer holds the watermark back.
     """
 
     emit_strategy: Annotated[
         WatermarkEmitStrategy,
-        Key("scan.watermark.emit.strategy", WatermarkEmitStrategy, "when a source emits its watermark"),
+        Key(
+            "scan.watermark.emit.strategy",
+            WatermarkEmitStrategy,
+            "both mean the same: a source's watermark moves at the ends of micro-batches",
+            honoured=True,
+        ),
     ] = WatermarkEmitStrategy.ON_EVENT
     source_idle_timeout_ms: Annotated[
-        int | None, Key("scan.watermark.idle-timeout", parse_duration_ms, "silence after which a source is idle")
+        int | None,
+        Key(
+            "scan.watermark.idle-timeout",
+            at_least(1, parse_duration_ms),
+            "time without rows after which its group does not wait for a source; unset, 1 min",
+            honoured=True,
+        ),
     ] = None
     alignment_group: Annotated[
-        str | None, Key("scan.watermark.alignment.group", parse_text, "sources that wait for each other")
+        str | None,
+        Key("scan.watermark.alignment.group", parse_text, "sources that wait for each other", honoured=True),
     ] = None
     alignment_max_drift_ms: Annotated[
         int | None,
-        Key("scan.watermark.alignment.max-drift", parse_duration_ms, "how far a source may run ahead of its group"),
+        Key(
+            "scan.watermark.alignment.max-drift",
+            parse_duration_ms,
+            "how far a source may run ahead of its group",
+            honoured=True,
+        ),
     ] = None
     alignment_update_interval_ms: Annotated[
-        int, Key("scan.watermark.alignment.update-interval", parse_duration_ms, "wait between looks at the group")
+        int,
+        Key(
+            "scan.watermark.alignment.update-interval",
+            at_least(1, parse_duration_ms),
+            "wait between looks at the group",
+            honoured=True,
+        ),
     ] = 1_000
+    alignment_path: Annotated[
+        str | None,
+        Key(
+            "penstock.scan.watermark.alignment.path",
+            parse_text,
+            "where the group meets, when its tables lie in several warehouses: a directory for all of them",
+            honoured=True,
+        ),
+    ] = None
     snapshot_idle_timeout_ms: Annotated[
         int | None,
-        Key("snapshot.watermark-idle-timeout", parse_duration_ms, "silence after which an empty snapshot is made"),
+        Key(
+            "snapshot.watermark-idle-timeout",
+            parse_duration_ms,
+            "silence of a stream after which it makes an empty snapshot, again and again",
+            honoured=True,
+        ),
     ] = None
     end_input_watermark: Annotated[
-        int | None, Key("end-input.watermark", parse_millis, "watermark of the last snapshot of a bounded input")
+        int | None,
+        Key("end-input.watermark", parse_millis, "watermark of the last snapshot of a bounded input", honoured=True),
     ] = None
     read_watermark: Annotated[
         bool,

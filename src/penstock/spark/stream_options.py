@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.table.store import MetadataStore
+from penstock.table.stream.membership import check_alignment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,12 @@ def hand_over(ref: TableRef, *, reader: str, parallelism: int) -> dict[str, str]
     Args:
         reader: by what the driver finds the query's progress.
         parallelism: tasks that the session runs at the same time.
+
+    Raises:
+        InvalidOptionError: options of a group that contradict each other, or that cannot be for this table.
+        UnsupportedFeatureError: a group on a storage that is not built in.
     """
+    check_alignment(ref, MetadataStore(ref))
     return {
         **dict(ref.dynamic_options),
         "path": ref.location,

@@ -12,8 +12,10 @@ from penstock.table.consumers import check_consumer_id, lease_of, record_progres
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.lease_files import LEASE_MS
 from penstock.table.store import MetadataStore
+from penstock.table.stream.aligned import AlignedFollower
 from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import NO_LIMITS, limits_of
+from penstock.table.stream.membership import open_membership
 from penstock.table.stream.offset import Phase, decode_offset, encode_offset
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class StreamSession:
         reader: a text that ``report`` repeats.
         parallelism: tasks that run at the same time; work without an order is cut for so many.
         clock: seconds that only grow.
+        sleep: seconds.
 
     Raises:
         InvalidOptionError: options that contradict each other.
@@ -53,6 +56,7 @@ class StreamSession:
         reader: str = "",
         parallelism: int = 1,
         clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         options = StreamOptions.parse(ref.options, table=ref.name)
         self._ref = ref
@@ -65,8 +69,10 @@ class StreamSession:
         self._wait_ms = options.discovery_interval_ms if _DISCOVERY_KEY in ref.options else _LEAST_WAIT_MS
         self._store = MetadataStore(ref)
         self._follower = Follower(ref, self._store, predicate=predicate)
+        group = open_membership(ref, self._store, clock=clock)
+        self._aligned = AlignedFollower(self._follower, group, clock=clock, sleep=sleep)
         self._until: int | None = None
-        self._idle: tuple[dict[str, Any], float] | None = None
+        self._idle: tuple[dict[str, Any], float, int] | None = None
         self._report: dict[str, Any] | None = None
         self._consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
         self._lease = None if self._consumer is None else _lease_consumer(ref, self._consumer)
@@ -74,6 +80,14 @@ class StreamSession:
     def stop_at_latest(self) -> None:
         """Let the snapshot that is the latest now be the last one."""
         self._until = self._follower.latest_id() or _NOTHING_YET
+
+    def join_group(self) -> None:
+        """Let the sources that are aligned with this one know of it, before any of a query is asked how far it goes.
+
+        Raises:
+            StorageError: they could not be told.
+        """
+        self._aligned.join()
 
     def advance(self, start: dict[str, Any], *, applies_limits: bool = True) -> dict[str, Any]:
         """Return the encoded offset at the end of the micro-batch after ``start``, or ``start`` itself.
@@ -88,18 +102,28 @@ class StreamSession:
             self._lease.check()
         if self._is_early(start):
             return start
-        offset = decode_offset(start)
+        given = decode_offset(start)
+        offset = replace(given, waits=0)
         limits = self._limits if applies_limits else NO_LIMITS
         if self._until is not None:
             # Nobody would come to fill the micro-batch up.
             limits = replace(limits, min_rows=None, max_delay_ms=None)
-        end = self._follower.advance(offset, limits, until=self._until)
+        if self._until is None:
+            end = self._aligned.advance(offset, limits)
+        else:
+            end = self._aligned.advance_or_wait(offset, limits, until=self._until)
         self._report = self._measure(end)
-        if end == offset:
-            self._idle = (start, self._clock())
-            return start
-        self._idle = None
-        return encode_offset(end)
+        if end != offset:
+            self._idle = None
+            return encode_offset(end)
+        if self._aligned.held_by is None:
+            self._idle = (start, self._clock(), self._wait_ms)
+        elif self._until is None:
+            self._idle = (start, self._clock(), self._aligned.update_interval_ms)
+        else:
+            # A query that ends by itself ends where no offset changes.
+            return encode_offset(replace(given, waits=given.waits + 1))
+        return start
 
     def report(self) -> dict[str, Any] | None:
         """Return how far the end of the last micro-batch is behind the table; None before the first look."""
@@ -119,7 +143,8 @@ class StreamSession:
         self._keep(following_snapshot(decode_offset(end)))
 
     def close(self) -> None:
-        """Give the consumer's lease back."""
+        """Give the consumer's lease back, and leave the group."""
+        self._aligned.close()
         if self._lease is not None:
             self._lease.close()
 
@@ -130,8 +155,8 @@ class StreamSession:
     def _is_early(self, start: dict[str, Any]) -> bool:
         if self._idle is None or self._until is not None:
             return False
-        seen, seconds = self._idle
-        return seen == start and (self._clock() - seconds) * 1000 < self._wait_ms
+        seen, seconds, wait_ms = self._idle
+        return seen == start and (self._clock() - seconds) * 1000 < wait_ms
 
     def _measure(self, end: StreamOffset) -> dict[str, Any]:
         backlog = self._follower.measure_backlog(end)
@@ -143,6 +168,7 @@ class StreamSession:
             "rows_behind": backlog.rows,
             "is_partial": backlog.is_partial,
             "event_time_lag_ms": backlog.event_time_lag_ms,
+            "waits_for": None if self._aligned.held_by is None else self._aligned.held_by.table,
             "table": self._ref.name,
             "reader": self._reader,
         }

@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from penstock.errors import UnsupportedFeatureError
 from penstock.options import StreamOptions
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, check_not_outdated
@@ -31,6 +32,7 @@ from penstock.spark.stream_session import StreamSession
 from penstock.table.prefetch import read_ahead
 from penstock.table.read import TableReader
 from penstock.table.store import MetadataStore
+from penstock.table.stream.alignment import AlignmentRule
 from penstock.table.stream.event_time import usable_watermark
 from penstock.table.stream.limits import limits_of
 from penstock.table.stream.offset import UNRESOLVED, encode_offset
@@ -94,6 +96,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._parallelism = parallelism
         self._is_inferred = is_inferred
         self._session: StreamSession | None = None
+        self._is_aligned = AlignmentRule.of(ref) is not None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
         """Return the same constant always: Spark asks again when it replays the first batch."""
@@ -102,13 +105,16 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
         """Return one of the limits that are set, since Spark carries only one; ``latestOffset`` applies them all."""
         limits = limits_of(StreamOptions.parse(self._ref.options, table=self._ref.name))
+        if self._is_aligned:
+            # All sources of a query hear this before any is asked how far it goes.
+            self._open().join_group()
         if limits.max_rows is not None:
             return ReadMaxRows(limits.max_rows)
         if limits.max_files is not None:
             return ReadMaxFiles(limits.max_files)
         if limits.max_bytes is not None:
             return ReadMaxBytes(limits.max_bytes)
-        if limits.max_snapshots is not None:
+        if limits.max_snapshots is not None or (self._is_aligned and limits.min_rows is None):
             return _SOME_LIMIT
         return ReadAllAvailable() if limits.min_rows is None else ReadMinRows(limits.min_rows)
 
@@ -119,6 +125,11 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - PySpark's name
         """Return the end of the next micro-batch; ``start`` itself when there is nothing to read."""
         # Everything is asked for where there are no limits, and by a trigger that overrules them.
+        if self._is_aligned and isinstance(limit, ReadAllAvailable):
+            raise UnsupportedFeatureError(
+                f"table {self._ref.name}: option 'scan.watermark.alignment.group' lets a source wait for others, which "
+                "a query of a single batch cannot: use trigger(availableNow=True) in the place of trigger(once=True)"
+            )
         return self._open().advance(start, applies_limits=not isinstance(limit, ReadAllAvailable))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - PySpark's name

@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from penstock.errors import LeaseHeldError, StorageError
 from penstock.io.memory import wall_clock_millis
@@ -81,14 +81,31 @@ class Lease:
             self._files.write(self._record)
 
 
+class Renewable(Protocol):
+    """What says that somebody is there, and lasts for a while each time."""
+
+    @property
+    def ttl_ms(self) -> int:
+        """How long it lasts from each renewal."""
+        ...
+
+    def renew(self) -> None:
+        """Make it last for its whole time from now; on a thread of the keeper's. Raises ``LeaseHeldError`` if lost."""
+        ...
+
+    def release(self) -> None:
+        """Give it back."""
+        ...
+
+
 class LeaseKeeper:
-    """Renews a lease in the background until it is closed, which gives the lease back.
+    """Renews a lease, or what is like one, in the background until it is closed, which gives it back.
 
     Args:
         interval_ms: between renewals; None for a third of the lease's time.
     """
 
-    def __init__(self, lease: Lease, *, interval_ms: int | None = None) -> None:
+    def __init__(self, lease: Renewable, *, interval_ms: int | None = None) -> None:
         self._lease = lease
         self._interval_ms = interval_ms or max(1, lease.ttl_ms // _RENEWALS_A_LEASE)
         self._stop = threading.Event()

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError, StorageError
 from penstock.spec.json_text import decode_json, encode_json
-from penstock.table.process import Process, is_surely_dead
+from penstock.table.process import decode_process, encode_process, is_surely_dead
 
 if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
+    from penstock.table.process import Process
 
 LEASE_MS: Final = 30_000
 """How long a lease lasts that nobody renews: what the next one waits at most for a holder on a lost machine."""
@@ -135,8 +136,8 @@ class LeaseFiles:
 
 def _encode(record: LeaseRecord) -> bytes:
     values = asdict(record)
-    del values["epoch"]
-    return encode_json({**(values.pop("process") or {}), **values})
+    del values["epoch"], values["process"]
+    return encode_json({**({} if record.process is None else encode_process(record.process)), **values})
 
 
 def _decode(data: bytes, path: str, epoch: int) -> LeaseRecord:
@@ -144,12 +145,7 @@ def _decode(data: bytes, path: str, epoch: int) -> LeaseRecord:
     return LeaseRecord(
         epoch=epoch,
         token=values.text("token"),
-        process=Process(
-            host=values.text("host"),
-            machine=values.text("machine"),
-            pid=values.integer("pid"),
-            started=values.optional_integer("started"),
-        ),
+        process=decode_process(values),
         acquired_millis=values.integer("acquired_millis"),
         expires_millis=values.integer("expires_millis"),
         ttl_ms=values.integer("ttl_ms"),

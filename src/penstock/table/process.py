@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from penstock.spec.json_text import JsonObject
 
 _DEAD_STATES: Final = frozenset({"Z", "X", "x"})
 
@@ -40,6 +43,25 @@ def this_process() -> Process:
     pid = os.getpid()
     state = _load_state(pid)
     return Process(host=platform.node(), machine=_machine(), pid=pid, started=state[1] if state else None)
+
+
+def encode_process(process: Process) -> dict[str, Any]:
+    """Return the members of a JSON object that says who holds something."""
+    return asdict(process)
+
+
+def decode_process(values: JsonObject) -> Process:
+    """Decode what ``encode_process`` made, among others.
+
+    Raises:
+        FormatError: something is missing, or something else.
+    """
+    return Process(
+        host=values.text("host"),
+        machine=values.text("machine"),
+        pid=values.integer("pid"),
+        started=values.optional_integer("started"),
+    )
 
 
 def is_surely_dead(process: Process) -> bool:

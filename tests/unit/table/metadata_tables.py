@@ -41,16 +41,18 @@ FIELDS = (
 
 @dataclass(kw_only=True)
 class MemoryTable:
-    """A table ``shop.orders`` in a store of its own; ``commit`` adds snapshots."""
+    """A table of the database ``shop``, in a store of its own where none is named; ``commit`` adds snapshots."""
 
+    store_name: str = ""
+    table: str = "orders"
     fields: tuple[DataField, ...] = FIELDS
     partition_keys: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        name = f"tables-{next(_STORES)}"
+        name = self.store_name or f"tables-{next(_STORES)}"
         self.file_io = MemoryFileIO(name)
-        self.location = f"memory://{name}/shop.db/orders"
+        self.location = f"memory://{name}/shop.db/{self.table}"
         self.schema = TableSchema(
             id=0,
             fields=self.fields,
@@ -65,7 +67,7 @@ class MemoryTable:
 
     @property
     def ref(self) -> TableRef:
-        return TableRef(name="shop.orders", location=self.location, file_io=self.file_io, schema=self.schema)
+        return TableRef(name=f"shop.{self.table}", location=self.location, file_io=self.file_io, schema=self.schema)
 
     @property
     def store(self) -> MetadataStore:

@@ -22,7 +22,7 @@ from penstock.table.stream.offset import Position, StreamOffset
 from penstock.table.stream.start import StreamStart, check_start, resolve_start
 from penstock.table.stream.tasks import Delivery, StreamTask, TaskPlanner
 from penstock.table.stream.units import UnitStore
-from penstock.table.stream.walk import Table, Walk, load_units
+from penstock.table.stream.walk import Standing, Table, Walk, load_standing, load_units
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.spec.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+    from penstock.table.stream.pace import Pace
 
 # A reader that finds nothing moves all the same after so many snapshots, so that expiration does not overtake it.
 _MAX_SKIPPED: Final = 50
@@ -95,13 +96,16 @@ class Follower:
         self._snapshots: dict[int, Snapshot] = {}
         self._skipped: tuple[StreamOffset, StreamOffset] | None = None
         self._pause: _Pause | None = None
+        self._stood: tuple[StreamOffset, Standing] | None = None
         self._has_warned = False
 
     def latest_id(self) -> int | None:
         """Return the id of the latest snapshot; None when nothing was ever committed."""
         return self._store.latest_snapshot_id()
 
-    def advance(self, offset: StreamOffset, limits: ReadLimits, *, until: int | None = None) -> StreamOffset:
+    def advance(
+        self, offset: StreamOffset, limits: ReadLimits, *, until: int | None = None, pace: Pace | None = None
+    ) -> StreamOffset:
         """Go one micro-batch further.
 
         The first call that can tell where the stream begins returns that even without rows, so that a checkpoint
@@ -111,6 +115,7 @@ class Follower:
         Args:
             limits: the first that is reached ends the micro-batch; one unit always passes.
             until: the last snapshot to look at; None for the latest. With it no micro-batch waits for more rows.
+            pace: how far others let it go; says afterwards how far it has come.
 
         Raises:
             DataLossError: what is next has expired, was rolled back or belongs to another table.
@@ -125,7 +130,7 @@ class Follower:
             return begun or offset
         latest = self._store.latest_snapshot_id()
         horizon = latest if until is None else min(until, latest or 0)
-        walk = self._resumed_walk(begun, limits, horizon, may_wait=until is None)
+        walk = self._resumed_walk(begun, limits, horizon, pace, may_wait=until is None)
         try:
             self._run(walk, latest)
         except DataLossError:
@@ -133,10 +138,15 @@ class Follower:
                 raise
             # What it had gone over, nobody has been given: that may be rolled back without any loss.
             self._skipped = self._pause = None
-            walk = self._new_walk(begun, begun, limits, horizon)
+            walk = self._new_walk(begun, begun, limits, horizon, pace)
             self._run(walk, latest)
         self._snapshots = walk.snapshots
-        return self._outcome(begun, walk, may_wait=until is None)
+        end = self._outcome(begun, walk, may_wait=until is None)
+        if pace is not None and self._pause is None:
+            self._stood = (walk.offset, walk.standing)
+            pace.stands = pace.stands if walk.standing.watermark is None else walk.standing.watermark
+            pace.has_rows = walk.budget.files > 0
+        return end
 
     def plan_range(self, start: StreamOffset, end: StreamOffset) -> tuple[StreamTask, ...]:
         """Plan what a micro-batch reads; the same whenever and by whomever it is asked for.
@@ -201,17 +211,21 @@ class Follower:
             )
         return offset
 
-    def _resumed_walk(self, begun: StreamOffset, limits: ReadLimits, horizon: int | None, *, may_wait: bool) -> Walk:
+    def _resumed_walk(
+        self, begun: StreamOffset, limits: ReadLimits, horizon: int | None, pace: Pace | None, *, may_wait: bool
+    ) -> Walk:
         """Return the walk that goes on where the one before it came to, if that began at the same offset."""
         pause = self._pause
         if may_wait and pause is not None and pause.begun == begun and pause.walk.budget.limits == limits:
-            pause.walk.go_on(horizon or 0, self._ready_millis())
+            pause.walk.go_on(horizon or 0, self._ready_millis(), pace)
             return pause.walk
         skipped = self._skipped
         offset = skipped[1] if skipped is not None and skipped[0] == begun else begun
-        return self._new_walk(begun, offset, limits, horizon)
+        return self._new_walk(begun, offset, limits, horizon, pace)
 
-    def _new_walk(self, begun: StreamOffset, offset: StreamOffset, limits: ReadLimits, horizon: int | None) -> Walk:
+    def _new_walk(
+        self, begun: StreamOffset, offset: StreamOffset, limits: ReadLimits, horizon: int | None, pace: Pace | None
+    ) -> Walk:
         return Walk(
             table=self._table,
             options=self._options,
@@ -222,7 +236,14 @@ class Follower:
             budget=Budget(limits=limits),
             horizon=horizon or 0,
             ready_millis=self._ready_millis(),
+            pace=pace,
+            standing=Standing() if pace is None else self._standing(offset),
         )
+
+    def _standing(self, offset: StreamOffset) -> Standing:
+        if self._stood is not None and self._stood[0] == offset:
+            return self._stood[1]
+        return Standing() if offset.position is None else load_standing(self._table, offset, offset.position)
 
     def _ready_millis(self) -> int | None:
         delay = self._options.snapshot_delay_ms

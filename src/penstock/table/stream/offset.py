@@ -78,6 +78,8 @@ class StreamOffset:
         last_id: the last snapshot to deliver, fixed at the start by ``scan.bounded``; None where nothing fixes it.
         watermarks: of the buckets that had rows with a time, behind the last snapshot that is delivered to its end;
             None where the table declares no watermark.
+        waits: how often a query that ends by itself was asked and had to wait for others; it only makes this offset
+            another one, so that the query goes on.
     """
 
     start: Position | None = None
@@ -90,6 +92,7 @@ class StreamOffset:
     created_from: int | None = None
     last_id: int | None = None
     watermarks: BucketWatermarks | None = None
+    waits: int = 0
 
 
 UNRESOLVED: Final = StreamOffset()
@@ -110,6 +113,8 @@ def encode_offset(offset: StreamOffset) -> dict[str, Any]:
         "ended": offset.ended,
     }
     optional: dict[str, Any] = {"seen": offset.seen, "created_from": offset.created_from, "last_id": offset.last_id}
+    if offset.waits:
+        optional["waits"] = offset.waits
     if offset.watermarks is not None:
         optional["watermarks"] = {str(bucket): millis for bucket, millis in offset.watermarks}
     return encoded | {name: value for name, value in optional.items() if value is not None}
@@ -140,6 +145,7 @@ def decode_offset(encoded: Mapping[str, Any]) -> StreamOffset:
             created_from=encoded.get("created_from"),
             last_id=encoded.get("last_id"),
             watermarks=_decode_watermarks(encoded.get("watermarks")),
+            waits=int(encoded.get("waits", 0)),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(f"offset {dict(encoded)!r} is damaged ({error!r}); start with a new checkpoint") from error

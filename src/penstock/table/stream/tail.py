@@ -12,8 +12,10 @@ from penstock.options import ConsumerOptions
 from penstock.table.consumers import check_consumer_id, lease_of, record_progress
 from penstock.table.lease import LeaseKeeper, acquire
 from penstock.table.read import TableReader
+from penstock.table.stream.aligned import AlignedFollower
 from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import ReadLimits
+from penstock.table.stream.membership import open_membership
 from penstock.table.stream.offset import UNRESOLVED, Phase
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Waiting:
 
     Attributes:
         interval_ms: between looks that found nothing.
-        once: end where a look finds nothing.
+        once: end where a look finds nothing, nor anything that others hold back.
         sleep: seconds.
     """
 
@@ -56,7 +58,8 @@ class Tail:
     the order of writes holds. Not for several threads.
 
     Args:
-        ref: its options say where the stream begins and ends; ``consumer-id`` keeps the position in the table.
+        ref: its options say where the stream begins and ends, and which others it waits for; ``consumer-id`` keeps the
+            position in the table.
         columns: names in the order wanted; None for all.
         on_snapshot: called before the rows of each snapshot.
 
@@ -83,6 +86,7 @@ class Tail:
         if self._consumer is not None:
             check_consumer_id(self._consumer, ref.name)
         self._follower = Follower(ref, store, predicate=predicate)
+        self._aligned = AlignedFollower(self._follower, open_membership(ref, store))
         self._reader = TableReader(ref, store, columns)
         self.schema = self._reader.schema
 
@@ -102,6 +106,7 @@ class Tail:
         if limit == 0:
             return
         with ExitStack() as stack:
+            stack.callback(self._aligned.close)
             keeper = None
             if self._consumer is not None:
                 lease = acquire(self._ref.file_io, self._ref.location, lease_of(self._consumer))
@@ -127,14 +132,15 @@ class Tail:
         """Yield where each step ends, with its rows; without rows while there is nothing new."""
         offset, alive = UNRESOLVED, time.monotonic()
         while not offset.ended:
-            end = self._follower.advance(offset, _ONE_SNAPSHOT)
+            end = self._aligned.advance(offset, _ONE_SNAPSHOT)
             if end != offset:
                 yield end, self._batches(offset, end)
                 offset = end
                 continue
-            if waiting.once:
+            is_held = self._aligned.held_by is not None
+            if waiting.once and not is_held:
                 return
-            waiting.sleep(waiting.interval_ms / 1000)
+            waiting.sleep((self._aligned.update_interval_ms if is_held else waiting.interval_ms) / 1000)
             if time.monotonic() - alive >= _ALIVE_SECONDS:
                 alive = time.monotonic()
                 yield end, ()

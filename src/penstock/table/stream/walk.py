@@ -13,6 +13,8 @@ from penstock.errors import NotFoundError
 from penstock.spec.snapshot import CommitKind
 from penstock.table.stream.history import digest_of
 from penstock.table.stream.offset import Phase, Position
+from penstock.table.stream.pace import latest_of, least_of
+from penstock.table.travel import watermark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.table.stream.history import History
     from penstock.table.stream.limits import Budget
     from penstock.table.stream.offset import BucketWatermarks, StreamOffset
+    from penstock.table.stream.pace import Pace
     from penstock.table.stream.tasks import TaskPlanner
     from penstock.table.stream.units import Units, UnitStore
 
@@ -74,6 +77,37 @@ def load_units(table: Table, snapshot: Snapshot, position: Position, offset: Str
     return units
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far a stream has come in event time.
+
+    Attributes:
+        watermark: behind what is planned, ms; None where that has none.
+        by_unit: of buckets, inside the full phase, where the files tell.
+    """
+
+    watermark: int | None = None
+    by_unit: BucketWatermarks | None = None
+
+
+def load_standing(table: Table, offset: StreamOffset, position: Position) -> Standing:
+    """Return how far a stream has come at an offset that is resolved; a look at the snapshot before it, and no more.
+
+    In the full phase that is what its units tell, which needs them all.
+
+    Raises:
+        FormatError: metadata is damaged.
+    """
+    if position.phase is Phase.CHANGES:
+        before = table.store.find_snapshot(position.snapshot_id - 1) if position.snapshot_id > 1 else None
+        told = None if before is None else watermark_of(before)
+        return Standing(watermark=latest_of(told, least_of(offset.watermarks)))
+    snapshot = table.store.find_snapshot(position.snapshot_id) if position.index > 0 else None
+    units = None if snapshot is None else load_units(table, snapshot, position, offset)
+    by_unit = table.times.advance(None, (units or ())[: position.index])
+    return Standing(watermark=least_of(by_unit), by_unit=by_unit)
+
+
 @dataclass(slots=True, kw_only=True)
 class Walk:
     """A walk in progress.
@@ -85,6 +119,8 @@ class Walk:
         budget: what was taken.
         horizon: the last snapshot to look at.
         ready_millis: only snapshots committed until then are read, ms since 1970-01-01 UTC; None for all.
+        pace: None where it waits for nobody.
+        standing: at ``offset``; empty where it waits for nobody.
         is_cut: a limit ended it, and there is more.
         snapshots: the first that were visited, by id.
     """
@@ -98,6 +134,8 @@ class Walk:
     budget: Budget
     horizon: int
     ready_millis: int | None
+    pace: Pace | None = None
+    standing: Standing = field(default_factory=Standing)
     is_cut: bool = False
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
 
@@ -108,14 +146,14 @@ class Walk:
             raise AssertionError  # a walk begins at an offset that is resolved
         return self.offset.position
 
-    def go_on(self, horizon: int, ready_millis: int | None) -> None:
+    def go_on(self, horizon: int, ready_millis: int | None, pace: Pace | None) -> None:
         """Let it look further, after it came to an end before a limit did."""
-        self.start, self.horizon, self.ready_millis = self.offset, horizon, ready_millis
+        self.start, self.horizon, self.ready_millis, self.pace = self.offset, horizon, ready_millis, pace
 
     def run(self) -> None:
-        """Go on until a limit, a bound or the horizon."""
+        """Go on until a limit, a bound, the horizon or what others allow."""
         self._check_predecessor()
-        while not self.is_cut and not self.offset.ended:
+        while not self.is_cut and not self.offset.ended and not self._is_held:
             snapshot = self._next_snapshot()
             if snapshot is None:
                 return
@@ -124,8 +162,36 @@ class Walk:
             units = load_units(self.table, snapshot, self.position, self.offset)
             if units is None:
                 self._skip_lost()
-            else:
+            elif self._may_begin(snapshot, units):
                 self._take(snapshot, units)
+
+    @property
+    def _is_held(self) -> bool:
+        return self.pace is not None and self.pace.is_held
+
+    @property
+    def _pace_by_unit(self) -> Pace | None:
+        """The pace where it is kept file by file: a full phase may span all the time that there is."""
+        is_by_unit = self.position.phase is Phase.FULL and not self.options.align_checkpoints
+        return self.pace if is_by_unit and self.standing.by_unit is not None else None
+
+    def _may_begin(self, snapshot: Snapshot, units: Units) -> bool:
+        if self.pace is None or self._pace_by_unit is not None or self.position.index > 0:
+            return True
+        return self.pace.allows(
+            self.standing.watermark, self._watermark_behind(snapshot, self._watermarks_behind(units))
+        )
+
+    def _may_take_unit(self, pace: Pace, unit: ManifestEntry) -> bool:
+        by_unit = self.table.times.advance(self.standing.by_unit, [unit])
+        if not pace.allows(self.standing.watermark, least_of(by_unit)):
+            return False
+        self.standing = Standing(watermark=latest_of(self.standing.watermark, least_of(by_unit)), by_unit=by_unit)
+        return True
+
+    def _watermark_behind(self, snapshot: Snapshot, watermarks: BucketWatermarks | None) -> int | None:
+        # The later one: batch writers repeat the last watermark that a stream has stored, while their rows go on.
+        return latest_of(watermark_of(snapshot), least_of(watermarks))
 
     def _check_predecessor(self) -> None:
         position = self.position
@@ -157,11 +223,12 @@ class Walk:
             return snapshot
 
     def _take(self, snapshot: Snapshot, units: Units) -> None:
-        position = self.position
+        position, pace = self.position, self._pace_by_unit
         is_first = True
         for index, unit in self._kept(units):
-            if not self._may_take(units, unit, is_first=is_first):
-                self._cut(snapshot, position.at(index), is_first=is_first)
+            self.is_cut = not self._may_take(units, unit, is_first=is_first)
+            if self.is_cut or (pace is not None and not self._may_take_unit(pace, unit)):
+                self._stop_at(snapshot, position.at(index), is_first=is_first)
                 return
             self.budget.take([unit.file])
             self.budget.snapshots += is_first
@@ -172,6 +239,9 @@ class Walk:
             seen=digest_of(snapshot),
             watermarks=self._watermarks_behind(units),
         )
+        if self.pace is not None:
+            told = self._watermark_behind(snapshot, self.offset.watermarks)
+            self.standing = Standing(watermark=latest_of(self.standing.watermark, told))
         is_last_full = position.phase is Phase.FULL and (
             self.bounds.is_beyond(snapshot) or self.bounds.is_beyond_id(snapshot.id + 1)
         )
@@ -198,8 +268,7 @@ class Walk:
             return self.budget.fits([unit.file])
         return not is_first or self.budget.fits(kept.file for _, kept in self._kept(units))
 
-    def _cut(self, snapshot: Snapshot, position: Position, *, is_first: bool) -> None:
-        self.is_cut = True
+    def _stop_at(self, snapshot: Snapshot, position: Position, *, is_first: bool) -> None:
         if not is_first:
             self.offset = self.reached = replace(self.offset, position=position, seen=digest_of(snapshot))
 
