@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import alter, catalog, compact, completeness, consumer, history, inspect, rows, sql, stream, upkeep
+from penstock.cli import (
+    alter,
+    catalog,
+    compact,
+    completeness,
+    consumer,
+    history,
+    inspect,
+    report,
+    rows,
+    sql,
+    stream,
+    upkeep,
+    watch,
+)
 from penstock.cli.arguments import GLOBAL_OPTIONS
 from penstock.cli.group import PenstockGroup
 from penstock.cli.session import OutputFormat, Session
@@ -18,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _module in (catalog, rows, sql, inspect, stream, completeness, compact, upkeep):
+for _module in (catalog, rows, sql, inspect, stream, watch, report, completeness, compact, upkeep):
     for _name, _command in _module.COMMANDS.items():
         app.command(_name, epilog=GLOBAL_OPTIONS)(_command)
 app.command("rollback", epilog=GLOBAL_OPTIONS)(history.rollback)

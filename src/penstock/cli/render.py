@@ -80,6 +80,11 @@ def print_records(session: Session, records: Sequence[Mapping[str, Plain]], colu
     print_rows(session, pa.table(texts, schema))
 
 
+def print_line(record: Mapping[str, Plain]) -> None:
+    """Print a JSON object as one line, for those who read one after the other."""
+    _write(f"{_dump(record)}\n")
+
+
 def print_text(text: str) -> None:
     """Print lines that are the answer themselves."""
     _write(f"{text}\n")

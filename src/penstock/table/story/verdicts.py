@@ -35,6 +35,7 @@ class Verdicts:
 
     Attributes:
         usual_pause_ms: median time between commits that brought rows; None where they are too few.
+        patience_ms: what may take so long without being worth a look; None likewise.
         flow: rows came within the table's patience.
         watermark: it moves, or nothing came that could move it.
         files: small ones are no more than a compaction that keeps up leaves.
@@ -43,6 +44,7 @@ class Verdicts:
     """
 
     usual_pause_ms: int | None
+    patience_ms: int | None
     flow: Verdict
     watermark: Verdict
     files: Verdict
@@ -56,6 +58,7 @@ def judge(story: Story) -> Verdicts:
     patience = None if pause is None else max(_PAUSES * pause, _LEAST_PATIENCE_MS)
     return Verdicts(
         usual_pause_ms=pause,
+        patience_ms=patience,
         flow=_flow(story, patience),
         watermark=_watermark(story, patience),
         files=_files(story),

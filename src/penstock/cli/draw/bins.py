@@ -1,0 +1,113 @@
+"""Commits gathered by equal lengths of time, so that thousands of them are not more than can be seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.cli.draw.scale import time_step
+from penstock.cli.draw.words import MINUTE
+from penstock.spec.snapshot import CommitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.story.commits import Commit
+    from penstock.table.story.story import Story
+
+# Commits of one second are not drawn as if it were an hour.
+_LEAST_SPAN_MS = MINUTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The time that is drawn, in lengths of ``step_ms``.
+
+    Attributes:
+        first: ms; ``last`` is the end of the last length.
+        shows_now: the moment of the look is in it; else it ends with the last commit, long ago.
+    """
+
+    first: int
+    last: int
+    step_ms: int
+    shows_now: bool
+
+    @property
+    def count(self) -> int:
+        """Number of lengths."""
+        return (self.last - self.first) // self.step_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """The commits of one length of time.
+
+    Attributes:
+        appended_rows: of APPEND snapshots; ``overwritten_rows`` were written and ``removed_rows`` taken away by
+            OVERWRITE ones.
+        merged_bytes: written by COMPACT snapshots; ``new_bytes`` by all others.
+        end: the last commit up to the end of the bin; None before the first one.
+    """
+
+    first: int
+    last: int
+    commits: tuple[Commit, ...]
+    appended_rows: int
+    overwritten_rows: int
+    removed_rows: int
+    new_bytes: int
+    merged_bytes: int
+    end: Commit | None
+
+
+def window_of(story: Story, most: int) -> Window:
+    """Return the time to draw: the commits that were looked at, and up to now unless that is long ago.
+
+    Args:
+        most: lengths that it is cut into.
+    """
+    times = [commit.snapshot.time_millis for commit in story.commits] or [story.seen_millis]
+    first, last = min(times), max(times)
+    # Beyond half of the commits' own time, waiting would leave no room for them.
+    shows_now = last <= story.seen_millis <= last + max((last - first) / 2, _LEAST_SPAN_MS)
+    last = story.seen_millis if shows_now else last
+    missing = max(0, _LEAST_SPAN_MS - (last - first))
+    # What is to come is not drawn.
+    after = 0 if shows_now else missing // 2
+    first, last = first - (missing - after), last + after
+    # Whole lengths from a round one: one more than would fit.
+    step = time_step(last - first, most - 1)
+    first = first // step * step
+    return Window(first=first, last=max(math.ceil(last / step) * step, first + step), step_ms=step, shows_now=shows_now)
+
+
+def to_bins(commits: Sequence[Commit], window: Window) -> tuple[Bin, ...]:
+    """Gather commits, oldest first, by the lengths of a window."""
+    groups: list[list[Commit]] = [[] for _ in range(window.count)]
+    for commit in commits:
+        place = (commit.snapshot.time_millis - window.first) // window.step_ms
+        groups[min(max(place, 0), window.count - 1)].append(commit)
+    bins = []
+    end: Commit | None = None
+    for place, group in enumerate(groups):
+        end = group[-1] if group else end
+        begin = window.first + place * window.step_ms
+        bins.append(_bin(begin, begin + window.step_ms, group, end))
+    return tuple(bins)
+
+
+def _bin(first: int, last: int, commits: Sequence[Commit], end: Commit | None) -> Bin:
+    changes = [(commit.snapshot.commit_kind, commit.change) for commit in commits]
+    return Bin(
+        first=first,
+        last=last,
+        commits=tuple(commits),
+        appended_rows=sum(change.added.rows for kind, change in changes if kind is CommitKind.APPEND),
+        overwritten_rows=sum(change.added.rows for kind, change in changes if kind is CommitKind.OVERWRITE),
+        removed_rows=sum(change.removed.rows for kind, change in changes if kind is CommitKind.OVERWRITE),
+        new_bytes=sum(change.added.bytes for kind, change in changes if kind is not CommitKind.COMPACT),
+        merged_bytes=sum(change.added.bytes for kind, change in changes if kind is CommitKind.COMPACT),
+        end=end,
+    )

@@ -1,0 +1,163 @@
+"""The report: one page that needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from penstock.cli.draw.node import node, to_html
+from penstock.cli.draw.result import draw_result
+from penstock.cli.draw.signs import MARKS, MEANINGS, headline, looked_at, signs_of
+from penstock.cli.draw.tables import (
+    bucket_bars,
+    commit_table,
+    order_table,
+    partition_bars,
+    reader_table,
+    standstill_table,
+    tag_table,
+)
+from penstock.cli.draw.timeline import draw_timeline
+from penstock.cli.draw.words import moment_text, name_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from xml.etree.ElementTree import Element
+
+    from penstock.cli.draw.result import Result
+    from penstock.cli.draw.signs import Sign
+    from penstock.table.story.story import Story
+
+
+def draw_page(stories: Sequence[Story], results: Sequence[Result] = ()) -> str:
+    """Return the page about some tables and results as HTML."""
+    names = [name_text(story.name) for story in stories]
+    title = names[0] if len(names) == 1 else f"{len(names)} tables"
+    return to_html(
+        node(
+            "html",
+            {"lang": "en"},
+            node(
+                "head",
+                {},
+                node("meta", {"charset": "utf-8"}),
+                node("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
+                node("meta", {"name": "color-scheme", "content": "light dark"}),
+                node("title", {}, f"Penstock report: {title}"),
+                node("style", {}, _resource("report.css")),
+            ),
+            node(
+                "body",
+                {},
+                _contents(stories) if len(stories) > 1 else None,
+                node(
+                    "main",
+                    {},
+                    *(_table_section(story, number) for number, story in enumerate(stories)),
+                    *(draw_result(result) for result in results),
+                ),
+                node("script", {}, _resource("report.js")),
+            ),
+        )
+    )
+
+
+def _resource(name: str) -> str:
+    return files("penstock.cli.draw").joinpath(name).read_text("utf-8")
+
+
+def _contents(stories: Sequence[Story]) -> Element:
+    rows = []
+    for number, story in enumerate(stories):
+        marks = [
+            node("span", {"class": sign.verdict.value, "title": _meaning(sign)}, MARKS[sign.verdict])
+            for sign in signs_of(story)
+        ]
+        told = "; ".join(_meaning(sign) for sign in signs_of(story))
+        link = node("a", {"href": f"#table-{number}"}, name_text(story.name))
+        rows.append(node("li", {}, link, " ", node("span", {"role": "img", "aria-label": told}, *marks)))
+    return node("nav", {"aria-label": "Tables"}, node("ul", {}, *rows))
+
+
+def _meaning(sign: Sign) -> str:
+    return f"{sign.topic}: {MEANINGS[sign.verdict]}"
+
+
+def _table_section(story: Story, number: int) -> Element:
+    return node(
+        "article",
+        {"id": f"table-{number}"},
+        node(
+            "header",
+            {},
+            node("h1", {}, name_text(story.name)),
+            node("p", {"class": "headline"}, headline(story)),
+            node("p", {"class": "note"}, f"{name_text(story.location)}, schema {story.schema_id}"),
+            node(
+                "p",
+                {"class": "note"},
+                f"Seen {moment_text(story.seen_millis)} UTC; {looked_at(story)}.",
+            ),
+        ),
+        _signs(story),
+        *_charts(story),
+    )
+
+
+def _signs(story: Story) -> Element:
+    rows = []
+    for sign in signs_of(story):
+        mark = node(
+            "td",
+            {"class": f"mark {sign.verdict.value}", "title": MEANINGS[sign.verdict]},
+            node("span", {"aria-hidden": "true"}, MARKS[sign.verdict]),
+            node("span", {"class": "hidden"}, MEANINGS[sign.verdict]),
+        )
+        rows.append(node("tr", {}, mark, node("th", {"scope": "row"}, sign.topic), node("td", {}, sign.text)))
+    return node("table", {"class": "signs"}, node("tbody", {}, *rows))
+
+
+def _charts(story: Story) -> list[Element]:
+    if not story.commits:
+        return [node("p", {"class": "empty"}, "Nothing was ever committed to this table, so there is nothing to draw.")]
+    parts = [
+        node(
+            "section",
+            {},
+            node("h2", {}, "Over time"),
+            node("p", {"class": "hidden"}, f"Charts of {looked_at(story)}. Their numbers are in the table below."),
+            draw_timeline(story),
+            _details("Commits in numbers", commit_table(story)),
+            _details(f"Standstills of the watermark ({len(story.standstills):,})", standstill_table(story))
+            if story.standstills
+            else None,
+        )
+    ]
+    sizes = [partition_bars(story)] if story.partition_keys else []
+    sizes += [bucket_bars(story)] if story.total_buckets > 0 else []
+    if sizes:
+        parts.append(node("section", {}, node("h2", {}, "Where the rows are"), *sizes))
+    if story.order is not None and story.order.shown:
+        parts.append(
+            node(
+                "section",
+                {},
+                node("h2", {}, "Order in the queue"),
+                node("p", {"class": "note"}, f"{_order_text(story)}"),
+                order_table(story),
+            )
+        )
+    if story.readers:
+        parts.append(node("section", {}, node("h2", {}, "Readers"), reader_table(story)))
+    if story.tags:
+        parts.append(node("section", {}, node("h2", {}, "Tags"), tag_table(story)))
+    return parts
+
+
+def _order_text(story: Story) -> str:
+    text = next(sign.text for sign in signs_of(story) if sign.topic == "order")
+    return f"Order {text}. Each block is a file, or several that are too small to be told apart."
+
+
+def _details(title: str, content: Element) -> Element:
+    return node("details", {}, node("summary", {}, title), content)

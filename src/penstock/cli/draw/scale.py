@@ -1,0 +1,185 @@
+"""Axes: which values get a tick, and where values lie between 0 and 1."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.cli.draw.words import (
+    DAY,
+    HOUR,
+    MINUTE,
+    SECOND,
+    YEAR,
+    duration_words,
+    millis_of,
+    moment_of,
+    short_number,
+)
+from penstock.table.explain import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
+
+TIME_STEPS: Final = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500),
+    *(each * SECOND for each in (1, 2, 5, 10, 15, 30)),
+    *(each * MINUTE for each in (1, 2, 5, 10, 15, 30)),
+    *(each * HOUR for each in (1, 2, 3, 6, 12)),
+    *(each * DAY for each in (1, 2, 7, 14, 28, 91, 182, 364)),
+    *(each * 364 * DAY for each in (2, 5, 10, 20, 50, 100, 200, 500)),
+)
+"""Lengths of time, in ms, that people count in."""
+
+# Ticks at the first of a month instead of every so many days.
+_MONTHS: Final = {28 * DAY: 1, 91 * DAY: 3, 182 * DAY: 6, 364 * DAY: 12}
+_ROUND: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """One labelled place of an axis.
+
+    Attributes:
+        at: from 0 to 1.
+        context: what the label leaves out, where it changes: the date of a time of day.
+    """
+
+    at: float
+    label: str
+    context: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """A linear axis."""
+
+    first: float
+    last: float
+    ticks: tuple[Tick, ...]
+
+    def place(self, value: float) -> float:
+        """Return where a value lies, from 0 to 1; outside of that where it is beyond the axis."""
+        return (value - self.first) / (self.last - self.first)
+
+
+def time_step(span_ms: float, most: int) -> int:
+    """Return the shortest length of time of which at most ``most`` fit into the span."""
+    return next((step for step in TIME_STEPS if span_ms / step <= most), TIME_STEPS[-1])
+
+
+def time_axis(first: float, last: float, most: int) -> Axis:
+    """Return an axis of time with at most about ``most`` ticks.
+
+    Args:
+        first: ms, as ``last``, which is greater.
+    """
+    step = time_step(last - first, most)
+    ticks = []
+    context = None
+    for moment in _moments(first, last, step):
+        label, its_context = _label(moment, step)
+        at = (millis_of(moment) - first) / (last - first)
+        ticks.append(Tick(at=at, label=label, context="" if its_context == context else its_context))
+        context = its_context
+    return Axis(first=first, last=last, ticks=tuple(ticks))
+
+
+def number_axis(most: float, least: float = 0, *, ticks: int = 4) -> Axis:
+    """Return an axis of numbers that has 0."""
+    return _linear(least, most, lambda rough: _round_up(max(rough, 1)), short_number, ticks)
+
+
+def fraction_axis(most: float, least: float = 0, *, ticks: int = 4) -> Axis:
+    """Return an axis of numbers that has 0, whose ticks need not be whole."""
+    return _linear(least, most, _round_up, short_number, ticks)
+
+
+def bytes_axis(most: float, *, ticks: int = 4) -> Axis:
+    """Return an axis of sizes, by powers of 2."""
+    return _linear(0, most, lambda rough: 2.0 ** math.ceil(math.log2(max(rough, 1))), _bytes_label, ticks)
+
+
+def duration_axis(most: float, least: float = 0, *, ticks: int = 4) -> Axis:
+    """Return an axis of durations in ms that has 0."""
+    return _linear(least, most, _duration_step, duration_words, ticks)
+
+
+def _duration_step(rough: float) -> float:
+    if rough > 2 * YEAR:
+        return _round_up(rough / YEAR) * YEAR
+    return next(step for step in TIME_STEPS if step >= rough)
+
+
+def _linear(
+    least: float, most: float, step_of: Callable[[float], float], label: Callable[[float], str], ticks: int
+) -> Axis:
+    least, most = min(least, 0), max(most, 0)
+    step = step_of(((most - least) or 1) / ticks)
+    low = math.floor(least / step)
+    high = max(math.ceil(most / step), low + 1)
+    span = high - low
+    return Axis(
+        first=low * step,
+        last=high * step,
+        ticks=tuple(Tick(at=number / span, label=label((low + number) * step)) for number in range(span + 1)),
+    )
+
+
+def _bytes_label(value: float) -> str:
+    return format_bytes(int(value)).replace(".0 ", " ") if value else "0"
+
+
+def _round_up(rough: float) -> float:
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(each * power for each in _ROUND if each * power >= rough * (1 - 1e-9))
+
+
+def _moments(first: float, last: float, step: int) -> Iterator[datetime]:
+    """Yield round times from ``first`` to ``last``."""
+    if step in _MONTHS or step > 364 * DAY:
+        yield from _firsts_of_months(first, last, _MONTHS.get(step) or round(step / (364 * DAY)) * 12)
+        return
+    at = math.ceil(first / step) * step
+    while at <= last:
+        yield moment_of(at)
+        at += step
+
+
+def _firsts_of_months(first: float, last: float, months: int) -> Iterator[datetime]:
+    begin = moment_of(first)
+    number = math.ceil((begin.year * 12 + begin.month - 1) / months) * months
+    while number < 9_999 * 12:
+        moment = moment_of(0).replace(year=number // 12, month=number % 12 + 1, day=1)
+        at = millis_of(moment)
+        if at > last:
+            return
+        if at >= first:
+            yield moment
+        number += months
+
+
+def _label(moment: datetime, step: int) -> tuple[str, str]:
+    """Return the label of a tick, and what it leaves out."""
+    if step >= 364 * DAY:
+        return f"{moment:%Y}", ""
+    if step >= 28 * DAY:
+        return f"{moment:%b}", f"{moment:%Y}"
+    if step >= DAY:
+        return f"{moment.day} {moment:%b}", f"{moment:%Y}"
+    if step >= MINUTE:
+        return f"{moment:%H:%M}", f"{moment:%Y-%m-%d}"
+    if step >= SECOND:
+        return f"{moment:%H:%M:%S}", f"{moment:%Y-%m-%d}"
+    return f"{moment:%S}.{moment.microsecond // 1000:03}", f"{moment:%Y-%m-%d %H:%M}"
+
+
+def spread(ticks: Sequence[Tick], least: float) -> tuple[Tick, ...]:
+    """Return the ticks that are at least so far from those before them, which are kept first, whatever their places."""
+    kept: list[Tick] = []
+    for tick in ticks:
+        if all(abs(tick.at - other.at) >= least for other in kept):
+            kept.append(tick)
+    return tuple(kept)

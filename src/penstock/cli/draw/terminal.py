@@ -1,0 +1,188 @@
+"""A table over time as a terminal shows it: the signs, small charts of one line each, readers, the newest commits."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.draw.bins import to_bins, window_of
+from penstock.cli.draw.signs import MARKS, headline, looked_at, signs_of
+from penstock.cli.draw.words import count_text, duration_words, moment_text, name_text, rate_words, short_number
+from penstock.spec.snapshot import CommitKind
+from penstock.table.explain import format_bytes
+from penstock.table.story.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import RenderableType
+
+    from penstock.cli.draw.bins import Bin, Window
+    from penstock.table.story.commits import Commit
+    from penstock.table.story.story import Story
+
+_BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_STYLES: Final = {Verdict.GOOD: "green", Verdict.LOOK: "bold red", Verdict.UNKNOWN: "dim"}
+_KINDS: Final = {CommitKind.APPEND: "blue", CommitKind.COMPACT: "yellow", CommitKind.OVERWRITE: "magenta"}
+_LABEL: Final = 18
+_VALUE: Final = 30
+_WIDE: Final = 90
+_WIDEST: Final = 118
+_READERS: Final = 6
+_LEAST_COMMITS: Final = 3
+
+
+def draw_screen(story: Story, *, width: int, height: int) -> RenderableType:
+    """Return what a terminal of that size shows of a table."""
+    title = Text.assemble((name_text(story.name), "bold"), f"  {headline(story)}")
+    parts: list[RenderableType] = [
+        title,
+        Text(f"{moment_text(story.seen_millis)} UTC; {looked_at(story)}", style="dim"),
+        _signs(story),
+    ]
+    used = 9
+    if story.commits:
+        parts += [Text(), _charts(story, width)]
+        used += 7
+        if story.readers:
+            parts += [Text(), _readers(story)]
+            used += 3 + min(len(story.readers), _READERS)
+        parts += [Text(), _commits(story, max(_LEAST_COMMITS, height - used - 4), width)]
+    return Group(*parts)
+
+
+def _signs(story: Story) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for sign in signs_of(story):
+        grid.add_row(
+            Text(MARKS[sign.verdict], style=_STYLES[sign.verdict]), Text(sign.topic, style="bold"), Text(sign.text)
+        )
+    return grid
+
+
+def _charts(story: Story, width: int) -> RenderableType:
+    room = max(10, width - _LABEL - _VALUE)
+    window = window_of(story, room)
+    bins = to_bins(story.commits, window)
+    every = rate_words(window.step_ms)
+    lines = [
+        _chart("rows written", [each.appended_rows + each.overwritten_rows for each in bins], short_number, every),
+        _chart("bytes written", [each.new_bytes + each.merged_bytes for each in bins], _size, every),
+        _chart("live files", _levels(bins, lambda commit: commit.live.files), short_number),
+        _chart("small files", _levels(bins, lambda commit: commit.live.small_files), short_number),
+        _chart("event time lag", _levels(bins, lambda commit: commit.event_time_lag_ms), duration_words),
+    ]
+    return Group(*lines, _time_line(window))
+
+
+def _levels(bins: Sequence[Bin], value: Callable[[Commit], float | None]) -> list[float | None]:
+    """Return the greatest value of each bin, or the one that still held where nothing was committed."""
+    levels = []
+    for each in bins:
+        ends = () if each.end is None else (each.end,)
+        known = [level for commit in each.commits or ends if (level := value(commit)) is not None]
+        levels.append(max(known, default=None))
+    return levels
+
+
+def _chart(name: str, values: Sequence[float | None], words: Callable[[float], str], every: str | None = None) -> Text:
+    """Return a chart of one line.
+
+    Args:
+        every: what the values are counted per; None for values that hold until the next one.
+    """
+    known = [value for value in values if value is not None]
+    label = Text(f"{name:<{_LABEL}}")
+    if not known:
+        return label.append("none", style="dim")
+    most = f"max {words(max(0, *known))}"
+    note = f"{most} / {every}" if every is not None else f"{words(known[-1])}, {most}"
+    return label.append(sparkline(values), style="cyan").append(f"  {note}", style="dim")
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """Return a chart of one line from 0 up, with a blank where there is nothing."""
+    most = max((value for value in values if value is not None), default=0)
+    return "".join(_block(value, most) for value in values)
+
+
+def _block(value: float | None, most: float) -> str:
+    if value is None:
+        return " "
+    if value <= 0:
+        return " " if value == 0 else _BLOCKS[0]
+    return _BLOCKS[ceil(value / most * len(_BLOCKS)) - 1]
+
+
+def _time_line(window: Window) -> Text:
+    days = moment_text(window.first)[:10] != moment_text(window.last)[:10]
+    first, last = (moment_text(moment) if days else moment_text(moment)[11:] for moment in (window.first, window.last))
+    end = "now" if window.shows_now else last
+    room = max(1, window.count - len(first) - len(end) - 4)
+    return Text(f"{'':<{_LABEL}}{first} UTC{' ' * room}{end}", style="dim")
+
+
+def _readers(story: Story) -> Table:
+    table = _table("reader", ">next", ">commits", ">rows", ">bytes", ">oldest unread", ">lost")
+    late = sorted(story.readers, key=lambda reader: (-reader.snapshots, reader.name))
+    for reader in late[:_READERS]:
+        since = reader.unread_since_millis
+        table.add_row(
+            Text(name_text(reader.name, 40)),
+            "" if reader.next_snapshot_id is None else f"{reader.next_snapshot_id:,}",
+            f"{reader.snapshots:,}",
+            f"{reader.rows:,}",
+            format_bytes(reader.bytes),
+            "" if since is None else duration_words(max(0, story.seen_millis - since)),
+            f"{reader.expired_snapshots:,}" if reader.expired_snapshots else "",
+        )
+    if len(late) > _READERS:
+        table.add_row(Text(f"and {count_text(len(late) - _READERS, 'reader')} less behind", style="dim"))
+    return table
+
+
+def _commits(story: Story, most: int, width: int) -> Table:
+    heads = ["commit, UTC", "kind", ">rows", ">files then", ">lag"]
+    heads += [">snapshot", ">bytes", ">files"] if width >= _WIDE else []
+    heads += ["user"] if width >= _WIDEST else []
+    table = _table(*heads)
+    for commit in story.commits[: -most - 1 : -1]:
+        table.add_row(*_commit_cells(commit)[: len(heads)])
+    return table
+
+
+def _commit_cells(commit: Commit) -> list[Text]:
+    kind, change, lag = commit.snapshot.commit_kind, commit.change, commit.event_time_lag_ms
+    rows = change.added.rows - change.removed.rows
+    removed = f" -{change.removed.files:,}" if change.removed.files else ""
+    return [
+        Text(moment_text(commit.snapshot.time_millis)),
+        Text(kind.value, style=_KINDS.get(kind, "")),
+        Text(f"{rows:+,}" if rows else ""),
+        Text(f"{commit.live.files:,}"),
+        Text("" if lag is None else duration_words(lag)),
+        Text(f"{commit.snapshot.id:,}"),
+        Text(format_bytes(change.added.bytes)),
+        Text(f"+{change.added.files:,}{removed}"),
+        Text(name_text(commit.snapshot.commit_user, 24)),
+    ]
+
+
+def _table(*heads: str) -> Table:
+    """Return an empty table; a head behind ``>`` is that of numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head in heads:
+        table.add_column(head.removeprefix(">"), justify="right" if head.startswith(">") else "left", no_wrap=True)
+    return table
+
+
+def _size(value: float) -> str:
+    return format_bytes(int(value))
