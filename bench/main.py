@@ -33,6 +33,8 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "import": imports.measure,
     "stream-read": stream_sections.measure_read,
     "stream-write": stream_sections.measure_write,
+    "stream-windows": stream_sections.measure_windows,
+    "stream-watermark": stream_sections.measure_watermark,
     "stream-compact": stream_sections.measure_beside,
     "latest-offset": latest_offset.measure,
     "slope": stream_sections.measure_slope,

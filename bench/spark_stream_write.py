@@ -10,7 +10,7 @@ from bench.data import FILES
 from bench.measure import Contender, Series, take_turns
 from bench.micro_batches import Finished, finish, percentile
 from bench.result import Section
-from bench.spark_tables import OurSourceTarget, OurTarget, ParquetTarget, peer_targets
+from bench.spark_tables import OurSourceTarget, OurTarget, OurTimedTarget, ParquetTarget, peer_targets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,15 +33,30 @@ WALL, CPU = "with start and end of the query", "processor time of the query"
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
     """Stream every size of micro-batch into every table, in turns."""
+    folder = Path(job.folder)
+    targets: list[Target] = [
+        ParquetTarget(spark, folder),
+        *peer_targets(spark, job, KEY),
+        OurTarget(spark, folder),
+        OurTarget(spark, folder, KEY),
+        OurSourceTarget(spark, folder),
+    ]
+    return Section(name="stream-write", title="Stream write", series=_measure_into(targets, spark, job))
+
+
+def measure_watermark(spark: SparkSession, job: SparkJob) -> Section:
+    """Do the same with tables of ours, which declare a watermark or do not."""
+    targets: list[Target] = [
+        OurTimedTarget(spark, Path(job.folder), key, has_watermark=has_watermark)
+        for key in (None, KEY)
+        for has_watermark in (False, True)
+    ]
+    return Section(name="stream-watermark", title="Watermarks in snapshots", series=_measure_into(targets, spark, job))
+
+
+def _measure_into(targets: Sequence[Target], spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:
     series: list[Series] = []
     for source in job.arguments["sources"]:
-        targets: list[Target] = [
-            ParquetTarget(spark, Path(job.folder)),
-            *peer_targets(spark, job, KEY),
-            OurTarget(spark, Path(job.folder)),
-            OurTarget(spark, Path(job.folder), KEY),
-            OurSourceTarget(spark, Path(job.folder)),
-        ]
         turns = take_turns(
             work_name(source["rows"]),
             [_contender(spark, target, source["path"], Path(job.folder) / "checkpoint") for target in targets],
@@ -49,7 +64,7 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
             warm_ups=job.settings.warm_ups,
         )
         series += _series(turns, job.peer, source["rows"], source["batches"] + SKIPPED)
-    return Section(name="stream-write", title="Stream write", series=tuple(series))
+    return tuple(series)
 
 
 def work_name(rows: int, figure: str = "") -> str:

@@ -10,11 +10,18 @@ import penstock
 from bench.result import DELTA, ICEBERG, OURS, PARQUET
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
     from pyspark.sql.types import StructType
 
     from bench.spark_job import SparkJob
+
+
+TIME = "order_time"
+"""Event time of the seven-column table."""
+TIME_TYPE = "TIMESTAMP(3) WITH LOCAL TIME ZONE"
 
 
 class Target(Protocol):
@@ -198,6 +205,41 @@ class OurTarget:
     def drop(self) -> None:
         """Drop the table with its files."""
         self._catalog.drop_table(self._name, if_exists=True)
+
+
+class OurTimedTarget(OurTarget):
+    """One of our tables with an event time, which Flink lets have milliseconds only; with or without a watermark.
+
+    Args:
+        columns: read as a stream; None for all.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        key: str | None = None,
+        *,
+        has_watermark: bool,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(spark, folder, key)
+        self.name += " with a watermark" if has_watermark else " without a watermark"
+        self._name += "_watermark" if has_watermark else "_timed"
+        self._watermark = (TIME, "INTERVAL '5' SECOND") if has_watermark else None
+        self._columns = columns
+
+    def create(self, rows: DataFrame) -> None:
+        """Create the table."""
+        columns = [
+            f"`{field.name}` {TIME_TYPE if field.name == TIME else field.dataType.simpleString()}"
+            for field in rows.schema.fields
+        ]
+        self._catalog.create_table(self._name, ", ".join(columns), options=self._options, watermark=self._watermark)
+
+    def load_stream(self) -> DataFrame:
+        """Read the columns of all of the latest snapshot, then what follows; with the watermark, if there is one."""
+        return self.table().read_stream(self._spark, columns=self._columns)
 
 
 class OurSourceTarget(OurTarget):

@@ -16,6 +16,7 @@ from bench import (
     spark_sort,
     spark_stream_compact,
     spark_stream_read,
+    spark_stream_windows,
     spark_stream_write,
 )
 from bench.cpu import adopt_orphans
@@ -39,6 +40,8 @@ KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
     "sort": spark_sort.measure,
     "stream-compact": spark_stream_compact.measure,
     "stream-read": spark_stream_read.measure,
+    "stream-watermark": spark_stream_write.measure_watermark,
+    "stream-windows": spark_stream_windows.measure,
     "stream-write": spark_stream_write.measure,
 }
 

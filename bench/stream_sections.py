@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench import spark_stream_compact as beside
+from bench import spark_stream_windows as windows
 from bench import spark_stream_write as write
 from bench.data import FILES, make_batches, make_orders, make_uneven_batches
 from bench.result import DELTA, ICEBERG, OURS, PARQUET, Check, Section, find_series, time_next_to
@@ -35,6 +37,14 @@ WRITE_TARGETS: Mapping[tuple[str, str], float | None] = {
     for ours in (PLAIN_TABLE, QUEUE)
     for peer, at_most in ((PARQUET, 1.5), (DELTA, 0.7), (ICEBERG, 0.9))
 } | {(QUEUE, f"{ICEBERG} bucket(8)"): None, (SOURCE_PLAIN, PARQUET): None}
+WINDOW_TARGETS: Mapping[tuple[str, str], float | None] = {
+    (f"{ours} with a watermark", peer): at_least
+    for ours in (PLAIN_TABLE, QUEUE)
+    for peer, at_least in ((PARQUET, 1.0), (DELTA, 1.2), (ICEBERG, None))
+}
+WATERMARK_TARGETS: Mapping[tuple[str, str], float | None] = {
+    (f"{ours} with a watermark", f"{ours} without a watermark"): 1.03 for ours in (PLAIN_TABLE, QUEUE)
+}
 SLOPE_ROWS = 100
 
 
@@ -45,6 +55,37 @@ def measure_read(settings: Settings) -> Section:
     for work in (BATCHES_WORK, CPU_WORK):
         checks += compare(work, series, dict.fromkeys(READ_TARGETS))
     return Section(name="stream-read", title="Stream read", series=series, checks=tuple(checks), notes=notes)
+
+
+def measure_windows(settings: Settings) -> Section:
+    """Make windows of the seven-column table from its first row to its last."""
+    series, notes = in_every_session("stream-windows", settings, path=str(make_orders(settings.rows)))
+    checks = compare(windows.WORK, series, WINDOW_TARGETS)
+    for work in (windows.BATCHES_WORK, windows.CPU_WORK):
+        checks += compare(work, series, dict.fromkeys(WINDOW_TARGETS))
+    return Section(
+        name="stream-windows", title="Windows over a stream", series=series, checks=tuple(checks), notes=notes
+    )
+
+
+def measure_watermark(settings: Settings) -> Section:
+    """Stream micro-batches of every size into tables of ours that declare a watermark, and into others."""
+    sources = [
+        {"rows": rows, "batches": batches, "path": str(make_batches(batches + write.SKIPPED, rows, FILES))}
+        for rows, batches in zip(settings.batch_rows, settings.batches, strict=True)
+    ]
+    try:
+        found = run_spark("stream-watermark", PeerSet(name=PLAIN), settings, sources=sources)
+    except SparkFailedError as error:
+        return Section(
+            name="stream-watermark", title="Watermarks in snapshots", notes=(f"{OURS} is left out: {error}",)
+        )
+    checks = []
+    for rows in settings.batch_rows:
+        for figure in (write.P50, write.P95, write.CPU):
+            targets = WATERMARK_TARGETS if figure == write.P50 else dict.fromkeys(WATERMARK_TARGETS)
+            checks += compare_times(write.work_name(rows, figure), found.series, targets)
+    return replace(found, checks=tuple(checks))
 
 
 def measure_write(settings: Settings) -> Section:

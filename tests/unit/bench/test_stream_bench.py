@@ -43,7 +43,14 @@ def test_the_latest_offset_is_asked_for_in_every_situation_of_both_kinds_of_tabl
 @pytest.mark.bench
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "measure", [stream_sections.measure_read, stream_sections.measure_write, stream_sections.measure_slope]
+    "measure",
+    [
+        stream_sections.measure_read,
+        stream_sections.measure_write,
+        stream_sections.measure_windows,
+        stream_sections.measure_watermark,
+        stream_sections.measure_slope,
+    ],
 )
 def test_streams_run_in_a_spark_session_of_their_own(measure: Any) -> None:
     section = measure(TOY)

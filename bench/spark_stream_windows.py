@@ -1,0 +1,108 @@
+"""Windows over a stream: counts and sums by window and category, of a table from its first row to its last."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from bench.data import count_rows
+from bench.measure import Contender, Series, take_turns
+from bench.micro_batches import Finished, finish
+from bench.result import Section
+from bench.spark_tables import TIME, OurTimedTarget, ParquetTarget, peer_targets
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from bench.spark_job import SparkJob
+    from bench.spark_tables import Target
+
+KEY = "product_id"
+COLUMNS = (TIME, "category", "price")
+WORK = "1-minute windows by category"
+BATCHES_WORK = f"{WORK}, micro-batches alone"
+CPU_WORK = f"{WORK}, processor time"
+
+
+def measure(spark: SparkSession, job: SparkJob) -> Section:
+    """Fill one table of each contender, then make windows of each to its end in turns."""
+    # Each has a store of its own, in every micro-batch; Spark's 200 would be all that is timed.
+    spark.conf.set("spark.sql.shuffle.partitions", str(job.settings.cores))
+    source = spark.read.parquet(job.arguments["path"])
+    folder = Path(job.folder)
+    targets: list[Target] = [
+        ParquetTarget(spark, folder),
+        *peer_targets(spark, job, KEY)[:1],
+        OurTimedTarget(spark, folder, has_watermark=True, columns=COLUMNS),
+        OurTimedTarget(spark, folder, KEY, has_watermark=True, columns=COLUMNS),
+    ]
+    for target in targets:
+        target.create(source)
+        target.append(source)
+    turns = take_turns(
+        WORK,
+        [_contender(spark, target, folder / "checkpoint") for target in targets],
+        rounds=job.settings.rounds,
+        warm_ups=job.settings.warm_ups,
+    )
+    rows = count_rows(Path(job.arguments["path"]))
+    series = []
+    for name, taken in turns.items():
+        ended = [cast("Finished", turn.answer) for turn in taken]
+        if any(each.rows != rows for each in ended):
+            message = f"{name} read {[each.rows for each in ended]} rows of {rows}"
+            raise AssertionError(message)
+        figures = {
+            WORK: [each.wall_seconds for each in ended],
+            BATCHES_WORK: [sum(batch.seconds for batch in each.batches) for each in ended],
+            CPU_WORK: [each.cpu_seconds for each in ended],
+        }
+        series += [
+            Series(work=work, contender=name, session=job.peer, seconds=tuple(seconds), rows=rows)
+            for work, seconds in figures.items()
+        ]
+    works = (WORK, BATCHES_WORK, CPU_WORK)
+    ordered = tuple(sorted(series, key=lambda each: works.index(each.work)))
+    return Section(name="stream-windows", title="Windows over a stream", series=ordered)
+
+
+def _contender(spark: SparkSession, target: Target, checkpoint: Path) -> Contender:
+    def ready() -> None:
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        spark._jvm.java.lang.System.gc()  # noqa: SLF001 - a full heap is not the next contender's fault
+
+    def start() -> StreamingQuery:
+        writer = _windows(target).writeStream.option("checkpointLocation", str(checkpoint))
+        return writer.format("noop").trigger(availableNow=True).start()
+
+    def verify() -> object:
+        ready()
+        return _rows(target, checkpoint)
+
+    return Contender(name=target.name, before=ready, run=lambda: finish(start), verify=verify)
+
+
+def _windows(target: Target) -> DataFrame:
+    rows = target.load_stream()
+    if not isinstance(target, OurTimedTarget):
+        rows = rows.withWatermark(TIME, "5 seconds")
+    return rows.groupBy(F.window(TIME, "1 minute"), "category").agg(
+        F.count("*").alias("orders"), F.sum("price").alias("price")
+    )
+
+
+def _rows(target: Target, checkpoint: Path) -> object:
+    """Make the windows once more and return how many are told, and of how many rows."""
+    found: list[tuple[int, int]] = []
+
+    def add(batch: DataFrame, _number: int) -> None:
+        windows, orders = batch.agg(F.count("*"), F.coalesce(F.sum("orders"), F.lit(0))).collect()[0]
+        found.append((windows, orders))
+
+    writer = _windows(target).writeStream.option("checkpointLocation", str(checkpoint))
+    finish(lambda: writer.foreachBatch(add).trigger(availableNow=True).start())
+    return sum(windows for windows, _ in found), sum(orders for _, orders in found)
