@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import NotFoundError, UnsupportedFeatureError
 from penstock.io.memory import wall_clock_millis
 from penstock.options import BucketOptions
 from penstock.spec.snapshot import CommitKind
@@ -207,6 +207,9 @@ def _sum_debt(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) ->
 def _tags(store: MetadataStore) -> tuple[TagMark, ...]:
     marks = []
     for name in store.list_tags():
-        snapshot = store.load_tag(name).snapshot
+        try:
+            snapshot = store.load_tag(name).snapshot
+        except NotFoundError:  # deleted since they were listed
+            continue
         marks.append(TagMark(name=name, snapshot_id=snapshot.id, time_millis=snapshot.time_millis))
     return tuple(marks)

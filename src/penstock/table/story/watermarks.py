@@ -19,7 +19,7 @@ class Standstill:
     Attributes:
         watermark: ms of event time.
         from_millis: commit time of the first snapshot with it that was looked at.
-        to_millis: commit time of the first snapshot with another one; of the last one where it still stands.
+        to_millis: commit time of the last one that brought rows and did not move it.
         commits: that brought rows and did not move it.
         is_open: it still stands.
     """
@@ -47,18 +47,16 @@ def find_standstills(commits: Sequence[Commit]) -> tuple[Standstill, ...]:
     runs = [(watermark, tuple(run)) for watermark, run in groupby(commits, key=lambda commit: commit.watermark)]
     found = []
     for number, (watermark, run) in enumerate(runs):
-        stuck = sum(commit.change.brings_rows for commit in run[1:])
+        stuck = [commit for commit in run[1:] if commit.change.brings_rows]
         if watermark is None or not stuck:
             continue
-        is_open = number + 1 == len(runs)
-        end = run[-1] if is_open else runs[number + 1][1][0]
         found.append(
             Standstill(
                 watermark=watermark,
                 from_millis=run[0].snapshot.time_millis,
-                to_millis=end.snapshot.time_millis,
-                commits=stuck,
-                is_open=is_open,
+                to_millis=stuck[-1].snapshot.time_millis,
+                commits=len(stuck),
+                is_open=number + 1 == len(runs),
             )
         )
     return tuple(found)

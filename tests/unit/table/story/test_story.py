@@ -106,3 +106,11 @@ def test_history_is_a_row_a_commit(queue: Table) -> None:
         assert row["added_rows"] - row["removed_rows"] == snapshot["delta_record_count"]
     assert [row["files"] for row in rows] == [2, 4, 6, 2, 4]
     assert [row["snapshot_id"] for row in queue.history(limit=2).to_pylist()] == [4, 5]
+
+
+def test_a_tag_that_is_deleted_meanwhile_is_left_out() -> None:
+    made = MemoryTable()
+    made.put_tag("kept", made.commit(made.entry(made.file("a"))))
+    store = made.store
+    store.list_tags = lambda: ("gone", "kept")  # type: ignore[method-assign]
+    assert [tag.name for tag in StoryReader(made.ref, store).load().tags] == ["kept"]

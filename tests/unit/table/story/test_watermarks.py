@@ -14,14 +14,20 @@ WATERMARKS = st.one_of(st.none(), st.integers(0, 3))
 def test_rows_that_do_not_move_it_make_a_standstill() -> None:
     found = find_standstills([commit(1, 0, 10), commit(2, 100, 20), commit(3, 200, 20), commit(4, 350, 30)])
     assert [(each.watermark, each.from_millis, each.to_millis, each.commits, each.is_open) for each in found] == [
-        (20, 100, 350, 1, False)
+        (20, 100, 200, 1, False)
     ]
-    assert found[0].duration_ms == 250
+    assert found[0].duration_ms == 100
 
 
 def test_the_last_one_is_open_until_something_moves_it() -> None:
     found = find_standstills([commit(1, 0, 10), commit(2, 100, 10), commit(3, 300, 10)])
     assert [(each.from_millis, each.to_millis, each.commits, each.is_open) for each in found] == [(0, 300, 2, True)]
+
+
+def test_time_in_which_nothing_comes_does_not_count() -> None:
+    later = 10**9
+    found = find_standstills([commit(1, 0, 10), commit(2, 100, 10), commit(3, later, 10, rows=0), commit(4, later, 20)])
+    assert [(each.from_millis, each.to_millis) for each in found] == [(0, 100)]
 
 
 def test_merges_do_not_count() -> None:
