@@ -36,10 +36,10 @@ def hand_over(ref: TableRef, *, reader: str, parallelism: int) -> dict[str, str]
         parallelism: tasks that the session runs at the same time.
 
     Raises:
-        InvalidOptionError: options of a group that contradict each other, or that cannot be for this table.
+        InvalidOptionError: options of a group that contradict each other.
         UnsupportedFeatureError: a group on a storage that is not built in.
     """
-    check_alignment(ref, MetadataStore(ref))
+    check_alignment(ref, MetadataStore(ref), stacklevel=6)  # whoever calls Table.read_stream
     return {
         **dict(ref.dynamic_options),
         "path": ref.location,

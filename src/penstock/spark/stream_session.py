@@ -69,8 +69,7 @@ class StreamSession:
         self._wait_ms = options.discovery_interval_ms if _DISCOVERY_KEY in ref.options else _LEAST_WAIT_MS
         self._store = MetadataStore(ref)
         self._follower = Follower(ref, self._store, predicate=predicate)
-        group = open_membership(ref, self._store, clock=clock)
-        self._aligned = AlignedFollower(self._follower, group, clock=clock, sleep=sleep)
+        self._aligned = AlignedFollower(self._follower, open_membership(ref, clock=clock), clock=clock, sleep=sleep)
         self._until: int | None = None
         self._idle: tuple[dict[str, Any], float, int] | None = None
         self._report: dict[str, Any] | None = None

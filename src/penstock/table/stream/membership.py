@@ -6,11 +6,12 @@ import logging
 import threading
 import time
 import uuid
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidOptionError, StorageError
+from penstock.errors import OptionWarning, StorageError
 from penstock.table.lease import LeaseKeeper
 from penstock.table.process import is_surely_dead, this_process
 from penstock.table.stream.alignment import AlignmentRule, Member, MemberState, allowance_of
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from penstock.table.stream.alignment_files import Sign
 
 _LOG: Final = logging.getLogger(__name__)
+_NO_TIME: Final = "it declares no watermark that can be told from its files, and its snapshots have none, so"
+_CURE: Final = "create it with watermark=(<column>, <delay>), or write it with a stream that has a watermark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,42 +205,41 @@ class Membership:
         if not self._has_warned:
             self._has_warned = True
             _LOG.warning(
-                "table %s: its snapshots have no watermark, and no event time is known of its files, so its stream "
-                "neither waits for others of group '%s' nor is it waited for; write the table with a stream that has a "
-                "watermark, or let it declare one",
+                "table %s: %s its stream neither waits for others of group '%s' nor is it waited for: %s",
                 self._member.table,
+                _NO_TIME,
                 self.rule.group,
+                _CURE,
             )
 
 
-def open_membership(
-    ref: TableRef, store: MetadataStore, *, clock: Callable[[], float] = time.monotonic
-) -> Membership | None:
+def open_membership(ref: TableRef, *, clock: Callable[[], float] = time.monotonic) -> Membership | None:
     """Return what lets a stream take part in the group that its options name; None where they name none.
 
-    Raises as ``check_alignment``.
-    """
-    rule = check_alignment(ref, store)
-    return None if rule is None else Membership(GroupFiles.of(ref, rule), rule, ref.name, clock=clock)
-
-
-def check_alignment(ref: TableRef, store: MetadataStore) -> AlignmentRule | None:
-    """Return what the options of a stream say of its group; None where they name none.
-
     Raises:
-        InvalidOptionError: they contradict each other; or the table has no watermark that anybody could wait for.
+        InvalidOptionError: they contradict each other.
         UnsupportedFeatureError: the group lies on a storage that is not built in.
     """
     rule = AlignmentRule.of(ref)
-    if rule is None:
-        return None
-    GroupFiles.of(ref, rule)
-    latest = store.load_latest_snapshot()
+    return None if rule is None else Membership(GroupFiles.of(ref, rule), rule, ref.name, clock=clock)
+
+
+def check_alignment(ref: TableRef, store: MetadataStore, *, stacklevel: int = 2) -> None:
+    """Return when a stream with these options can take part in its group, or is to be in none.
+
+    Warns with ``OptionWarning`` of a table that shows no time. It is not refused: rows are right without alignment, and
+    no commit by an engine that stores no watermark shall keep a query from its restart.
+
+    Args:
+        stacklevel: of ``warnings.warn``.
+
+    Raises as ``open_membership``.
+    """
+    latest = store.load_latest_snapshot() if open_membership(ref) is not None else None
     # An empty table may get snapshots that have one.
     if latest is not None and watermark_of(latest) is None and usable_watermark(ref) is None:
-        raise InvalidOptionError(
-            f"table {ref.name}: option 'scan.watermark.alignment.group' = '{rule.group}': the table declares no "
-            "watermark, and its snapshots have none, so nobody can tell how far its stream has come; create it with "
-            "watermark=(<column>, <delay>), write it with a stream that has a watermark, or leave the option out"
+        warnings.warn(
+            f"table {ref.name}: {_NO_TIME} 'scan.watermark.alignment.group' has no effect on it: {_CURE}",
+            OptionWarning,
+            stacklevel=stacklevel,
         )
-    return rule

@@ -86,7 +86,7 @@ class Tail:
         if self._consumer is not None:
             check_consumer_id(self._consumer, ref.name)
         self._follower = Follower(ref, store, predicate=predicate)
-        self._aligned = AlignedFollower(self._follower, open_membership(ref, store))
+        self._aligned = AlignedFollower(self._follower, open_membership(ref))
         self._reader = TableReader(ref, store, columns)
         self.schema = self._reader.schema
 

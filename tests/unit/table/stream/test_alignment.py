@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.table.stream.queues import Queue
 
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, OptionWarning
 from penstock.spark.stream_options import hand_over
 from penstock.table.process import this_process
 from penstock.table.stream.alignment import AlignmentRule, Allowance, Member, MemberState, allowance_of
@@ -114,18 +114,21 @@ def test_plain_names_are_taken(name: str) -> None:
     assert rule.group == name
 
 
-def test_a_table_that_has_no_time_is_refused_when_the_stream_is_made() -> None:
+def test_a_table_that_has_no_time_is_warned_of_when_the_stream_is_made() -> None:
     options = {GROUP: "g", DRIFT: "1 s"}
     queue = Queue()
     hand_over(queue.ref.with_options(options), reader="r", parallelism=1)  # what is not there yet may have one
     queue.append("0:f1")
-    with pytest.raises(InvalidOptionError) as caught:
+    with pytest.warns(OptionWarning) as caught:
         hand_over(queue.ref.with_options(options), reader="r", parallelism=1)
-    assert str(caught.value) == (
-        f"table shop.orders: option '{GROUP}' = 'g': the table declares no watermark, and its snapshots have none, so "
-        "nobody can tell how far its stream has come; create it with watermark=(<column>, <delay>), write it with a "
-        "stream that has a watermark, or leave the option out"
-    )
+    assert [str(each.message) for each in caught] == [
+        (
+            "table shop.orders: it declares no watermark that can be told from its files, and its snapshots have none, so "
+            "'scan.watermark.alignment.group' has no effect on it: create it with watermark=(<column>, <delay>), or write "
+            "it with a stream that has a watermark"
+        )
+    ]
+    hand_over(queue.ref, reader="r", parallelism=1)
     queue.append("0:f2", watermark=5)
     hand_over(queue.ref.with_options(options), reader="r", parallelism=1)
 

@@ -172,9 +172,9 @@ def test_who_cannot_tell_where_it_stands_is_waited_for_no_longer_than_who_has_no
     assert slowest(a) is None
     (record,) = caplog.records
     assert record.getMessage() == (
-        "table b: its snapshots have no watermark, and no event time is known of its files, so its stream neither "
-        "waits for others of group 'g' nor is it waited for; write the table with a stream that has a watermark, or "
-        "let it declare one"
+        "table b: it declares no watermark that can be told from its files, and its snapshots have none, so its stream "
+        "neither waits for others of group 'g' nor is it waited for: create it with watermark=(<column>, <delay>), or "
+        "write it with a stream that has a watermark"
     )
 
 
@@ -334,7 +334,7 @@ def test_nothing_else_sees_the_files_of_a_group(tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path))
     catalog.create_database("d")
     table = catalog.create_table("d.t", "k INT, t TIMESTAMP(3)", watermark=("t", None))
-    member = open_membership(table._ref.with_options(NAMES), table._store)
+    member = open_membership(table._ref.with_options(NAMES))
     assert member is not None
     member.join()
     try:
