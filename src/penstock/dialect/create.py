@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.dialect.computed import read_computed_column
-from penstock.dialect.reader import read_list, read_options, read_path
+from penstock.dialect.create_from import read_as, read_like, read_view
+from penstock.dialect.reader import read_interval, read_list, read_options, read_path
 from penstock.dialect.statements import (
     CreateCatalog,
     CreateDatabase,
@@ -18,20 +19,20 @@ from penstock.spec.sql_tokens import TokenKind
 from penstock.spec.sql_types import read_name, read_string
 
 if TYPE_CHECKING:
+    from penstock.dialect.derived import CreateTableAs, CreateTableLike, CreateView
     from penstock.dialect.reader import StatementReader
     from penstock.dialect.statements import ComputedColumn, Pairs
     from penstock.spec.ddl import ColumnSpec
 
-_UNITS: Final = ("SECOND", "MINUTE", "HOUR", "DAY", "SECONDS", "MINUTES", "HOURS", "DAYS")
 _NO_KEY: Final = "append tables have no primary key; leave it out, or keep such a table with Flink"
 _REFUSED_CLAUSES: Final = {
     "DISTRIBUTED": "expected WITH ('bucket' = '4', 'bucket-key' = 'a'), which says the same",
-    "LIKE": "expected the columns written out; SHOW CREATE TABLE prints those of the other table",
-    "AS": "expected the end; create the table with its columns, then INSERT INTO it",
 }
 
+Creation: TypeAlias = "CreateTable | CreateTableAs | CreateTableLike | CreateView | CreateDatabase | CreateCatalog"
 
-def read_create(reader: StatementReader) -> CreateTable | CreateDatabase | CreateCatalog:
+
+def read_create(reader: StatementReader) -> Creation:
     """Read what follows ``CREATE``.
 
     Raises:
@@ -40,6 +41,8 @@ def read_create(reader: StatementReader) -> CreateTable | CreateDatabase | Creat
     is_temporary = reader.take_words("TEMPORARY")
     if reader.take_words("TABLE"):
         return _read_table(reader, is_temporary=is_temporary)
+    if reader.take_words("VIEW"):
+        return read_view(reader, is_temporary=is_temporary)
     if not is_temporary and reader.take_any("DATABASE", "SCHEMA"):
         return _read_database(reader)
     if not is_temporary and reader.take_words("CATALOG"):
@@ -47,7 +50,9 @@ def read_create(reader: StatementReader) -> CreateTable | CreateDatabase | Creat
         name = read_name(reader, "a catalog's name").text
         reader.expect_words("WITH")
         return CreateCatalog(name=name, options=read_options(reader), if_not_exists=if_not_exists)
-    raise reader.error("expected TABLE, TEMPORARY TABLE, DATABASE or CATALOG; there are no views and functions here")
+    raise reader.error(
+        "expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG; there are no functions of your own here"
+    )
 
 
 def read_watermark(reader: StatementReader) -> WatermarkClause:
@@ -67,32 +72,6 @@ def read_watermark(reader: StatementReader) -> WatermarkClause:
             raise reader.error(works)
         return WatermarkClause(column=column, interval=None)
     return WatermarkClause(column=column, interval=read_interval(reader, works))
-
-
-def read_interval(reader: StatementReader, works: str) -> str:
-    """Read an interval such as ``INTERVAL '5' SECOND``, and return its text.
-
-    Args:
-        works: said where something else comes next.
-
-    Raises:
-        InvalidSqlError: something else comes next.
-    """
-    start = reader.current.start
-    if not reader.take_words("INTERVAL") or reader.current.kind is not TokenKind.STRING:
-        raise reader.error(works)
-    reader.take()
-    unit = reader.current
-    if reader.take_any(*_UNITS) is None:
-        raise reader.error(f"expected one of the units {', '.join(_UNITS[:4])}")
-    if not reader.take_sign("("):
-        return reader.text[start : unit.start + len(unit.text)]
-    reader.take()
-    if reader.take_sign(","):
-        reader.take()
-    closing = reader.current
-    reader.expect_sign(")", "after the digits of the interval")
-    return reader.text[start : closing.start + 1]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,42 +101,63 @@ class _Columns:
             raise reader.error("metadata columns are not there; leave the column out")
 
 
-def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable:
+def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable | CreateTableAs | CreateTableLike:
     if_not_exists = _take_if_not_exists(reader)
     name = read_path(reader, "a table's name")
     columns = _Columns()
-    if reader.at_sign("("):
+    order: tuple[str, ...] = ()
+    if reader.at_sign("(") and reader.ahead(2).text in {",", ")"}:
+        order = read_list(reader, lambda inner: read_name(inner, "a column").text, "the query's columns")
+    elif reader.at_sign("("):
 
         def read_one(reader: StatementReader) -> None:
             columns.read(reader)
 
         read_list(reader, read_one, "the columns")
-    if not columns.physical:
-        raise reader.error("expected columns in parentheses, such as (id BIGINT, name STRING)")
-    partition_by: tuple[str, ...] = ()
-    options: Pairs = ()
-    comment: str | None = None
-    while reader.current.kind is not TokenKind.END:
-        if reader.take_words("COMMENT"):
-            comment = read_string(reader, "the comment in quotes")
-        elif reader.take_words("PARTITIONED", "BY"):
-            partition_by = read_list(reader, lambda inner: read_name(inner, "a column").text, "the partition columns")
-        elif reader.take_words("WITH"):
-            options = read_options(reader)
-        else:
-            cure = _REFUSED_CLAUSES.get(reader.current.text.upper())
-            raise reader.error(cure or "expected COMMENT, PARTITIONED BY, WITH or the end")
-    return CreateTable(
+    clauses = _read_clauses(reader)
+    table = CreateTable(
         name=name,
         columns=tuple(columns.physical),
         computed=tuple(columns.computed),
         watermark=columns.watermark,
-        partition_by=partition_by,
-        options=options,
-        comment=comment,
+        partition_by=clauses.partition_by,
+        options=clauses.options,
+        comment=clauses.comment,
         if_not_exists=if_not_exists,
         is_temporary=is_temporary,
     )
+    if reader.take_words("AS"):
+        return read_as(reader, table, order)
+    if not order and reader.take_words("LIKE"):
+        return read_like(reader, table)
+    if not columns.physical:
+        raise reader.error("expected columns in parentheses, such as (id BIGINT, name STRING), AS SELECT … or LIKE t")
+    reader.expect_end("COMMENT, PARTITIONED BY, WITH, AS, LIKE or the end")
+    return table
+
+
+@dataclass(slots=True, kw_only=True)
+class _Clauses:
+    """What stands behind the columns of a ``CREATE TABLE``."""
+
+    partition_by: tuple[str, ...] = ()
+    options: Pairs = ()
+    comment: str | None = None
+
+
+def _read_clauses(reader: StatementReader) -> _Clauses:
+    found = _Clauses()
+    while True:
+        if reader.take_words("COMMENT"):
+            found.comment = read_string(reader, "the comment in quotes")
+        elif reader.take_words("PARTITIONED", "BY"):
+            found.partition_by = read_list(reader, lambda inner: read_name(inner, "a column").text, "the columns")
+        elif reader.take_words("WITH"):
+            found.options = read_options(reader)
+        elif reader.current.text.upper() in _REFUSED_CLAUSES:
+            raise reader.error(_REFUSED_CLAUSES[reader.current.text.upper()])
+        else:
+            return found
 
 
 def _read_database(reader: StatementReader) -> CreateDatabase:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.alter import read_alter
 from penstock.dialect.create import read_create
+from penstock.dialect.derived import DropView, Explain, ShowCreateView
 from penstock.dialect.insert_text import read_insert
 from penstock.dialect.query import parse_query
 from penstock.dialect.reader import StatementReader, read_partition, read_path
-from penstock.dialect.script import split_script
+from penstock.dialect.script import StatementText, split_script
 from penstock.dialect.statements import (
     Argument,
     Call,
@@ -18,6 +19,7 @@ from penstock.dialect.statements import (
     DropCatalog,
     DropDatabase,
     DropTable,
+    Insert,
     ResetSetting,
     Select,
     SetSetting,
@@ -36,7 +38,6 @@ from penstock.spec.sql_types import read_name, read_string
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.dialect.script import StatementText
     from penstock.dialect.statements import Action
 
 _ROWS_STAY: Final = "rows of an append table stay as they were written"
@@ -44,7 +45,6 @@ _REFUSED: Final = {
     "DELETE": f"{_ROWS_STAY}; ALTER TABLE t DROP PARTITION, TRUNCATE TABLE or INSERT OVERWRITE replace them",
     "UPDATE": f"{_ROWS_STAY}; INSERT OVERWRITE writes a partition anew",
     "MERGE": f"{_ROWS_STAY}; INSERT OVERWRITE writes a partition anew",
-    "EXPLAIN": "there is no EXPLAIN; Table.explain, or penstock explain, says which files a read opens",
     "BEGIN": "there are no statement sets; give the INSERT statements one after the other",
     "EXECUTE": "there are no statement sets; give the INSERT statements one after the other",
     "ANALYZE": "there are no statistics of tables; files have their own",
@@ -54,7 +54,9 @@ _REFUSED: Final = {
     "LOAD": "there are no modules; leave it out",
     "ADD": "there are no JARs to add; leave it out",
 }
-_NAMES: Final = ("CATALOGS", "DATABASES", "SCHEMAS", "TABLES")
+_NAMES: Final = ("CATALOGS", "DATABASES", "SCHEMAS", "TABLES", "VIEWS")
+# Of Flink's EXPLAIN; each asks for more of what is told anyway.
+_DETAILS: Final = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
 
 def parse_script(script: str) -> tuple[Statement, ...]:
@@ -97,6 +99,9 @@ def _read_drop(reader: StatementReader) -> Action:
     if reader.take_words("TABLE"):
         if_exists = reader.take_words("IF", "EXISTS")
         return DropTable(name=read_path(reader, "a table's name"), if_exists=if_exists, is_temporary=is_temporary)
+    if reader.take_words("VIEW"):
+        if_exists = reader.take_words("IF", "EXISTS")
+        return DropView(name=read_path(reader, "a view's name"), if_exists=if_exists)
     if not is_temporary and reader.take_any("DATABASE", "SCHEMA"):
         if_exists = reader.take_words("IF", "EXISTS")
         name = read_path(reader, "a database's name")
@@ -105,7 +110,7 @@ def _read_drop(reader: StatementReader) -> Action:
     if not is_temporary and reader.take_words("CATALOG"):
         if_exists = reader.take_words("IF", "EXISTS")
         return DropCatalog(name=read_name(reader, "a catalog's name").text, if_exists=if_exists)
-    raise reader.error("expected TABLE, TEMPORARY TABLE, DATABASE or CATALOG")
+    raise reader.error("expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG")
 
 
 def _read_use(reader: StatementReader) -> Action:
@@ -117,6 +122,8 @@ def _read_use(reader: StatementReader) -> Action:
 def _read_show(reader: StatementReader) -> Action:
     if reader.take_words("CREATE", "TABLE"):
         return ShowCreateTable(name=read_path(reader, "a table's name"))
+    if reader.take_words("CREATE", "VIEW"):
+        return ShowCreateView(name=read_path(reader, "a view's name"))
     if reader.take_words("PARTITIONS"):
         name = read_path(reader, "a table's name")
         spec = read_partition(reader) if reader.take_words("PARTITION") else ()
@@ -132,7 +139,9 @@ def _read_show(reader: StatementReader) -> Action:
         return ShowNames(what=f"current {word.lower()}")
     word = reader.take_any(*_NAMES)
     if word is None:
-        raise reader.error(f"expected one of {', '.join(_NAMES)}, CREATE TABLE, PARTITIONS, COLUMNS, CURRENT")
+        raise reader.error(
+            f"expected one of {', '.join(_NAMES)}, CREATE TABLE, CREATE VIEW, PARTITIONS, COLUMNS, CURRENT"
+        )
     within = read_path(reader, "a name") if reader.take_any("FROM", "IN") else ()
     is_negated = reader.at_words("NOT", "LIKE") and reader.take_words("NOT")
     like = read_string(reader, "a pattern such as 'order%'") if reader.take_words("LIKE") else None
@@ -219,6 +228,18 @@ def _read_truncate(reader: StatementReader) -> Action:
     return Truncate(name=read_path(reader, "a table's name"))
 
 
+def _read_explain(reader: StatementReader) -> Action:
+    if not reader.take_words("PLAN", "FOR"):
+        while reader.take_any(*_DETAILS) is not None:
+            reader.take_sign(",")
+    text, start = reader.take_rest()
+    line, column = reader.statement.place(start)
+    action = parse_statement(StatementText(text=text, line=line, column=column)).action if text else None
+    if not isinstance(action, Select | Insert):
+        raise reader.statement.error(start, "expected a query or an INSERT to explain")
+    return Explain(action=action)
+
+
 _READERS: Final[dict[str, Callable[[StatementReader], Action]]] = {
     "CREATE": read_create,
     "DROP": _read_drop,
@@ -230,6 +251,7 @@ _READERS: Final[dict[str, Callable[[StatementReader], Action]]] = {
     "SET": _read_set,
     "RESET": _read_reset,
     "CALL": _read_call,
+    "EXPLAIN": _read_explain,
     "INSERT": read_insert,
     "TRUNCATE": _read_truncate,
 }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.errors import InvalidSqlError
 
 _MAX_PARTS: Final = 3
+_UNITS: Final = ("SECOND", "MINUTE", "HOUR", "DAY", "SECONDS", "MINUTES", "HOURS", "DAYS")
 _Item = TypeVar("_Item")
 
 
@@ -120,3 +121,29 @@ def read_partition(reader: StatementReader) -> tuple[tuple[str, str | None], ...
         return name, read_literal(reader)
 
     return read_list(reader, read_pair, "the partition")
+
+
+def read_interval(reader: StatementReader, works: str) -> str:
+    """Read an interval such as ``INTERVAL '5' SECOND``, and return its text.
+
+    Args:
+        works: said where something else comes next.
+
+    Raises:
+        InvalidSqlError: something else comes next.
+    """
+    start = reader.current.start
+    if not reader.take_words("INTERVAL") or reader.current.kind is not TokenKind.STRING:
+        raise reader.error(works)
+    reader.take()
+    unit = reader.current
+    if reader.take_any(*_UNITS) is None:
+        raise reader.error(f"expected one of the units {', '.join(_UNITS[:4])}")
+    if not reader.take_sign("("):
+        return reader.text[start : unit.start + len(unit.text)]
+    reader.take()
+    if reader.take_sign(","):
+        reader.take()
+    closing = reader.current
+    reader.expect_sign(")", "after the digits of the interval")
+    return reader.text[start : closing.start + 1]

@@ -50,8 +50,8 @@ def create_table(state: SqlState, statement: CreateTable) -> Outcome:
         )
     if connector is not None:
         return _create_session_table(state, statement, connector)
-    if state.session_table(statement.name) is not None:
-        raise AlreadyExistsError(f"table {name} exists already in this session; drop it first")
+    if state.session_table(statement.name) is not None or state.view(statement.name) is not None:
+        raise state.exists_already(statement.name)
     catalog, full_name = state.catalog_of(statement.name)
     database = state.full(statement.name)[1]
     if database == DEFAULT_DATABASE:
@@ -119,6 +119,8 @@ def drop_table(state: SqlState, statement: DropTable) -> Outcome:
     name = ".".join(path[1:])
     if state.session_tables.pop(path, None) is not None:
         return Outcome(message=f"dropped table {name} of this session")
+    if state.view(statement.name) is not None:
+        raise InvalidSqlError(f"{name} is a view: DROP VIEW {name}")
     if statement.is_temporary:
         if statement.if_exists:
             return Outcome(message=f"there is no temporary table {name}")
@@ -242,9 +244,7 @@ def _definition_options(statement: CreateTable, table: str) -> tuple[dict[str, s
 def _is_absent(state: SqlState, name: Path, *, if_exists: bool) -> bool:
     if not if_exists:
         return False
-    catalog, full_name = state.catalog_of(name)
-    database, _, table = full_name.partition(".")
-    return database not in catalog.list_databases() or table not in catalog.list_tables(database)
+    return not state.exists(name)
 
 
 def _absent(name: Path) -> Outcome:

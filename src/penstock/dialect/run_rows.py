@@ -11,8 +11,10 @@ from penstock.dialect.checkpoints import checkpoint_for
 from penstock.dialect.frames import ends_at_start, query_frame
 from penstock.dialect.literals import literal_column
 from penstock.dialect.outcome import Outcome, committed
+from penstock.dialect.query_columns import view_columns
 from penstock.dialect.settings import read_settings
 from penstock.dialect.sources import is_stream
+from penstock.dialect.views import entered
 from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -20,10 +22,10 @@ if TYPE_CHECKING:
 
     from penstock.api.table import Table
     from penstock.datafile.types import ArrowAny
-    from penstock.dialect.query import Query
+    from penstock.dialect.query import Query, SimpleSelect
     from penstock.dialect.settings import Settings
     from penstock.dialect.state import SqlState
-    from penstock.dialect.statements import Insert, Select
+    from penstock.dialect.statements import Insert, Path, Select
 
 
 def select(state: SqlState, statement: Select) -> Outcome:
@@ -56,35 +58,47 @@ def insert(state: SqlState, statement: Insert) -> Outcome:
     return _write(table, statement, shaped)
 
 
-def _select_here(state: SqlState, query: Query) -> pa.Table:
-    simple = query.simple
+def check_here(state: SqlState, query: Query) -> SimpleSelect:
+    """Return a query that needs no engine.
+
+    Raises:
+        UnsupportedFeatureError: it is more than that.
+    """
     is_ours = all(state.session_table(use.name) is None and not is_stream(state, use) for use in query.tables)
-    if simple is None or not is_ours:
+    if query.simple is None or not is_ours:
         raise UnsupportedFeatureError(
             "this query needs Spark: give penstock.sql a session, or the command --spark 'local[2]'; without it there"
             " is SELECT of columns of one table with WHERE and LIMIT, of one snapshot"
         )
+    return query.simple
+
+
+def _select_here(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -> pa.Table:
+    simple = check_here(state, query)
     use = query.tables[0]
-    table = state.load(use.name)
     columns = [name for name, _ in simple.columns] or None
-    if use.system is None:
-        rows = table.to_arrow(columns, simple.where, limit=simple.limit, options=dict(use.options))
+    view = state.view(use.name)
+    if view is not None:
+        rows = _select_here(state, view.query, entered(view, use, within))
+        names = [column.name for column in view_columns(state, view)]
+        rows = _chosen(rows.rename_columns(names), use.last_name, simple)
+    elif use.system is not None:
+        rows = _chosen(state.load(use.name).system_table(use.system), f"{'.'.join(use.name)}${use.system}", simple)
     else:
-        rows = _system_rows(table, use.system, columns, simple.limit, has_where=simple.where is not None)
+        table = state.load(use.name)
+        rows = table.to_arrow(columns, simple.where, limit=simple.limit, options=dict(use.options))
     return rows.rename_columns([alias for _, alias in simple.columns]) if columns else rows
 
 
-def _system_rows(table: Table, name: str, columns: list[str] | None, limit: int | None, *, has_where: bool) -> pa.Table:
-    if has_where:
-        raise UnsupportedFeatureError(f"WHERE on {table.name}${name} needs Spark; leave it out, or give a session")
-    rows = table.system_table(name)
-    for column in columns or ():
+def _chosen(rows: pa.Table, name: str, simple: SimpleSelect) -> pa.Table:
+    """Return what a query without conditions takes of rows in memory."""
+    if simple.where is not None:
+        raise UnsupportedFeatureError(f"WHERE on {name} needs Spark; leave it out, or give a session")
+    for column, _ in simple.columns:
         if column not in rows.column_names:
-            raise InvalidSqlError(
-                f"{table.name}${name} has no column '{column}'; it has {', '.join(rows.column_names)}"
-            )
-    chosen = rows if columns is None else rows.select(columns)
-    return chosen if limit is None else chosen.slice(0, limit)
+            raise InvalidSqlError(f"{name} has no column '{column}'; it has {', '.join(rows.column_names)}")
+    chosen = rows.select([column for column, _ in simple.columns]) if simple.columns else rows
+    return chosen if simple.limit is None else chosen.slice(0, simple.limit)
 
 
 def _target_columns(table: Table, statement: Insert) -> tuple[str, ...]:

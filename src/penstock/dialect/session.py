@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from penstock.api.catalog import Catalog
-from penstock.dialect import run_ddl, run_rows, show, statements
+from penstock.dialect import derived, run_create, run_ddl, run_rows, run_views, show, statements
+from penstock.dialect.explain import explain
 from penstock.dialect.parse import parse_script
 from penstock.dialect.procedures import call
 from penstock.dialect.state import SqlState
@@ -50,6 +51,11 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.AlterWatermark: run_ddl.alter_watermark,
     statements.RenameTable: run_ddl.rename_table,
     statements.AddPartitions: run_ddl.add_partitions,
+    derived.CreateTableAs: run_create.create_table_as,
+    derived.CreateTableLike: run_create.create_table_like,
+    derived.CreateView: run_views.create_view,
+    derived.DropView: run_views.drop_view,
+    derived.ShowCreateView: run_views.show_create_view,
     statements.DropPartitions: run_ddl.drop_partitions,
     statements.Truncate: run_ddl.truncate,
     statements.ShowNames: show.show_names,
@@ -59,6 +65,7 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.SetSetting: show.set_setting,
     statements.ResetSetting: show.reset_setting,
     statements.Call: call,
+    derived.Explain: explain,
     statements.Insert: run_rows.insert,
     statements.Select: run_rows.select,
 }

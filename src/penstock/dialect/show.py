@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from penstock.catalog.filesystem import load_location
 from penstock.dialect.outcome import Outcome, rows
+from penstock.dialect.query_columns import view_columns
 from penstock.dialect.windows import quoted
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import with_nullability
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     from penstock.dialect.statements import (
         CreateTable,
         Describe,
+        Path,
         ResetSetting,
         SetSetting,
         ShowCreateTable,
         ShowNames,
         ShowPartitions,
     )
+    from penstock.spec.ddl import ColumnSpec
     from penstock.spec.schema import TableSchema
 
 _TEXT: Final[pa.DataType] = pa.string()
@@ -44,6 +47,12 @@ _COLUMNS: Final = pa.schema(
         "comment": _TEXT,
     }
 )
+_HEADERS: Final = {
+    "catalogs": "catalog name",
+    "databases": "database name",
+    "tables": "table name",
+    "views": "view name",
+}
 # Flink's catalog keeps its own things among the options.
 _HIDDEN: Final = re.compile(r"schema\.(?:\d+|watermark\.0)\..+")
 
@@ -59,17 +68,21 @@ def show_names(state: SqlState, statement: ShowNames) -> Outcome:
         found = sorted(state.catalogs)
     elif what == "databases":
         found = list(state.catalog(statement.within[0] if statement.within else state.catalog_name).list_databases())
+    elif what == "views":
+        found = _views(state, statement.within)
     else:
         found = _tables(state, statement)
     if statement.like is not None:
         pattern = _like(statement.like)
         found = [name for name in found if (pattern.fullmatch(name) is not None) != statement.is_negated]
-    return _names({"catalogs": "catalog name", "databases": "database name"}.get(what, "table name"), found)
+    return _names(_HEADERS[what], found)
 
 
 def describe(state: SqlState, statement: Describe) -> Outcome:
     """List the columns of a table."""
-    own = state.session_table(statement.name)
+    view, own = state.view(statement.name), state.session_table(statement.name)
+    if view is not None:
+        return rows(_COLUMNS, [_described_column(column, None) for column in view_columns(state, view)])
     if own is not None:
         return rows(_COLUMNS, list(_described_own(own)))
     return rows(_COLUMNS, list(_described(state.load(statement.name).schema)))
@@ -112,13 +125,23 @@ def reset_setting(state: SqlState, statement: ResetSetting) -> Outcome:
     return Outcome(message=f"forgot {statement.key or 'all settings'}")
 
 
+def stored_options(schema: TableSchema) -> Iterator[tuple[str, str]]:
+    """Yield the options of a table, without those in which Flink keeps watermarks and computed columns."""
+    return ((key, value) for key, value in schema.options if not _HIDDEN.fullmatch(key))
+
+
 def _tables(state: SqlState, statement: ShowNames) -> list[str]:
     catalog, database = state.full_database(statement.within or (state.database,))
     databases = state.catalog(catalog).list_databases()
     is_empty_default = database not in databases and database == state.database
     stored = () if is_empty_default else state.catalog(catalog).list_tables(database)
     own = [path[2] for path in state.session_tables if path[:2] == (catalog, database)]
-    return sorted({*stored, *own})
+    return sorted({*stored, *own, *_views(state, statement.within)})
+
+
+def _views(state: SqlState, within: Path) -> list[str]:
+    place = state.full_database(within or (state.database,))
+    return sorted(path[2] for path in state.views if path[:2] == place)
 
 
 def _names(header: str, names: list[str]) -> Outcome:
@@ -150,12 +173,16 @@ def _described(schema: TableSchema) -> Iterator[tuple[object, ...]]:
 def _described_own(table: CreateTable) -> Iterator[tuple[object, ...]]:
     clause = table.watermark
     for column in table.columns:
-        kind = format_sql_type(with_nullability(column.type, nullable=True))
         is_rowtime = clause is not None and clause.column == column.name
         mark = quoted(column.name) if is_rowtime else None
         if clause is not None and is_rowtime and clause.interval is not None:
             mark = f"{mark} - {clause.interval}"
-        yield column.name, kind, column.type.nullable, False, None, mark, column.description
+        yield _described_column(column, mark)
+
+
+def _described_column(column: ColumnSpec, watermark: str | None) -> tuple[object, ...]:
+    kind = format_sql_type(with_nullability(column.type, nullable=True))
+    return column.name, kind, column.type.nullable, False, None, watermark, column.description
 
 
 def _ddl(schema: TableSchema, name: str) -> str:
@@ -166,7 +193,7 @@ def _ddl(schema: TableSchema, name: str) -> str:
         text += f" COMMENT {_quote(schema.comment)}"
     if schema.partition_keys:
         text += f" PARTITIONED BY ({', '.join(quoted(key) for key in schema.partition_keys)})"
-    shown = [f"  {_quote(key)} = {_quote(value)}" for key, value in schema.options if not _HIDDEN.fullmatch(key)]
+    shown = [f"  {_quote(key)} = {_quote(value)}" for key, value in stored_options(schema)]
     return text + (" WITH (\n" + ",\n".join(shown) + "\n)" if shown else "")
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.api.catalog import Catalog
     from penstock.api.table import Table
+    from penstock.dialect.derived import CreateView
     from penstock.dialect.statements import CreateTable, Path
 
 DEFAULT_CATALOG: Final = "paimon"
@@ -44,6 +45,7 @@ class SqlState:
         self.database = DEFAULT_DATABASE
         self.settings: dict[str, str] = {}
         self.session_tables: dict[Path, CreateTable] = {}
+        self.views: dict[Path, CreateView] = {}
 
     @contextmanager
     def attached(self, catalog: Catalog, spark: SparkSession | None) -> Iterator[None]:
@@ -86,13 +88,29 @@ class SqlState:
         """Return a table that exists in this session only; None where there is none of that name."""
         return self.session_tables.get(self.full(path))
 
+    def view(self, path: Path) -> CreateView | None:
+        """Return a view of this session; None where there is none of that name."""
+        return self.views.get(self.full(path))
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a table or a view of that name."""
+        if self.view(path) is not None or self.session_table(path) is not None:
+            return True
+        catalog, name = self.catalog_of(path)
+        database, _, table = name.partition(".")
+        return database in catalog.list_databases() and table in catalog.list_tables(database)
+
     def load(self, path: Path, options: Mapping[str, str] | None = None) -> Table:
         """Load a table of a catalog.
 
         Raises:
-            UnsupportedFeatureError: it is one of this session.
+            UnsupportedFeatureError: it is one of this session, or a view.
             TableStoreError: as ``Catalog.load_table``.
         """
+        if self.view(path) is not None:
+            raise UnsupportedFeatureError(
+                f"{'.'.join(path)} is a view: queries read it, and DESCRIBE, SHOW CREATE VIEW and DROP VIEW know it"
+            )
         if self.session_table(path) is not None:
             raise UnsupportedFeatureError(
                 f"table {'.'.join(path)} is one of this session, behind a connector, and no table of a catalog"
@@ -107,12 +125,20 @@ class SqlState:
             AlreadyExistsError: there is one of that name.
         """
         path = self.full(table.name)
-        if path in self.session_tables:
+        if path in self.session_tables or path in self.views:
             if table.if_not_exists:
                 return False
-            raise AlreadyExistsError(f"table {'.'.join(path)} exists already in this session; drop it first")
+            raise self.exists_already(path)
         self.session_tables[path] = table
         return True
+
+    def exists_already(self, path: Path) -> AlreadyExistsError:
+        """Return the error that says so of a name."""
+        name = ".".join(self.full(path)[1:])
+        if self.view(path) is None and self.session_table(path) is None:
+            return AlreadyExistsError(f"table {name} exists already; a TEMPORARY VIEW of that name would hide it")
+        kind = "view" if self.view(path) is not None else "table"
+        return AlreadyExistsError(f"{kind} {name} exists already in this session; drop it first")
 
     def put_setting(self, key: str, value: str) -> None:
         """Keep a setting; those of Spark go to its session.

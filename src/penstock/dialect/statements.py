@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.dialect.derived import CreateTableAs, CreateTableLike, CreateView, DropView, Explain, ShowCreateView
+
 if TYPE_CHECKING:
     from penstock.catalog.changes import SchemaChange
     from penstock.dialect.query import Query
@@ -168,10 +170,10 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowNames:
-    """``SHOW CATALOGS | DATABASES | TABLES | CURRENT …``.
+    """``SHOW CATALOGS | DATABASES | TABLES | VIEWS | CURRENT …``.
 
     Attributes:
-        what: ``catalogs``, ``databases``, ``tables``, ``current catalog`` or ``current database``.
+        what: ``catalogs``, ``databases``, ``tables``, ``views``, ``current catalog`` or ``current database``.
         within: whose names; empty for the current catalog or database.
         like: a pattern with ``%`` and ``_``.
         is_negated: ``NOT LIKE``.
@@ -272,11 +274,15 @@ class Statement:
 
 Action: TypeAlias = (
     CreateTable
+    | CreateTableAs
+    | CreateTableLike
+    | CreateView
     | CreateDatabase
     | CreateCatalog
     | UseCatalog
     | UseDatabase
     | DropTable
+    | DropView
     | DropDatabase
     | DropCatalog
     | AlterTable
@@ -287,11 +293,13 @@ Action: TypeAlias = (
     | Truncate
     | ShowNames
     | ShowCreateTable
+    | ShowCreateView
     | ShowPartitions
     | Describe
     | SetSetting
     | ResetSetting
     | Call
+    | Explain
     | Insert
     | Select
 )

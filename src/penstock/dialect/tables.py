@@ -65,6 +65,11 @@ class TableUse:
         """What the query may call it."""
         return self.name[-1] if self.system is None else f"{self.name[-1]}${self.system}"
 
+    @property
+    def title(self) -> str:
+        """How it is called in texts for people."""
+        return ".".join((*self.name[:-1], self.last_name))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainQuery:

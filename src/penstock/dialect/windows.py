@@ -14,8 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.dialect.create import read_interval
-from penstock.dialect.reader import read_list, read_path
+from penstock.dialect.reader import read_interval, read_list, read_path
 from penstock.spec.sql_tokens import TokenKind
 from penstock.spec.sql_types import read_name
 

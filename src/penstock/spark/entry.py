@@ -12,7 +12,7 @@ from penstock.spark.kafka import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.sink import write_dataframe
 from penstock.spark.sort_job import sort_compact
-from penstock.spark.sql_frames import insert_frame, query_frame
+from penstock.spark.sql_frames import explain_text, insert_frame, query_frame, typed_columns, typed_frame
 from penstock.spark.sql_windows import cumulate_frame, event_time_frame
 from penstock.spark.stream_frame import read_stream
 from penstock.spark.stream_request import StreamWrite
@@ -113,6 +113,21 @@ class SparkEntry:
     def sql_cumulate(frame: DataFrame, column: str, *, whole: str, step: str, step_millis: int) -> DataFrame:
         """Return rows in their windows of a CUMULATE; see ``cumulate_frame``."""
         return cumulate_frame(frame, column, whole=whole, step=step, step_millis=step_millis)
+
+    @staticmethod
+    def sql_typed(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
+        """Return columns that know the types which a table declares; see ``typed_frame``."""
+        return typed_frame(frame, types)
+
+    @staticmethod
+    def sql_columns(frame: DataFrame) -> tuple[ColumnSpec, ...]:
+        """Return the columns of a new table for such rows; see ``typed_columns``."""
+        return typed_columns(frame)
+
+    @staticmethod
+    def sql_explain(frame: DataFrame) -> str:
+        """Return Spark's plan of a query; see ``explain_text``."""
+        return explain_text(frame)
 
     @staticmethod
     def sql_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:

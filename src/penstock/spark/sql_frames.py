@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import re
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException, ParseException
@@ -10,15 +14,22 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
 from penstock.errors import InvalidSqlError, SchemaMismatchError
-from penstock.spark.types import to_spark_type
+from penstock.spark.plan import analyzed_plan
+from penstock.spark.types import from_spark_schema, to_spark_type
+from penstock.spec.type_text import parse_sql_type
+from penstock.spec.types import with_nullability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from penstock.spec.ddl import ColumnSpec
     from penstock.spec.types import DataField
 
+_PREFIX: Final = "penstock_"
+_VIEW: Final = re.compile(_PREFIX + "[0-9a-f]{32}")
+_TYPE: Final = "penstock.type"
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _TIMES: Final = ("timestamp", "timestamp_ntz")
 
@@ -33,7 +44,7 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], text: Callable
     Raises:
         InvalidSqlError: Spark does not understand it, or finds no such column or function.
     """
-    names = [f"penstock_{uuid.uuid4().hex}" for _ in frames]
+    names = [f"{_PREFIX}{uuid.uuid4().hex}" for _ in frames]
     try:
         for name, frame in zip(names, frames, strict=True):
             frame.createTempView(name)
@@ -44,6 +55,53 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], text: Callable
     finally:
         for name in names:
             spark.catalog.dropTempView(name)
+
+
+def explain_text(frame: DataFrame) -> str:
+    """Return Spark's plan of a query as text; of a stream the logical one, as it has others from batch to batch."""
+    if frame.isStreaming:
+        plan = str(analyzed_plan(frame).toString()).strip()
+        return "== Analyzed Logical Plan ==\n" + _VIEW.sub("table", plan)
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        frame.explain()
+    return text.getvalue().strip()
+
+
+def typed_frame(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
+    """Return columns that know the types which a table declares: Spark's say less, ``TIMESTAMP(3)`` among others.
+
+    Args:
+        types: by column, as DDL writes them.
+    """
+    marked = [
+        F.col(_quoted(field.name)).alias(field.name, metadata={**field.metadata, _TYPE: types[field.name]})
+        if field.name in types
+        else F.col(_quoted(field.name))
+        for field in frame.schema.fields
+    ]
+    return frame.select(*marked)
+
+
+def typed_columns(frame: DataFrame) -> tuple[ColumnSpec, ...]:
+    """Return the columns of a new table for such rows; those that come from ``typed_frame`` have the types from there.
+
+    Raises:
+        UnsupportedFeatureError: a type that the format does not have.
+    """
+    fields = frame.schema.fields
+    return tuple(
+        _as_declared(column, field) for column, field in zip(from_spark_schema(frame.schema), fields, strict=True)
+    )
+
+
+def _as_declared(column: ColumnSpec, field: spark_types.StructField) -> ColumnSpec:
+    text = field.metadata.get(_TYPE)
+    declared = None if text is None else parse_sql_type(text)
+    # A union has the marks of its first part, whatever the types of the others have made of it.
+    if declared is None or to_spark_type(declared) != field.dataType:
+        return column
+    return replace(column, type=with_nullability(declared, nullable=field.nullable))
 
 
 def insert_frame(
@@ -81,6 +139,10 @@ def insert_frame(
             value = F.lit(constants.get(field.name)).cast(wanted)
         shaped.append(value.alias(field.name))
     return numbered.select(*shaped)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _fitted(value: Column, found: spark_types.DataType, wanted: spark_types.DataType) -> Column:

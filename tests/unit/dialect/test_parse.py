@@ -8,7 +8,7 @@ import pytest
 
 from penstock import InvalidSqlError, UnsupportedFeatureError
 from penstock.catalog import changes
-from penstock.dialect import statements
+from penstock.dialect import derived, statements
 from penstock.dialect.parse import parse_script
 from penstock.spec.type_text import format_sql_type
 
@@ -122,16 +122,26 @@ def test_settings_with_and_without_quotes() -> None:
         ("CREATE TABLE t (a BIGIN)", 1, 19, "did you mean BIGINT"),
         ("CREATE TABLE t (a INT) WITH ('a' = 1)", 1, 36, "in single quotes"),
         ("CREATE TABLE t (a INT) WITH ('a' = '1', 'a' = '2')", 1, 41, "twice"),
-        ("CREATE TABLE t AS SELECT 1", 1, 16, "columns in parentheses"),
-        ("CREATE TABLE t (a INT) AS SELECT 1", 1, 24, "then INSERT INTO it"),
-        ("CREATE TABLE t (a INT) LIKE b", 1, 24, "SHOW CREATE TABLE"),
+        ("CREATE TABLE t", 1, 15, "columns in parentheses"),
+        ("CREATE TABLE t (a, b)", 1, 22, "columns in parentheses"),
+        ("CREATE TABLE t (a INT, b AS CAST(a AS BIGINT)) AS SELECT 1", 1, 51, "then INSERT INTO"),
+        ("CREATE TABLE t AS TABLE b", 1, 19, "SELECT, WITH or VALUES"),
+        ("CREATE TABLE t LIKE b (INCLUDING COMMENTS)", 1, 34, "expected ALL, GENERATED, OPTIONS"),
+        ("CREATE TABLE t LIKE b (OVERWRITING PARTITIONS)", 1, 24, "PARTITIONS cannot be overwritten"),
+        ("CREATE TABLE t LIKE b (EXCLUDING OPTIONS INCLUDING OPTIONS)", 1, 42, "OPTIONS is said twice"),
         ("CREATE TABLE t (a INT, b AS a * 2)", 1, 29, r"CAST\(… AS type\)"),
         ("CREATE TABLE t (a INT, b AS CAST(`c` AS INT))", 1, 34, "columns before it: a"),
         ("CREATE TABLE t (a INT METADATA)", 1, 23, "metadata columns"),
         ("CREATE TABLE t (w DATE, WATERMARK FOR w AS w + INTERVAL '5' SECOND)", 1, 46, "no other watermark"),
         ("CREATE TABLE t (w TIMESTAMP(3), WATERMARK FOR w AS x)", 1, 52, "expected `w`"),
         ("CREATE TABLE t (w DATE, WATERMARK FOR w AS w - INTERVAL '5' WEEK)", 1, 61, "SECOND, MINUTE, HOUR, DAY"),
-        ("CREATE VIEW v AS SELECT 1", 1, 8, "no views"),
+        ("CREATE FUNCTION f AS 'x'", 1, 8, "no functions of your own"),
+        ("CREATE VIEW v (a INT) AS SELECT 1", 1, 18, "after the columns"),
+        ("CREATE VIEW v SELECT 1", 1, 15, "expected AS and a query"),
+        ("CREATE VIEW v AS\n SELECT a FROM t WHERE", 2, 18, "found 'WHERE'"),
+        ("EXPLAIN DROP TABLE t", 1, 9, "a query or an INSERT"),
+        ("EXPLAIN", 1, 8, "a query or an INSERT"),
+        ("EXPLAIN PLAN FOR\nSELECT a FROM t WHERE", 2, 17, "found 'WHERE'"),
         ("ALTER TABLE t FOO", 1, 15, "expected one of SET"),
         ("ALTER TABLE t ADD PRIMARY KEY (a)", 1, 19, "no keys"),
         ("CALL compact('t')", 1, 13, r"CALL sys.compact\(…\)"),
@@ -149,6 +159,27 @@ def test_what_is_not_understood_is_told_with_its_place_and_what_works(
 ) -> None:
     with pytest.raises(InvalidSqlError, match=f"line {line}, column {column}: .*{hint}"):
         parse_script(text)
+
+
+def test_explain_takes_the_details_that_flink_has() -> None:
+    plain = parse("EXPLAIN SELECT 1")
+    assert isinstance(plain, derived.Explain)
+    assert isinstance(plain.action, statements.Select)
+    for words in ("PLAN FOR", "ESTIMATED_COST, CHANGELOG_MODE", "PLAN_ADVICE"):
+        explained = parse(f"EXPLAIN {words} INSERT INTO t VALUES (1)")  # noqa: S608 - nothing runs it
+        assert isinstance(explained, derived.Explain)
+        assert explained.action == parse("INSERT INTO t VALUES (1)")
+
+
+def test_a_view_with_every_clause() -> None:
+    view = parse(
+        "CREATE TEMPORARY VIEW IF NOT EXISTS d.v (a, `b c` COMMENT 'it''s') COMMENT 'x'"
+        " AS WITH q AS (SELECT 1) SELECT * FROM q, t"
+    )
+    assert isinstance(view, derived.CreateView)
+    assert (view.name, view.columns, view.comment) == (("d", "v"), (("a", None), ("b c", "it's")), "x")
+    assert (view.is_temporary, view.if_not_exists) == (True, True)
+    assert [use.name for use in view.query.tables] == [("t",)]
 
 
 @pytest.mark.parametrize("word", ["DELETE FROM", "UPDATE", "MERGE INTO"])
