@@ -36,7 +36,8 @@ def ddl(sql: Sql, name: str) -> str:
 
 def test_views_are_read_listed_shown_and_dropped(shop: Sql) -> None:
     shop("CREATE VIEW cheap (number, day COMMENT 'it''s') COMMENT 'x' AS SELECT id, dt FROM orders WHERE id < 9")
-    assert shop.rows("SELECT day, number AS n FROM cheap LIMIT 5") == [{"day": "a", "n": 1}, {"day": "b", "n": 2}]
+    rows = shop.rows("SELECT day, number AS n FROM cheap LIMIT 5")
+    assert sorted(rows, key=lambda row: row["n"]) == [{"day": "a", "n": 1}, {"day": "b", "n": 2}]
     assert shop.rows("SHOW VIEWS") == [{"view name": "cheap"}]
     assert shop.rows("SHOW TABLES") == [{"table name": "cheap"}, {"table name": "orders"}]
     assert shop.rows("SHOW VIEWS FROM shop LIKE 'x%'") == []
@@ -58,7 +59,7 @@ def test_views_are_read_listed_shown_and_dropped(shop: Sql) -> None:
 def test_the_names_in_a_view_are_those_of_where_it_was_made(shop: Sql) -> None:
     shop("CREATE TEMPORARY VIEW v AS SELECT id FROM orders; CREATE DATABASE other; USE other")
     shop("CREATE TABLE orders (id BIGINT); CREATE VIEW w AS SELECT * FROM shop.v")
-    assert shop.rows("SELECT * FROM w LIMIT 1") == [{"id": 1}]
+    assert sorted(row["id"] for row in shop.rows("SELECT * FROM w")) == [1, 2]
     shop("DROP TABLE shop.orders")
     with pytest.raises(NotFoundError):
         shop("SELECT * FROM w")
@@ -117,7 +118,7 @@ def test_columns_of_the_query_get_the_type_that_is_said_or_another_order(shop: S
     shop("CREATE TABLE wide (id BIGINT COMMENT 'number', x INT) AS SELECT dt, id FROM orders")
     table = shop.catalog.load_table("shop.wide")
     assert (table.schema.field_names, table.schema.fields[2].description) == (("x", "dt", "id"), "number")
-    shop("CREATE TABLE turned (id, dt) AS SELECT dt, id FROM orders LIMIT 1")
+    shop("CREATE TABLE turned (id, dt) AS SELECT dt, id FROM orders WHERE id = 1")
     assert shop.rows("SELECT * FROM turned") == [{"id": 1, "dt": "a"}]
     with pytest.raises(InvalidSqlError, match="expected the names of the query's columns, each once: dt, id"):
         shop("CREATE TABLE other (id) AS SELECT dt, id FROM orders")
