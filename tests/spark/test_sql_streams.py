@@ -13,6 +13,7 @@ from tests.spark.sql_runner import SECONDS, Sql, collect, new_session, wait_for
 from typer.testing import CliRunner
 
 from penstock import UnsupportedFeatureError
+from penstock.cli.exit_codes import ExitCode
 from penstock.cli.main import app
 
 if TYPE_CHECKING:
@@ -90,6 +91,27 @@ def test_windows_of_spark_and_names_of_the_query_have_the_tables_watermark(queue
         "WITH c AS (SELECT at AS t FROM a) SELECT window(t, '2 minutes').start, COUNT(*) FROM c"
         " GROUP BY window(t, '2 minutes')"
     ) == [(at(0), 2)]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("SELECT COUNT(*) FROM a", "streaming aggregations without watermark"),
+        ("SELECT id FROM a ORDER BY id", "Sorting is not supported on streaming"),
+    ],
+)
+def test_what_spark_does_not_do_with_streams_is_told_before_anything_starts(queue: Sql, query: str, says: str) -> None:
+    queue("SET 'execution.runtime-mode' = 'streaming'")
+    with pytest.raises(
+        UnsupportedFeatureError, match=f"cannot run this query as a stream: .*{says}.*; group by windows"
+    ):
+        queue(f"INSERT INTO b {query}")
+    queue("RESET")
+    assert ids(queue) == []
+    arguments = ["-w", queue.catalog.warehouse, "sql", "--spark", "local[2]", "-e"]
+    result = CliRunner().invoke(app, [*arguments, f"SET 'execution.runtime-mode' = 'streaming'; {query}"])
+    assert result.exit_code == ExitCode.UNSUPPORTED
+    assert says in result.stderr
 
 
 def test_an_insert_from_a_stream_goes_on_where_it_stopped(sql: Sql, tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def _print_rows(session: Session, rows: pa.Table, *, show_all: bool) -> None:
 
 def _print_stream(session: Session, frame: Any, *, ends_at_start: bool) -> None:  # noqa: ANN401 - a DataFrame
     """Print a stream's rows until it ends or is interrupted."""
+    spark_entry().sql_check_stream(frame)
     printers: list[RowStream] = []
     lock = threading.Lock()
 

@@ -98,7 +98,10 @@ class _Columns:
             return
         self.physical.append(read_column(reader))
         if reader.at_words("METADATA"):
-            raise reader.error("metadata columns are not there; leave the column out")
+            raise reader.error(
+                "metadata of records (topic, partition, offset, timestamp, key, headers) is not read; leave the column"
+                " out"
+            )
 
 
 def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable | CreateTableAs | CreateTableLike:

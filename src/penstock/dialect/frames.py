@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.api.deferred import spark_entry
+from penstock.dialect.computed_frames import with_computed_columns
 from penstock.dialect.event_time import event_time_of
 from penstock.dialect.sources import ends_where_it_began, is_stream, table_frame
 from penstock.dialect.views import base_uses, entered
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 from penstock.spec.type_text import format_sql_type
+from penstock.spec.watermark import computed_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,11 +106,25 @@ def _table_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
     frame = table_frame(state, reading.spark, use, query.conditions)
     if use.system is not None:
         return frame
+    own = state.session_table(use.name)
+    if own is None:
+        frame = with_computed_columns(frame, state.load(use.name), query.names)
     if reading.keeps_types:
-        own = state.session_table(use.name)
-        columns = own.columns if own is not None else state.load(use.name).schema.fields
-        frame = spark_entry().sql_typed(frame, {each.name: format_sql_type(each.type) for each in columns})
+        frame = spark_entry().sql_typed(frame, _types(state, use))
     mark = event_time_of(state, use) if frame.isStreaming else None
     if mark is None or mark.delay_millis is None or mark.column not in frame.columns:
         return frame
     return spark_entry().sql_event_time(frame, mark.column, mark.delay_millis)
+
+
+def _types(state: SqlState, use: TableUse) -> dict[str, str]:
+    """Return the types of a table's columns, as DDL writes them."""
+    own = state.session_table(use.name)
+    if own is not None:
+        return {column.name: format_sql_type(column.type) for column in own.columns}
+    schema = state.load(use.name).schema
+    options = schema.option_map
+    computed = computed_columns(schema.fields, options)
+    declared = {name: options.get(f"schema.{place}.data-type", "") for place, name in computed.items()}
+    stored = {field.name: format_sql_type(field.type) for field in schema.fields}
+    return {**stored, **{name: text for name, text in declared.items() if text}}

@@ -63,6 +63,7 @@ class Query:
         simple: None where it takes Spark.
         conditions: those that every row of the table has to pass, where the query reads one table; as filters are
             written.
+        names: of columns that it may use, in small letters; None where it takes all that there are.
         keyless_session: offset of a window function that makes sessions of all rows together; None where none does.
     """
 
@@ -71,6 +72,7 @@ class Query:
     pieces: tuple[Piece, ...]
     simple: SimpleSelect | None
     conditions: tuple[str, ...] = ()
+    names: frozenset[str] | None = None
     keyless_session: int | None = None
 
     def text(self, names: Sequence[str]) -> str:
@@ -98,6 +100,7 @@ def parse_query(source: StatementText) -> Query:
         pieces=edits.pieces(),
         simple=_simple(plain, tree),
         conditions=tuple(_conditions(plain, tree)),
+        names=_names(plain, tree),
         keyless_session=next((call.offset for call in plain.windows.values() if call.is_keyless_session), None),
     )
 
@@ -303,6 +306,16 @@ def _conditions(plain: PlainQuery, tree: exp.Query) -> Iterator[str]:
     for each in condition.flatten() if isinstance(condition, exp.And) else (condition,):
         # In the parser's own dialect a text has no escapes, as in a filter.
         yield each.transform(_as_filter).sql()
+
+
+def _names(plain: PlainQuery, tree: exp.Query) -> frozenset[str] | None:
+    stars = [star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+    if stars or any(join.args.get("method") for join in tree.find_all(exp.Join)):
+        return None
+    parts = [part.name for column in tree.find_all(exp.Column) for part in column.parts]
+    using = [each.name for join in tree.find_all(exp.Join) for each in join.args.get("using") or ()]
+    times = [call.column for call in plain.windows.values()]
+    return frozenset(name.lower() for name in (*parts, *using, *times))
 
 
 def _as_filter(node: exp.Expr) -> exp.Expr:

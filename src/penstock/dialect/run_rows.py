@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from penstock.api.deferred import spark_entry
 from penstock.dialect.checkpoints import checkpoint_for
+from penstock.dialect.computed_frames import wanted_columns
 from penstock.dialect.frames import ends_at_start, query_frame
 from penstock.dialect.literals import literal_column
 from penstock.dialect.outcome import Outcome, committed
@@ -86,6 +87,12 @@ def _select_here(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -
         rows = _chosen(state.load(use.name).system_table(use.system), f"{'.'.join(use.name)}${use.system}", simple)
     else:
         table = state.load(use.name)
+        computed = wanted_columns(table, query.names)
+        if computed:
+            raise UnsupportedFeatureError(
+                f"table {table.name}: computed columns ({', '.join(computed.values())}) need Spark: give a session, or"
+                f" name the columns that are stored: {', '.join(table.schema.field_names)}"
+            )
         rows = table.to_arrow(columns, simple.where, limit=simple.limit, options=dict(use.options))
     return rows.rename_columns([alias for _, alias in simple.columns]) if columns else rows
 
@@ -164,6 +171,7 @@ def _write(table: Table, statement: Insert, rows: pa.Table | DataFrame) -> Outco
 
 
 def _start(state: SqlState, table: Table, query: Query, rows: DataFrame) -> Outcome:
+    spark_entry().sql_check_stream(rows)
     settings = read_settings(state.settings)
     started = table.write_stream(
         rows,

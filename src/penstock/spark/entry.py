@@ -12,7 +12,15 @@ from penstock.spark.kafka import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.sink import write_dataframe
 from penstock.spark.sort_job import sort_compact
-from penstock.spark.sql_frames import explain_text, insert_frame, query_frame, typed_columns, typed_frame
+from penstock.spark.sql_frames import (
+    check_stream,
+    computed_frame,
+    explain_text,
+    insert_frame,
+    query_frame,
+    typed_columns,
+    typed_frame,
+)
 from penstock.spark.sql_windows import cumulate_frame, event_time_frame
 from penstock.spark.stream_frame import read_stream
 from penstock.spark.stream_request import StreamWrite
@@ -128,6 +136,16 @@ class SparkEntry:
     def sql_explain(frame: DataFrame) -> str:
         """Return Spark's plan of a query; see ``explain_text``."""
         return explain_text(frame)
+
+    @staticmethod
+    def sql_computed(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) -> DataFrame:
+        """Return columns of the rows and such that are computed from them; see ``computed_frame``."""
+        return computed_frame(frame, columns)
+
+    @staticmethod
+    def sql_check_stream(frame: DataFrame) -> None:
+        """Check that Spark can run a streaming query; see ``check_stream``."""
+        check_stream(frame)
 
     @staticmethod
     def sql_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:

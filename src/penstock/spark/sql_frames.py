@@ -7,13 +7,13 @@ import io
 import re
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
-from penstock.errors import InvalidSqlError, SchemaMismatchError
+from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.spark.plan import analyzed_plan
 from penstock.spark.types import from_spark_schema, to_spark_type
 from penstock.spec.type_text import parse_sql_type
@@ -57,6 +57,15 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], text: Callable
             spark.catalog.dropTempView(name)
 
 
+def computed_frame(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) -> DataFrame:
+    """Return columns of the rows and such that are computed from them.
+
+    Args:
+        columns: names, in the order wanted, each with its expression; None for a column that is there.
+    """
+    return frame.select(*(F.col(_quoted(name)) if text is None else F.expr(text).alias(name) for name, text in columns))
+
+
 def explain_text(frame: DataFrame) -> str:
     """Return Spark's plan of a query as text; of a stream the logical one, as it has others from batch to batch."""
     if frame.isStreaming:
@@ -66,6 +75,24 @@ def explain_text(frame: DataFrame) -> str:
     with contextlib.redirect_stdout(text):
         frame.explain()
     return text.getvalue().strip()
+
+
+def check_stream(frame: DataFrame) -> None:
+    """Check that Spark can run a streaming query whose rows are final when they are told.
+
+    Raises:
+        UnsupportedFeatureError: an aggregate without a watermark, a sort, or what else Spark does not do with streams.
+    """
+    jvm: Any = frame.sparkSession._jvm  # noqa: SLF001 - Python hears of it only when the query starts
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    try:
+        checker.checkForStreaming(analyzed_plan(frame), jvm.org.apache.spark.sql.streaming.OutputMode.Append())
+    except AnalysisException as error:
+        said = " ".join(str(error).partition(";\n")[0].split())
+        raise UnsupportedFeatureError(
+            f"Spark cannot run this query as a stream: {said.rstrip('.')}; group by windows of a time that has a"
+            " watermark (WATERMARK FOR in CREATE TABLE), or SET 'execution.runtime-mode' = 'batch'"
+        ) from error
 
 
 def typed_frame(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
