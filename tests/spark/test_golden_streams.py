@@ -6,8 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.interop.canonical import dumps, rows_of
 from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, states_of
+from tests.spark.stream_feed import DONE
 
 from penstock import Table
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from penstock import Catalog
 
 PATHS: Final = {path.stem: path for path in STATES}
 
@@ -53,3 +57,24 @@ def test_a_query_ends_at_flinks_watermark(spark: SparkSession, tmp_path: Path) -
     bound = {"scan.bounded.watermark": "1704067285000"}
     found = batches_of(spark, "f_watermark", tmp_path / "checkpoint", **bound)
     assert [rows.total() for rows in found] == [30, 30, 30]
+
+
+def windows_of(rows: DataFrame) -> DataFrame:
+    """What the job asked that wrote Flink's table."""
+    windows = rows.groupBy(F.window("order_time", "1 minute")).agg(
+        F.count("*").alias("cnt"), F.sum("amount").cast("decimal(38, 2)").alias("total")
+    )
+    return windows.select(F.col("window.start").alias("w_start"), F.col("window.end").alias("w_end"), "cnt", "total")
+
+
+def test_windows_of_flinks_stream_are_flinks_windows(spark: SparkSession, catalog: Catalog, tmp_path: Path) -> None:
+    orders, flinks = (Table.at(str(LOCATIONS[name])) for name in ("f_watermark", "f_window_out"))
+    ours = catalog.create_table("d.windows", flinks.to_arrow().schema)
+    rows = orders.read_stream(spark, {"scan.mode": "earliest", "scan.max-snapshot.count": "1"})
+    ours.write_stream(windows_of(rows), checkpoint=str(tmp_path / "checkpoint"), trigger=DONE).awaitTermination()
+    wanted = flinks.to_arrow().sort_by("w_start")
+    # At the end of its input Flink tells the two windows that are not over, which Spark keeps for what may follow.
+    assert ours.to_arrow().sort_by("w_start") == wanted.slice(0, 3)
+    assert ours.latest_snapshot().watermark == flinks.latest_snapshot().watermark == 1_704_067_435_000
+    batch = windows_of(orders.to_spark(spark)).toArrow().sort_by("w_start")
+    assert batch.to_pylist() == wanted.to_pylist()

@@ -1,0 +1,32 @@
+"""The demo with Kafka, which compares each of its numbers with the source."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from scripts.kafka_broker import ROOT
+from tests.spark.kafka_broker import fetched_jars
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_demo_finds_what_it_expects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for use in ("broker", "connector"):
+        fetched_jars(use)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "demo_kafka.py", "--days", "4", "--warehouse", tmp_path / "warehouse"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the same windows, counted as a batch" in done.stdout
