@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pytest
 
-from penstock import Catalog
+from penstock import Catalog, Table
 from penstock.io.local import LocalFileIO
 from penstock.table.stream.alignment_files import GroupFiles
+from penstock.table.stream.membership import open_membership
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,9 +118,17 @@ def test_processes_of_very_different_speeds_keep_the_drift_and_one_snapshots_spa
     warehouse: Path, followers: dict[str, Follower]
 ) -> None:
     start(followers, warehouse, *SPEEDS)
+    # Who cannot tell where it stands holds the others until all are there.
+    gate = open_membership(Table.at(f"{warehouse}/d.db/slow")._ref.with_options(OPTIONS))
+    assert gate is not None
+    gate.join()
     for follower in followers.values():
         follower.go_on()
     gaps, deadline = [], time.monotonic() + 60
+    while len(marks(warehouse)) < len(SPEEDS):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    gate.leave()
     while any(follower.process.poll() is None for follower in followers.values()):
         stood = marks(warehouse)
         if len(stood) == len(SPEEDS):

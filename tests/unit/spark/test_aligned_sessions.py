@@ -239,11 +239,14 @@ def test_a_query_that_ends_by_itself_reads_all_its_sources_to_the_end(
     assert [len(source.files) for source in sources] == [3, 30, 301]
 
 
-def test_an_empty_table_does_not_end_a_query_early(clock: Clock) -> None:
+@pytest.mark.parametrize("until", [0, 50])
+def test_a_source_that_has_nothing_more_neither_ends_a_query_early_nor_holds_it(clock: Clock, until: int) -> None:
     sources = sources_of(clock, 100, 10, 1)
     fill(sources[:2], 300)
+    fill(sources[2:], until)
     until_nothing_moves(sources)
-    assert [len(source.files) for source in sources] == [3, 30, 0]
+    assert [len(source.files) for source in sources] == [3, 30, until]
+    assert clock.slept == []
 
 
 def test_a_query_that_ends_by_itself_waits_for_one_that_does_not_end(clock: Clock) -> None:

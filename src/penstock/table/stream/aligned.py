@@ -75,7 +75,7 @@ class AlignedFollower:
         # Who ends by itself goes on or waits by what the others have just done.
         pace = Pace(allowance=membership.look(is_fresh=until is not None), own=membership.watermark)
         end = self._follower.advance(offset, limits, until=until, pace=pace)
-        is_over = end.ended or (until is not None and end == offset and not pace.is_held)
+        is_over = end.ended or (until is not None and not pace.has_rows and not pace.is_held)
         if is_over:
             membership.leave()
             return end

@@ -45,7 +45,7 @@ class _Seen:
 
 
 class Membership:
-    """Takes part in a group from the first look on until it leaves; it may come back.
+    """Takes part in a group from the first look on until it leaves; it may come back with more rows.
 
     While it takes part a thread writes its file again and again, also while nobody asks anything. Whether another
     member is alive is judged by one's own clock: by how long its file has not changed; at first sight by the storage's
@@ -72,7 +72,7 @@ class Membership:
         self._keeps = keeps
         self._lock = threading.Lock()
         self._member = Member(id=uuid.uuid4().hex, table=table, process=this_process(), dead_ms=rule.dead_ms)
-        self._is_in = False
+        self._is_in = self._has_left = False
         self._keeper: LeaseKeeper | None = None
         self._quiet_since: float | None = None
         self._joined = 0.0
@@ -104,12 +104,14 @@ class Membership:
         self._joined, self._quiet_since = self._clock(), None
         with self._lock:
             self._write()
-        self._is_in = True
+        self._is_in, self._has_left = True, False
         if self._keeps:
             self._keeper = LeaseKeeper(self)
 
     def look(self, *, is_fresh: bool = False) -> Allowance:
-        """Return how far this source may go, as the group stood an update interval ago at most; joins it first.
+        """Return how far this source may go, as the group stood an update interval ago at most.
+
+        It joins the group first, unless it has left.
 
         Args:
             is_fresh: as it stands now.
@@ -117,14 +119,15 @@ class Membership:
         Raises:
             StorageError: the storage failed.
         """
-        self.join()
+        if not self._has_left:
+            self.join()
         now = self._clock()
         if is_fresh or self._looked is None or (now - self._looked[0]) * 1000 >= self.rule.update_interval_ms:
             self._looked = (now, allowance_of(self._load_alive(now), self.rule))
         return self._looked[1]
 
     def stand(self, watermark: int | None, *, has_rows: bool, is_held: bool) -> None:
-        """Say where the source stands behind what was planned.
+        """Say where the source stands behind what was planned; it joins the group if it is not in it.
 
         Args:
             watermark: ms of event time; None keeps what was said before, and so does an earlier one.
@@ -133,6 +136,7 @@ class Membership:
         """
         if watermark is None and has_rows and self.watermark is None:
             self._warn()
+        self.join()
         with self._lock:
             known = [each for each in (self.watermark, watermark) if each is not None]
             moves = self._member.moves + has_rows
@@ -148,6 +152,7 @@ class Membership:
 
     def leave(self) -> None:
         """Hold nobody back any more; nothing when it is not in the group."""
+        self._has_left = True
         if not self._is_in:
             return
         self._is_in, self._looked = False, None

@@ -251,8 +251,10 @@ def test_who_leaves_holds_nobody_and_may_come_back(group: Group) -> None:
     b.leave()
     assert slowest(a) is None
     assert group.on_disk().keys() == {"a"}
-    b.look()
-    assert slowest(a) == ("b", 20)
+    b.look(is_fresh=True)
+    assert slowest(a) is None
+    stand(b, 30)
+    assert slowest(a) == ("b", 30)
 
 
 def test_files_that_cannot_be_read_hold_nobody(group: Group, caplog: pytest.LogCaptureFixture) -> None:
