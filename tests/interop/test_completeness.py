@@ -1,6 +1,7 @@
 """Watermarks at work, here and in Java Paimon: rollback, tags made by themselves, marks of partitions."""
 
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -118,3 +119,27 @@ def test_a_batch_leaves_the_tag_that_a_batch_of_java_leaves(
     make_batch_tag(ref, MetadataStore(ref), TagOptions.parse(given))
     assert tags_of(location) == tags_of(theirs)
     assert len(tags_of(location)) == int(options.get("tag.num-retained-max", "4"))
+
+
+def test_java_reads_our_marks_and_we_read_its(java: JavaPaimon, location: Path) -> None:
+    ours.create(location, "k INT, dt STRING", partition_by=["dt"])
+    for day in ("a b=c", "2026-01-01"):
+        ours.append(location, [{"k": 1, "dt": day}])
+    table = ours.load(location)
+    mine = table.mark_partitions_done([{"dt": "a b=c"}, {"dt": "2026-01-01"}])
+    for each in mine:
+        assert java.ask("success", location, partition=each.directory) == [
+            each.creation_millis,
+            each.modification_millis,
+        ]
+        java.ask("mark_done", location, partition=each.directory)
+        created, modified = java.ask("success", location, partition=each.directory)
+        assert created == each.creation_millis
+        (known,) = table.mark_partitions_done([{"dt": "a b=c" if "%3D" in each.directory else "2026-01-01"}])
+        assert known.creation_millis == created
+        assert known.modification_millis >= modified
+    # What Java writes for the first time looks as ours.
+    java.ask("mark_done", location, partition="dt=2026-01-02")
+    theirs, own = ((location / f"dt=2026-01-0{day}" / "_SUCCESS").read_text() for day in (2, 1))
+    assert re.sub(r"\d+", "n", theirs) == re.sub(r"\d+", "n", own)
+    assert java.read(location) == ours.read(location)

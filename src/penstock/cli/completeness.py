@@ -1,13 +1,14 @@
-"""Commands about data that is complete: wait."""
+"""Commands about data that is complete: wait, mark-done."""
 
 from collections.abc import Callable
-from typing import Annotated, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from penstock.cli.arguments import TableName
+from penstock.cli.arguments import DryRun, TableName, parse_pairs
 from penstock.cli.progress import status_line
-from penstock.cli.render import print_record
+from penstock.cli.render import note, print_record, print_records
 from penstock.cli.session import session_of
 from penstock.cli.times import parse_millis
 from penstock.options import parse_duration_ms
@@ -15,6 +16,11 @@ from penstock.spec.snapshot import Snapshot
 from penstock.table.store import MetadataStore
 from penstock.table.travel import utc_text
 from penstock.table.wait import Patience, shortfall, wait_for_watermark
+
+if TYPE_CHECKING:
+    from penstock.cli.plain import Plain
+
+_DONE_COLUMNS: Final = ("partition", "rows", "creation_time", "modification_time")
 
 
 def wait(
@@ -53,4 +59,38 @@ def wait(
     )
 
 
-COMMANDS: Final[dict[str, Callable[..., None]]] = {"wait": wait}
+def mark_done(
+    context: typer.Context,
+    table: TableName,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option("--partition", metavar="K=V[,K=V]", help="This partition, due or not; may be repeated."),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Mark partitions done: write the file _SUCCESS into their directories.
+
+    Without --partition those that are due by the table's partition.idle-time-to-done and partition.time-interval.
+    """
+    session = session_of(context)
+    loaded = session.table(table)
+    named = None if partition is None else [parse_pairs(text.split(","), "--partition") for text in partition]
+    done = loaded.mark_partitions_done(named, dry_run=dry_run)
+    records: list[dict[str, Plain]] = [
+        {
+            "partition": each.directory,
+            "rows": each.rows,
+            "creation_time": _time(each.creation_millis),
+            "modification_time": _time(each.modification_millis),
+        }
+        for each in done
+    ]
+    print_records(session, records, _DONE_COLUMNS)
+    note(session, f"{len(done)} partitions of {table} {'would be' if dry_run else 'are'} marked done")
+
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {"wait": wait, "mark-done": mark_done}
+
+
+def _time(millis: int) -> str:
+    return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -180,6 +180,12 @@ def _expire_partitions(state: SqlState, arguments: Arguments) -> Outcome:
     return rows(pa.schema({"expired_partitions": _TEXT}), [(each.directory,) for each in found])
 
 
+def _mark_partition_done(state: SqlState, arguments: Arguments) -> Outcome:
+    arguments.needed("partitions")
+    done = _table(state, arguments).mark_partitions_done(arguments.partitions("partitions"))
+    return rows(pa.schema({"partition": _TEXT}), [(each.directory,) for each in done])
+
+
 def _remove_orphan_files(state: SqlState, arguments: Arguments) -> Outcome:
     older_than, dry_run = arguments.time("older_than"), arguments.flag("dry_run", default=False)
     values: list[tuple[object, ...]] = []
@@ -242,6 +248,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         ),
         run=_expire_partitions,
     ),
+    "mark_partition_done": Procedure(parameters=("table", "partitions"), run=_mark_partition_done),
     "remove_orphan_files": Procedure(parameters=("table", "older_than", "dry_run"), run=_remove_orphan_files),
     "reset_consumer": Procedure(parameters=("table", "consumer_id", "next_snapshot_id"), run=_reset_consumer),
 }  # fmt: skip

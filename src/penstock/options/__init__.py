@@ -8,6 +8,8 @@ from penstock.options.choices import (
     ConsumerMode,
     ExpireMode,
     IncrementalScanMode,
+    MarkDoneAction,
+    MarkDoneMode,
     PartitionExpireStrategy,
     RangeStrategy,
     ScanMode,
@@ -18,6 +20,7 @@ from penstock.options.choices import (
     WatermarkEmitStrategy,
 )
 from penstock.options.compact import CompactOptions, SortOptions
+from penstock.options.done import MarkDoneOptions
 from penstock.options.group import OptionGroup
 from penstock.options.known import (
     KNOWN_KEYS,
@@ -49,6 +52,9 @@ __all__ = [
     "IncrementalScanMode",
     "LayoutOptions",
     "ManifestOptions",
+    "MarkDoneAction",
+    "MarkDoneMode",
+    "MarkDoneOptions",
     "OptionGroup",
     "OptionRow",
     "PartitionExpireOptions",

@@ -72,6 +72,23 @@ class PartitionExpireStrategy(StrEnum):
     CUSTOM = "custom"
 
 
+class MarkDoneMode(StrEnum):
+    """Whose clock tells that a partition is done."""
+
+    PROCESS_TIME = "process-time"
+    WATERMARK = "watermark"
+
+
+class MarkDoneAction(StrEnum):
+    """How a partition is marked done."""
+
+    SUCCESS_FILE = "success-file"
+    DONE_PARTITION = "done-partition"
+    MARK_EVENT = "mark-event"
+    HTTP_REPORT = "http-report"
+    CUSTOM = "custom"
+
+
 class TagCreation(StrEnum):
     """What makes tags without being asked."""
 

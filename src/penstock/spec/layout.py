@@ -39,6 +39,7 @@ __all__ = [
     "consumer_path",
     "data_file_name",
     "data_file_path",
+    "done_ledger_path",
     "database_name_of",
     "database_path",
     "earliest_hint_path",
@@ -221,6 +222,11 @@ def statistics_path(location: str, name: str) -> str:
 def lease_directory(location: str) -> str:
     """Directory of the leases; no other engine knows it."""
     return f"{location}/.penstock/leases"
+
+
+def done_ledger_path(location: str) -> str:
+    """File that remembers which partitions were marked done; no other engine knows it."""
+    return f"{location}/.penstock/done-partitions"
 
 
 # Names in a listing

@@ -34,8 +34,9 @@ def open_committer(ref: TableRef, store: MetadataStore | None = None) -> TableCo
         options=CommitOptions.parse(ref.options, table=ref.name),
         manifest_options=ManifestOptions.parse(ref.options, table=ref.name),
     )
-    if not WriteOptions.parse(ref.options, table=ref.name).write_only:
-        committer.after_commit = Housekeeping(committer).after_commit
+    housekeeping = Housekeeping(committer)
+    if housekeeping.has_work:
+        committer.after_commit, committer.in_silence = housekeeping.after_commit, housekeeping.in_silence
     return committer
 
 

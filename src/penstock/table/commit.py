@@ -93,6 +93,7 @@ class TableCommitter:
         may_have_landed: whether the last call of ``commit`` came so far that its snapshot may be there, however it
             ended; False also when it found the request landed already.
         after_commit: told of each snapshot that it made; never raises an ``Exception``.
+        in_silence: does what time alone makes due, for who commits nothing for a while; never raises an ``Exception``.
     """
 
     ref: TableRef
@@ -104,6 +105,7 @@ class TableCommitter:
     index: BucketIndex = field(default_factory=BucketIndex)
     may_have_landed: bool = False
     after_commit: Callable[[Snapshot], None] = field(default=lambda _snapshot: None)
+    in_silence: Callable[[], None] = field(default=lambda: None)
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """Make the request one snapshot.

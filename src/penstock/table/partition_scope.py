@@ -11,7 +11,7 @@ from penstock.options import LayoutOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.evaluate import evaluate
 from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
-from penstock.spec.binary_row import row_decoder
+from penstock.spec.binary_row import encode_row, row_decoder
 from penstock.spec.types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
@@ -71,6 +71,35 @@ def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Over
     except InvalidFilterError as error:
         raise InvalidOptionError(f"in a partition to replace: {error}") from error
     return MatchingPartitions(predicate=predicate)
+
+
+def partition_of_spec(ref: TableRef, spec: Mapping[str, object]) -> bytes:
+    """Return the serialized partition of a spec that names every partition column.
+
+    Args:
+        spec: as for ``scope_of_specs``.
+
+    Raises:
+        InvalidOptionError: it does not name every one of them and no other, or a value does not fit.
+    """
+    fields = ref.schema.partition_fields
+    if set(spec) != {field.name for field in fields}:
+        raise InvalidOptionError(
+            f"table {ref.name}: {dict(spec)} names no partition: give each of "
+            + (", ".join(field.name for field in fields) or "none: the table is not partitioned")
+        )
+    default_name = LayoutOptions.parse(ref.options, table=ref.name).default_partition_name
+    values: list[object] = []
+    for field in fields:
+        leaf = _leaf(field, spec[field.name], default_name)
+        try:
+            bound = bind(leaf, fields, ref.name).root
+        except InvalidFilterError as error:
+            raise InvalidOptionError(f"in a partition: {error}") from error
+        if not isinstance(bound, Compare | IsNull):
+            raise InvalidOptionError(f"table {ref.name}: no partition has {spec[field.name]!r} for '{field.name}'")
+        values.append(bound.value if isinstance(bound, Compare) else None)
+    return encode_row(values, [field.type for field in fields])
 
 
 def partition_test(scope: OverwriteScope, *, touched: frozenset[bytes], ref: TableRef) -> Callable[[bytes], bool]:

@@ -51,6 +51,22 @@ def parse_zone(text: str | None, key: str, table: str) -> tzinfo | None:
     )
 
 
+def instant(clock: datetime, zone: tzinfo | None) -> int | None:
+    """Return when a zone's wall clock shows a time, ms since 1970-01-01 UTC; None where that is beyond the calendar.
+
+    Of two such times it is the earlier; a time that the clock jumps over is as much later as it jumps.
+
+    Args:
+        clock: without a zone.
+        zone: None for this machine's.
+    """
+    try:
+        moment = clock.astimezone() if zone is None else clock.replace(tzinfo=zone)
+        return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
 def wall_clock(millis: int, zone: tzinfo | None) -> datetime | None:
     """Return the wall clock in a zone, without that zone; None beyond the years 1 to 9999.
 

@@ -55,6 +55,22 @@ def test_rollback_goes_to_the_newest_snapshot_that_is_not_beyond_a_time(days: Co
     assert days.json("snapshots", "shop.days")[-1]["snapshot_id"] == 2
 
 
+def test_mark_done_marks_partitions_by_name_or_those_that_are_due(days: Command) -> None:
+    marked = ("mark-done", "shop.days", "--partition", "dt=2026-01-01", "--partition", "dt=2026-01-02")
+    would = days.json(*marked, "--dry-run")
+    assert [(each["partition"], each["rows"]) for each in would] == [("dt=2026-01-01", 3), ("dt=2026-01-02", 0)]
+    table = days.catalog.load_table("shop.days")
+    path = f"{table.location}/dt=2026-01-01/_SUCCESS"
+    assert not table._ref.file_io.exists(path)
+    done = days(*marked)
+    assert done.stderr == "2 partitions of shop.days are marked done\n"
+    assert table._ref.file_io.exists(path)
+    assert "'partition.time-interval'" in days("mark-done", "shop.days", code=2).stderr
+    days("alter", "set", "shop.days", "partition.time-interval=1 d", "partition.idle-time-to-done=1 ms")
+    assert days("mark-done", "shop.days", "--dry-run").stderr == "0 partitions of shop.days would be marked done\n"
+    days("mark-done", "shop.days", "--partition", "day=1", code=2)
+
+
 class Terminal(io.StringIO):
     """An error stream that somebody looks at."""
 

@@ -84,6 +84,17 @@ def test_expiration_of_snapshots_and_partitions(shop: Sql) -> None:
     assert rows == [{"expired_partitions": "dt=2001-01-01"}]
 
 
+def test_partitions_are_marked_done(shop: Sql) -> None:
+    assert shop.rows("CALL sys.mark_partition_done(`table` => 'orders', partitions => 'dt=a;dt=b')") == [
+        {"partition": "dt=a"},
+        {"partition": "dt=b"},
+    ]
+    ref = shop.catalog.load_table("shop.orders")._ref
+    assert ref.file_io.exists(f"{ref.location}/dt=a/_SUCCESS")
+    with pytest.raises(InvalidOptionError, match="needs the argument partitions"):
+        shop("CALL sys.mark_partition_done('orders')")
+
+
 def test_orphans_of_a_whole_database(shop: Sql) -> None:
     shop("CREATE TABLE other (id INT)")
     rows = shop.rows("CALL sys.remove_orphan_files(`table` => 'shop.*', dry_run => TRUE)")

@@ -284,14 +284,27 @@ def test_a_job_that_starts_reads_two_of_many_tags_and_none_of_the_snapshots_sinc
     assert recording.paths(containing="/snapshot/") == (snapshot_path(ref.location, 40),)
 
 
-def test_a_tag_by_hand_that_reads_like_a_later_day_does_not_hide_the_last_one() -> None:
+def test_tags_by_hand_that_read_like_later_days_do_not_hide_the_last_one() -> None:
     ref = new_table(BY_WATERMARK)
     job = Job(ref)
     job.commit(START)
-    create_tag(MetadataStore(ref), "2030-01-01", snapshot_id=1)
+    for name in ("2030-01-01", "2031-01-01"):
+        create_tag(MetadataStore(ref), name, snapshot_id=1)
     job.commit(START + DAY)
     Job(ref).commit(START + 2 * DAY)
-    assert tags(ref) == {"2025-12-31": 1, "2030-01-01": 1, "2026-01-01": 2, "2026-01-02": 3}
+    assert tags(ref) == {"2025-12-31": 1, "2030-01-01": 1, "2031-01-01": 1, "2026-01-01": 2, "2026-01-02": 3}
+
+
+def test_a_snapshot_without_a_watermark_hides_none_before_it() -> None:
+    ref = new_table({**BY_WATERMARK, "write-only": "true"})
+    store = MetadataStore(ref)
+    maker = TagMaker(ref, store, TagOptions.parse(ref.options))
+    for number, watermark in enumerate([START, START + DAY, None, START + DAY + HOUR], start=1):
+        snapshot = replace(Job(ref).commit(), watermark=watermark)
+        ref.file_io.write(snapshot_path(ref.location, number), encode_snapshot(snapshot))
+        if number != 2:  # another job's
+            maker.run(snapshot)
+    assert tags(ref) == {"2025-12-31": 1, "2026-01-01": 2}
 
 
 # Against the rule, looked at snapshot by snapshot

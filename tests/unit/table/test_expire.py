@@ -289,7 +289,7 @@ def test_what_goes_wrong_is_said_once_and_fails_no_commit(caplog: pytest.LogCapt
     writer = table.with_options({**QUICK, "snapshot.num-retained.max": "2"})
     with caplog.at_level(logging.WARNING):
         assert writer.append(rows(1)) is not None
-        writer._committer().after_commit.__self__._next_look = 0  # type: ignore[attr-defined] # a bound method
+        writer._committer().after_commit.__self__._retention._next_look = 0  # type: ignore[attr-defined] # a bound method
         assert writer.append(rows(2)) is not None
     assert len(ids(table)) == 11
     assert len([each for each in caplog.records if "tag-broken" in each.message]) == 1

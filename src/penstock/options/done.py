@@ -1,0 +1,90 @@
+"""When a partition is done, and how that is said.
+
+Source:
+    Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``; spec/commit.md section 7.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from penstock.options.choices import MarkDoneAction, MarkDoneMode
+from penstock.options.group import Key, OptionGroup
+from penstock.options.values import ValueKind, choice, parse_bool, parse_duration_ms, parse_text
+
+_ACTION: Final = choice(MarkDoneAction)
+
+
+def _decode_actions(text: str) -> tuple[MarkDoneAction, ...]:
+    try:
+        return tuple(dict.fromkeys(_ACTION.decode(part) for part in text.split(",")))
+    except ValueError as error:
+        raise ValueError(f"{error}, or several of them with commas between") from None
+
+
+_parse_actions: Final = ValueKind(
+    "names", _decode_actions, lambda actions: ",".join(action.value for action in actions)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkDoneOptions(OptionGroup):
+    """Which partitions are marked done; none without an idle time, or at the end of a batch.
+
+    Attributes:
+        time_interval_ms: from what a partition's values stand for to its end.
+        timestamp_pattern: of partition columns, ``$dt $hour:00:00``.
+        timestamp_formatter: Java's pattern of that text.
+    """
+
+    idle_time_ms: Annotated[
+        int | None,
+        Key(
+            "partition.idle-time-to-done",
+            parse_duration_ms,
+            "time without rows, behind its end, that makes a partition done",
+            honoured=True,
+        ),
+    ] = None
+    time_interval_ms: Annotated[
+        int | None,
+        Key("partition.time-interval", parse_duration_ms, "length of time that a partition holds", honoured=True),
+    ] = None
+    mode: Annotated[
+        MarkDoneMode,
+        Key("partition.mark-done-action.mode", MarkDoneMode, "clock of the idle time", honoured=True),
+    ] = MarkDoneMode.PROCESS_TIME
+    at_end_of_input: Annotated[
+        bool,
+        Key("partition.end-input-to-done", parse_bool, "a batch marks the partitions that it wrote to", honoured=True),
+    ] = False
+    actions: Annotated[
+        tuple[MarkDoneAction, ...],
+        Key(
+            "partition.mark-done-action",
+            _parse_actions,
+            "how a partition is marked: 'success-file' here",
+            honoured=True,
+        ),
+    ] = (MarkDoneAction.SUCCESS_FILE,)
+    recover: Annotated[
+        bool,
+        Key(
+            "partition.mark-done.recover-from-state",
+            parse_bool,
+            "look for partitions that were to be marked before this job",
+            honoured=True,
+        ),
+    ] = True
+    timestamp_pattern: Annotated[
+        str | None, Key("partition.timestamp-pattern", parse_text, "time of a partition from its values", honoured=True)
+    ] = None
+    timestamp_formatter: Annotated[
+        str | None, Key("partition.timestamp-formatter", parse_text, "how that time is written", honoured=True)
+    ] = None
+
+    @property
+    def is_by_time(self) -> bool:
+        """Whether time makes partitions done."""
+        return self.idle_time_ms is not None and self.time_interval_ms is not None
