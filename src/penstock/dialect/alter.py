@@ -62,7 +62,7 @@ def read_alter(reader: StatementReader) -> Alteration:
     for word, read in _ACTIONS.items():
         if reader.take_words(word):
             return read(reader, _Target(name=name, if_exists=if_exists))
-    raise reader.error(f"expected one of {', '.join(_ACTIONS)}")
+    raise reader.unexpected(f"expected one of {', '.join(_ACTIONS)}", tuple(_ACTIONS))
 
 
 def _read_set(reader: StatementReader, target: _Target) -> Alteration:

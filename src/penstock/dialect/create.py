@@ -24,7 +24,11 @@ if TYPE_CHECKING:
     from penstock.dialect.statements import ComputedColumn, Pairs
     from penstock.spec.ddl import ColumnSpec
 
+THINGS: Final = ("TABLE", "VIEW", "DATABASE", "CATALOG", "SCHEMA", "TEMPORARY")
+"""What is created and dropped."""
+
 _NO_KEY: Final = "append tables have no primary key; leave it out, or keep such a table with Flink"
+_CLAUSES: Final = ("COMMENT", "PARTITIONED BY", "WITH", "AS", "LIKE")
 _REFUSED_CLAUSES: Final = {
     "DISTRIBUTED": "expected WITH ('bucket' = '4', 'bucket-key' = 'a'), which says the same",
 }
@@ -50,8 +54,8 @@ def read_create(reader: StatementReader) -> Creation:
         name = read_name(reader, "a catalog's name").text
         reader.expect_words("WITH")
         return CreateCatalog(name=name, options=read_options(reader), if_not_exists=if_not_exists)
-    raise reader.error(
-        "expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG; there are no functions of your own here"
+    raise reader.unexpected(
+        "expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG; there are no functions of your own here", THINGS
     )
 
 
@@ -116,7 +120,7 @@ def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable |
         def read_one(reader: StatementReader) -> None:
             columns.read(reader)
 
-        read_list(reader, read_one, "the columns")
+        read_list(reader, read_one, "the columns; each has a name, a type, and NOT NULL, DEFAULT or COMMENT at will")
     clauses = _read_clauses(reader)
     table = CreateTable(
         name=name,
@@ -135,7 +139,8 @@ def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable |
         return read_like(reader, table)
     if not columns.physical:
         raise reader.error("expected columns in parentheses, such as (id BIGINT, name STRING), AS SELECT … or LIKE t")
-    reader.expect_end("COMMENT, PARTITIONED BY, WITH, AS, LIKE or the end")
+    if reader.current.kind is not TokenKind.END:
+        raise reader.unexpected(f"expected {', '.join(_CLAUSES)} or the end", _CLAUSES)
     return table
 
 

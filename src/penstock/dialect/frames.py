@@ -9,6 +9,7 @@ from penstock.api.deferred import spark_entry
 from penstock.dialect.computed_frames import with_computed_columns
 from penstock.dialect.event_time import event_time_of
 from penstock.dialect.sources import ends_where_it_began, is_stream, table_frame
+from penstock.dialect.times import check_time
 from penstock.dialect.views import base_uses, entered
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 from penstock.spec.type_text import format_sql_type
@@ -68,7 +69,7 @@ def _query_frame(reading: _Reading, query: Query) -> DataFrame:
             f"line {line}, column {column}: Spark makes sessions of a stream by key only: PARTITION BY a column behind"
             " the table's name, and GROUP BY it too"
         )
-    return spark_entry().sql_query(reading.spark, frames, query.text)
+    return spark_entry().sql_query(reading.spark, frames, query)
 
 
 def _use_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
@@ -77,8 +78,11 @@ def _use_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
         frame = _table_frame(reading, use, query)
     else:
         frame = _view_frame(replace(reading, within=entered(view, use, reading.within)), view)
-    call = use.cumulate
+    call = use.window
     if call is None:
+        return frame
+    check_time(query.source, call, use.title, frame)
+    if call.kind != "CUMULATE":
         return frame
     return spark_entry().sql_cumulate(
         frame, call.column, whole=call.spark_window, step=call.spark_step, step_millis=call.millis("STEP")

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 _UNIT_NANOS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def literal_column(values: Sequence[object], field: ArrowAny, table: str) -> ArrowAny:
+def literal_column(values: Sequence[object], field: ArrowAny, kind: str, table: str) -> ArrowAny:
     """Return literals as a column of a table.
 
     Args:
         field: an Arrow field.
+        kind: the type of the column, as DDL writes it.
 
     Raises:
         SchemaMismatchError: a value that the column does not take.
@@ -32,7 +33,7 @@ def literal_column(values: Sequence[object], field: ArrowAny, table: str) -> Arr
         return pa.array([_fitted(value, field.type) for value in values], field.type)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise SchemaMismatchError(
-            f"table {table}: column '{field.name}' of type {field.type} does not take one of these values: {error}"
+            f"table {table}: column '{field.name}' of type {kind} does not take one of these values: {error}"
         ) from error
 
 
@@ -52,7 +53,9 @@ def _fitted(value: object, data_type: ArrowAny) -> object:
     if isinstance(value, bool) is not arrow.is_boolean(data_type):
         raise ValueError(f"{value!r}")
     if isinstance(value, str) is not (arrow.is_string(data_type) or arrow.is_large_string(data_type)):
-        raise ValueError(f"{value!r}; a date is DATE '2026-01-31', a time TIMESTAMP '2026-01-31 10:00:00'")
+        is_time = isinstance(value, str) and arrow.is_temporal(data_type)
+        hint = "; a date is DATE '2026-01-31', a time TIMESTAMP '2026-01-31 10:00:00'" if is_time else ""
+        raise ValueError(f"{value!r}{hint}")
     return value
 
 

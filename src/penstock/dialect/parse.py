@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.alter import read_alter
-from penstock.dialect.create import read_create
+from penstock.dialect.create import THINGS, read_create
 from penstock.dialect.derived import DropView, Explain, ShowCreateView
 from penstock.dialect.insert_text import read_insert
 from penstock.dialect.query import parse_query
@@ -55,6 +55,7 @@ _REFUSED: Final = {
     "ADD": "there are no JARs to add; leave it out",
 }
 _NAMES: Final = ("CATALOGS", "DATABASES", "SCHEMAS", "TABLES", "VIEWS")
+_SHOWN: Final = (*_NAMES, "CREATE TABLE", "CREATE VIEW", "PARTITIONS", "COLUMNS", "CURRENT")
 # Of Flink's EXPLAIN; each asks for more of what is told anyway.
 _DETAILS: Final = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
@@ -110,7 +111,7 @@ def _read_drop(reader: StatementReader) -> Action:
     if not is_temporary and reader.take_words("CATALOG"):
         if_exists = reader.take_words("IF", "EXISTS")
         return DropCatalog(name=read_name(reader, "a catalog's name").text, if_exists=if_exists)
-    raise reader.error("expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG")
+    raise reader.unexpected("expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG", THINGS)
 
 
 def _read_use(reader: StatementReader) -> Action:
@@ -139,9 +140,7 @@ def _read_show(reader: StatementReader) -> Action:
         return ShowNames(what=f"current {word.lower()}")
     word = reader.take_any(*_NAMES)
     if word is None:
-        raise reader.error(
-            f"expected one of {', '.join(_NAMES)}, CREATE TABLE, CREATE VIEW, PARTITIONS, COLUMNS, CURRENT"
-        )
+        raise reader.unexpected(f"expected one of {', '.join(_SHOWN)}", _SHOWN)
     within = read_path(reader, "a name") if reader.take_any("FROM", "IN") else ()
     is_negated = reader.at_words("NOT", "LIKE") and reader.take_words("NOT")
     like = read_string(reader, "a pattern such as 'order%'") if reader.take_words("LIKE") else None

@@ -14,6 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from penstock.dialect.query_errors import check_text, parse_error
 from penstock.dialect.tables import PlainQuery, TableUse, parser_text, plain_query, table_of
 from penstock.dialect.windows import WINDOW_COLUMN, quoted
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.dialect.script import StatementText
     from penstock.dialect.statements import Path
     from penstock.dialect.windows import WindowCall
-    from penstock.errors import InvalidSqlError
 
 Piece: TypeAlias = str | int
 """Text, or the number of the table whose name goes there."""
@@ -60,6 +60,7 @@ class Query:
 
     Attributes:
         tables: that it reads, in the order of its text; one that it names twice is there twice.
+        starts: for each piece, where in the source it stands, and whether it is a part of it or in the place of one.
         simple: None where it takes Spark.
         conditions: those that every row of the table has to pass, where the query reads one table; as filters are
             written.
@@ -70,6 +71,7 @@ class Query:
     source: StatementText
     tables: tuple[TableUse, ...]
     pieces: tuple[Piece, ...]
+    starts: tuple[tuple[int, bool], ...]
     simple: SimpleSelect | None
     conditions: tuple[str, ...] = ()
     names: frozenset[str] | None = None
@@ -81,7 +83,21 @@ class Query:
         Args:
             names: of views, one for each of ``tables``.
         """
-        return "".join(quoted(names[piece]) if isinstance(piece, int) else piece for piece in self.pieces)
+        return "".join(_shown(piece, names) for piece in self.pieces)
+
+    def place(self, names: Sequence[str], offset: int) -> tuple[int, int]:
+        """Return line and column, in the script, of a character of the text for Spark."""
+        left = offset
+        for piece, (start, is_own) in zip(self.pieces, self.starts, strict=True):
+            length = len(_shown(piece, names))
+            if left < length:
+                return self.source.place(start + left if is_own else start)
+            left -= length
+        return self.source.place(len(self.source.text))
+
+
+def _shown(piece: Piece, names: Sequence[str]) -> str:
+    return quoted(names[piece]) if isinstance(piece, int) else piece
 
 
 def parse_query(source: StatementText) -> Query:
@@ -90,14 +106,17 @@ def parse_query(source: StatementText) -> Query:
     Raises:
         InvalidSqlError: it is none, or not one that can be run.
     """
+    check_text(source)
     plain = plain_query(source)
     tree = _parse(plain)
     edits = _Edits(plain, tree)
     edits.collect()
+    pieces = edits.pieces()
     return Query(
         source=source,
         tables=tuple(edits.tables),
-        pieces=edits.pieces(),
+        pieces=tuple(piece for piece, _, _ in pieces),
+        starts=tuple((start, is_own) for _, start, is_own in pieces),
         simple=_simple(plain, tree),
         conditions=tuple(_conditions(plain, tree)),
         names=_names(plain, tree),
@@ -109,25 +128,10 @@ def _parse(plain: PlainQuery) -> exp.Query:
     try:
         tree = sqlglot.parse_one(parser_text(plain.text), read="spark")
     except SqlglotError as error:
-        raise _located(plain.source, error) from error
+        raise parse_error(plain.source, error) from error
     if not isinstance(tree, exp.Query):
         raise plain.source.error(0, "expected a query: SELECT, WITH or VALUES")
     return tree
-
-
-def _located(source: StatementText, error: SqlglotError) -> InvalidSqlError:
-    details = getattr(error, "errors", None)
-    if not details:
-        return source.error(0, f"the query cannot be parsed: {error}")
-    first = details[0]
-    lines = source.text.split("\n")
-    line = int(first.get("line") or 1)
-    end = sum(len(text) + 1 for text in lines[: line - 1]) + int(first.get("col") or 1)
-    found = str(first.get("highlight") or "")
-    said = re.sub(r"<class '[\w.]*?(\w+)'>", r"\1", str(first.get("description") or "not understood"))
-    return source.error(
-        max(end - len(found), 0), f"found '{found}': {said}; the text has to be a query that Spark knows"
-    )
 
 
 class _Edits:
@@ -153,6 +157,12 @@ class _Edits:
                 self._exchange_window(node, call)
             else:
                 self._exchange_table(node)
+        for node in self._tree.find_all(exp.Table):
+            if isinstance(node.this, exp.Dot):
+                first = next(node.this.find_all(exp.Identifier))
+                raise self._plain.source.error(
+                    int(first.meta["start"]), "a name has at most 3 parts: catalog.database.table"
+                )
         for left in sorted(stand_ins):
             use = self._plain.tables.get(left)
             offset = use.offset if use is not None else self._plain.windows[left].offset
@@ -160,14 +170,16 @@ class _Edits:
                 offset, "a hint, time travel, system table or window stands where no table is"
             )
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> list[tuple[Piece, int, bool]]:
+        """Return the pieces with where they stand, and whether they are of the text itself."""
         text = self._plain.text
-        pieces: list[Piece] = []
+        pieces: list[tuple[Piece, int, bool]] = []
         place = 0
         for start, end, inner in sorted(self._edits):
-            pieces += [text[place:start], *inner]
+            pieces.append((text[place:start], place, True))
+            pieces += [(piece, start, False) for piece in inner]
             place = end
-        return (*pieces, text[place:])
+        return [*pieces, (text[place:], place, True)]
 
     def _exchange_table(self, node: exp.Table) -> None:
         start, end = _span(node)
@@ -192,8 +204,9 @@ class _Edits:
             )
         table: Piece = quoted(call.table[0]) if is_own else self._use(call.table, start + call.table_offset)
         alias = "" if node.alias else f" AS {quoted(node.name)}"
-        if call.kind == "CUMULATE" and isinstance(table, int):
-            self.tables[table] = replace(self.tables[table], cumulate=call)
+        if isinstance(table, int):
+            self.tables[table] = replace(self.tables[table], window=call)
+        if call.kind == "CUMULATE":
             self._edits.append((start, end, (table, alias)))
             return
         select = node.find_ancestor(exp.Select)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.spec.sql_tokens import Token, TokenKind, TokenReader
 from penstock.spec.sql_types import read_name, read_string
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.dialect.script import StatementText
     from penstock.errors import InvalidSqlError
 
+_CUTOFF: Final = 0.7
 _MAX_PARTS: Final = 3
 _UNITS: Final = ("SECOND", "MINUTE", "HOUR", "DAY", "SECONDS", "MINUTES", "HOURS", "DAYS")
 _Item = TypeVar("_Item")
@@ -41,6 +43,11 @@ class StatementReader(TokenReader):
             if self.take_words(word):
                 return word
         return None
+
+    def unexpected(self, expected: str, words: Sequence[str]) -> InvalidSqlError:
+        """Return the error for the current token: which of these words may be meant, or what was expected."""
+        near = get_close_matches(self.current.text.upper(), words, n=1, cutoff=_CUTOFF)
+        return self.error(f"did you mean {near[0]}?" if near else expected)
 
     def done(self) -> None:
         """Check that nothing is left. Raises ``InvalidSqlError``."""
@@ -138,7 +145,7 @@ def read_interval(reader: StatementReader, works: str) -> str:
     reader.take()
     unit = reader.current
     if reader.take_any(*_UNITS) is None:
-        raise reader.error(f"expected one of the units {', '.join(_UNITS[:4])}")
+        raise reader.unexpected(f"expected one of the units {', '.join(_UNITS[:4])}", _UNITS)
     if not reader.take_sign("("):
         return reader.text[start : unit.start + len(unit.text)]
     reader.take()

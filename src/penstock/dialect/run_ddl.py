@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.api.catalog import Catalog
 from penstock.catalog.changes import RemoveOption, SetOption
 from penstock.dialect.outcome import Outcome, committed
-from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE
+from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE, near_or_all
 from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError
 from penstock.options.kafka import parse_kafka
 from penstock.spec.type_text import format_sql_type
@@ -57,6 +57,10 @@ def create_table(state: SqlState, statement: CreateTable) -> Outcome:
     if database == DEFAULT_DATABASE:
         # Every catalog has it, as with Flink; here it is made when it is needed.
         catalog.create_database(database, if_not_exists=True)
+    if not statement.if_not_exists and state.exists(statement.name):
+        raise AlreadyExistsError(
+            f"table {full_name} exists already; CREATE TABLE IF NOT EXISTS leaves it as it is, DROP TABLE removes it"
+        )
     options, watermark = _definition_options(statement, full_name)
     catalog.create_table(
         full_name,
@@ -107,7 +111,7 @@ def use_database(state: SqlState, statement: UseDatabase) -> Outcome:
     found = state.catalog(catalog).list_databases()
     if database not in found and database != DEFAULT_DATABASE:
         raise NotFoundError(
-            f"there is no database {database} in catalog {catalog}; there are {', '.join(found) or 'none'}"
+            f"there is no database {database} in catalog {catalog}; {near_or_all(database, (*found, DEFAULT_DATABASE))}"
         )
     state.catalog_name, state.database = catalog, database
     return Outcome(message=f"using database {database}")
@@ -126,6 +130,8 @@ def drop_table(state: SqlState, statement: DropTable) -> Outcome:
             return Outcome(message=f"there is no temporary table {name}")
         raise NotFoundError(f"there is no temporary table {name}; DROP TABLE removes one of the catalog")
     catalog, full_name = state.catalog_of(statement.name)
+    if not statement.if_exists and not state.exists(statement.name):
+        state.load(statement.name)  # says what there is
     catalog.drop_table(full_name, if_exists=statement.if_exists)
     return Outcome(message=f"dropped table {full_name}")
 
@@ -133,6 +139,9 @@ def drop_table(state: SqlState, statement: DropTable) -> Outcome:
 def drop_database(state: SqlState, statement: DropDatabase) -> Outcome:
     """Remove a database."""
     catalog, database = state.full_database(statement.name)
+    found = state.catalog(catalog).list_databases()
+    if not statement.if_exists and database not in found:
+        raise NotFoundError(f"there is no database {database} in catalog {catalog}; {near_or_all(database, found)}")
     state.catalog(catalog).drop_database(database, if_exists=statement.if_exists, cascade=statement.cascade)
     return Outcome(message=f"dropped database {database}")
 

@@ -17,6 +17,7 @@ from penstock.dialect.settings import read_settings
 from penstock.dialect.sources import is_stream
 from penstock.dialect.views import entered
 from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.spec.type_text import format_sql_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -134,8 +135,9 @@ def _literal_rows(table: Table, statement: Insert, columns: tuple[str, ...]) -> 
                 f"table {table.name}: row {number} has {len(row)} values, and {len(columns)} are to be written:"
                 f" {', '.join(columns)}"
             )
+    kinds = {field.name: format_sql_type(field.type) for field in table.schema.fields}
     given = {
-        name: literal_column([row[place] for row in statement.rows or ()], schema.field(name), table.name)
+        name: literal_column([row[place] for row in statement.rows or ()], schema.field(name), kinds[name], table.name)
         for place, name in enumerate(columns)
     }
     return _completed(table, statement, given, len(statement.rows or ()))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
+from penstock.api.deferred import spark_entry
 from penstock.dialect.settings import MADE_FOR_SPARK, check_setting
 from penstock.errors import (
     AlreadyExistsError,
@@ -17,7 +19,7 @@ from penstock.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 
 DEFAULT_CATALOG: Final = "paimon"
 DEFAULT_DATABASE: Final = "default"
+
+
+def near_or_all(name: str, names: Sequence[str]) -> str:
+    """Return which of these names may be meant, or which there are."""
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(dict.fromkeys(names)) or 'none'}"
 
 
 class SqlState:
@@ -74,7 +82,7 @@ class SqlState:
     def catalog(self, name: str) -> Catalog:
         """Return a catalog by its name. Raises ``NotFoundError``."""
         if name not in self.catalogs:
-            raise NotFoundError(f"there is no catalog '{name}' in this session; there are {', '.join(self.catalogs)}")
+            raise NotFoundError(f"there is no catalog '{name}' in this session; {near_or_all(name, [*self.catalogs])}")
         return self.catalogs[name]
 
     def catalog_of(self, path: Path) -> tuple[Catalog, str]:
@@ -116,7 +124,23 @@ class SqlState:
                 f"table {'.'.join(path)} is one of this session, behind a connector, and no table of a catalog"
             )
         catalog, name = self.catalog_of(path)
-        return catalog.load_table(name, options)
+        try:
+            return catalog.load_table(name, options)
+        except NotFoundError as error:
+            raise self._not_found(path, error) from error
+
+    def _not_found(self, path: Path, error: NotFoundError) -> NotFoundError:
+        """Return the error that names what is there; the given one where the table is not what is missing."""
+        catalog, database, table = self.full(path)
+        databases = self.catalog(catalog).list_databases()
+        if database not in databases:
+            there = near_or_all(database, (*databases, DEFAULT_DATABASE))
+            return NotFoundError(f"there is no database {database} in catalog {catalog}; {there}")
+        tables = self.catalog(catalog).list_tables(database)
+        if table in tables:
+            return error
+        own = [place[2] for place in (*self.session_tables, *self.views) if place[:2] == (catalog, database)]
+        return NotFoundError(f"there is no table {database}.{table}; {near_or_all(table, (*tables, *own))}")
 
     def add_session_table(self, table: CreateTable) -> bool:
         """Keep a table for this session; False where there is one and that is no error.
@@ -149,7 +173,7 @@ class SqlState:
         if key.startswith(MADE_FOR_SPARK):
             if self.spark is None:
                 raise InvalidOptionError(f"SET '{key}': there is no Spark session to set it in")
-            self.spark.conf.set(key, value)
+            spark_entry().sql_set(self.spark, key, value)
         elif not check_setting(key, value):
             warnings.warn(f"nobody reads the setting '{key}'", OptionWarning, stacklevel=2)
         self.settings[key] = value

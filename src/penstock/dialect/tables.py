@@ -50,14 +50,14 @@ class TableUse:
     Attributes:
         options: of the hint, and of the time travel that is asked for.
         system: name of its system table; None for its rows.
-        cumulate: windows that its rows are put in.
+        window: the window function that reads it; None where it is read by itself.
         offset: of its name in the query's text.
     """
 
     name: Path
     options: Pairs = ()
     system: str | None = None
-    cumulate: WindowCall | None = None
+    window: WindowCall | None = None
     offset: int = 0
 
     @property
@@ -88,7 +88,9 @@ class PlainQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Token:
+class TextToken:
+    """A token of a query's text; ``kind`` is ``hint``, ``name``, ``text``, ``number`` or ``sign``."""
+
     kind: str
     text: str
     start: int
@@ -96,11 +98,18 @@ class _Token:
 
     @property
     def word(self) -> str:
+        """The text; of a name in capitals."""
         return self.text.upper() if self.kind == "name" else self.text
 
     @property
     def name(self) -> str:
+        """What it names, without quotes."""
         return self.text[1:-1].replace("``", "`") if self.text.startswith("`") else self.text
+
+
+def scan(text: str) -> list[TextToken]:
+    """Return the tokens of a text, without blanks and comments."""
+    return list(_tokens(text))
 
 
 def plain_query(source: StatementText) -> PlainQuery:
@@ -120,7 +129,7 @@ def plain_query(source: StatementText) -> PlainQuery:
         stand_in = f"{_WINDOW_STAND_IN}{len(windows)}"
         line, column = source.place(start)
         call, length = read_window(StatementReader(StatementText(text=text[start:], line=line, column=column)))
-        windows[stand_in] = replace(call, offset=start)
+        windows[stand_in] = replace(call, offset=start, column_offset=start + call.column_offset)
         text = _put(text, start, start + length, stand_in)
     return PlainQuery(source=source, text=text, tables=tables, windows=windows)
 
@@ -168,7 +177,7 @@ def _table_extras(source: StatementText) -> Iterator[tuple[int, int, TableUse]]:
         place = end
 
 
-def _path_end(tokens: Sequence[_Token], place: int) -> int:
+def _path_end(tokens: Sequence[TextToken], place: int) -> int:
     """Return the place behind ``a.b.c`` or ``a.t$snapshots``."""
     place += 1
     while place + 1 < len(tokens) and tokens[place].text in {".", "$"} and tokens[place + 1].kind == "name":
@@ -176,13 +185,13 @@ def _path_end(tokens: Sequence[_Token], place: int) -> int:
     return place
 
 
-def _with_dollar(tokens: Sequence[_Token], place: int, after: int, offset: int, path: Path) -> TableUse:
+def _with_dollar(tokens: Sequence[TextToken], place: int, after: int, offset: int, path: Path) -> TableUse:
     if tokens[after - 2].text == "$" and after - place > 1:
         return TableUse(name=path[:-1], system=path[-1], offset=offset)
     return table_of(path, offset)
 
 
-def _extras_after(source: StatementText, tokens: Sequence[_Token], place: int) -> tuple[int, Pairs]:
+def _extras_after(source: StatementText, tokens: Sequence[TextToken], place: int) -> tuple[int, Pairs]:
     """Read hint and time travel behind a path, in any order; return the place behind them."""
     options: list[tuple[str, str]] = []
     while place < len(tokens):
@@ -200,14 +209,14 @@ def _extras_after(source: StatementText, tokens: Sequence[_Token], place: int) -
     return place, tuple(options)
 
 
-def _travel_at(tokens: Sequence[_Token], place: int) -> tuple[str, int] | None:
+def _travel_at(tokens: Sequence[TextToken], place: int) -> tuple[str, int] | None:
     for words, key in _TRAVEL_WORDS.items():
         if tuple(token.word for token in tokens[place : place + len(words)]) == words:
             return key, place + len(words)
     return None
 
 
-def _travel_value(source: StatementText, tokens: Sequence[_Token], place: int, key: str) -> tuple[int, str]:
+def _travel_value(source: StatementText, tokens: Sequence[TextToken], place: int, key: str) -> tuple[int, str]:
     if place < len(tokens) and tokens[place].word == "TIMESTAMP":
         place += 1
     if place < len(tokens) and tokens[place].kind == "text":
@@ -223,7 +232,7 @@ def _travel_value(source: StatementText, tokens: Sequence[_Token], place: int, k
     raise source.error(offset, "expected a literal such as TIMESTAMP '2026-01-01 00:00:00', a snapshot id or 'a-tag'")
 
 
-def _hint_options(source: StatementText, token: _Token) -> Pairs:
+def _hint_options(source: StatementText, token: TextToken) -> Pairs:
     match = _OPTIONS_HINT.match(token.text)
     if match is None:
         raise source.error(token.start, "expected the hint /*+ OPTIONS('key' = 'value') */")
@@ -248,11 +257,11 @@ def _window_starts(text: str) -> Iterator[int]:
             yield token.start
 
 
-def _tokens(text: str, start: int = 0) -> Iterator[_Token]:
+def _tokens(text: str, start: int = 0) -> Iterator[TextToken]:
     for match in _TOKEN.finditer(text, start):
         kind = match.lastgroup or "skip"
         if kind != "skip":
-            yield _Token(kind=kind, text=match.group(), start=match.start(), end=match.end())
+            yield TextToken(kind=kind, text=match.group(), start=match.start(), end=match.end())
 
 
 def _put(text: str, start: int, end: int, stand_in: str) -> str:

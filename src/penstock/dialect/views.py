@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.errors import InvalidSqlError, NotFoundError
+from penstock.errors import InvalidSqlError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def check_tables(state: SqlState, view: CreateView) -> None:
             raise _reads_itself(view)
     for use in view.query.tables:
         if not state.exists(use.name):
-            raise NotFoundError(f"view {'.'.join(view.name[1:])}: there is no table {'.'.join(use.name[1:])}")
+            state.load(use.name)  # says what there is
 
 
 def _reads_itself(view: CreateView) -> InvalidSqlError:

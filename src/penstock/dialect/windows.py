@@ -50,6 +50,7 @@ class WindowCall:
         intervals: by parameter, as Spark reads them: ``10 MINUTES``.
         partition_by: of SESSION: rows of one session agree in them.
         offset: of the call in the query's text.
+        column_offset: of the time's name, from there too.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class WindowCall:
     intervals: tuple[tuple[str, str], ...]
     partition_by: tuple[str, ...] = ()
     offset: int = 0
+    column_offset: int = 0
 
     @property
     def spark_window(self) -> str:
@@ -141,6 +143,7 @@ class _Arguments:
         self._table: Path = ()
         self._table_offset = 0
         self._column: str | None = None
+        self._column_offset = 0
         self._partition_by: tuple[str, ...] = ()
         self._intervals: dict[str, str] = {}
 
@@ -163,6 +166,7 @@ class _Arguments:
             column=self._column or "",
             intervals=tuple(self._intervals.items()),
             partition_by=self._partition_by,
+            column_offset=self._column_offset,
         )
 
     def _has(self, name: str) -> bool:
@@ -187,7 +191,9 @@ class _Arguments:
         if name == "DATA":
             self._read_data()
         elif name == "TIMECOL":
-            reader.expect_words("DESCRIPTOR")
+            if not reader.take_words("DESCRIPTOR"):
+                raise reader.error("expected DESCRIPTOR(…) with the column that is the time")
+            self._column_offset = reader.ahead(1).start
             columns = read_list(reader, lambda inner: read_name(inner, "a column").text, "the column")
             self._column = columns[0]
         else:
@@ -200,7 +206,8 @@ class _Arguments:
 
     def _read_data(self) -> None:
         reader = self._reader
-        reader.expect_words("TABLE")
+        if not reader.take_words("TABLE"):
+            raise reader.error("expected TABLE and a table's name")
         self._table_offset = reader.current.start
         self._table = read_path(reader, "a table's name")
         if not reader.take_words("PARTITION", "BY"):

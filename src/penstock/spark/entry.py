@@ -18,6 +18,7 @@ from penstock.spark.sql_frames import (
     explain_text,
     insert_frame,
     query_frame,
+    set_conf,
     typed_columns,
     typed_frame,
 )
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.predicate.tree import Predicate
+    from penstock.spark.sql_frames import SqlText
     from penstock.spec.ddl import ColumnSpec
     from penstock.spec.types import DataField
     from penstock.spec.watermark import DeclaredWatermark
@@ -108,9 +110,14 @@ class SparkEntry:
         return sort_compact(spark, job, on_done=on_done)
 
     @staticmethod
-    def sql_query(spark: SparkSession, frames: Sequence[DataFrame], text: Callable[[Sequence[str]], str]) -> DataFrame:
+    def sql_query(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText) -> DataFrame:
         """Return the rows of a query over DataFrames; see ``query_frame``."""
-        return query_frame(spark, frames, text)
+        return query_frame(spark, frames, query)
+
+    @staticmethod
+    def sql_set(spark: SparkSession, key: str, value: str) -> None:
+        """Set a key of the session; see ``set_conf``."""
+        set_conf(spark, key, value)
 
     @staticmethod
     def sql_event_time(frame: DataFrame, column: str, delay_millis: int) -> DataFrame:

@@ -7,20 +7,21 @@ import io
 import re
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
-from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.errors import InvalidOptionError, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.spark.plan import analyzed_plan
 from penstock.spark.types import from_spark_schema, to_spark_type
 from penstock.spec.type_text import parse_sql_type
 from penstock.spec.types import with_nullability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -30,16 +31,31 @@ if TYPE_CHECKING:
 _PREFIX: Final = "penstock_"
 _VIEW: Final = re.compile(_PREFIX + "[0-9a-f]{32}")
 _TYPE: Final = "penstock.type"
+_PLACE: Final = re.compile(r"\bline (?P<line>\d+),? pos (?P<column>\d+)")
+# Names of errors, places in a text that nobody wrote, and where functions are looked up.
+_NOISE: Final = re.compile(
+    r"^\[[\w.]+\] |\bSQLSTATE: \w+|;? ?\(?\bline \d+,? pos \d+\)?| on search path \[.*?\]", re.DOTALL
+)
+_ROUTINE: Final = re.compile(r"resolve routine `(?P<name>\w+)`")
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _TIMES: Final = ("timestamp", "timestamp_ntz")
 
 
-def query_frame(spark: SparkSession, frames: Sequence[DataFrame], text: Callable[[Sequence[str]], str]) -> DataFrame:
+class SqlText(Protocol):
+    """A query whose tables have no names yet."""
+
+    def text(self, names: Sequence[str]) -> str:
+        """Return the query for these names of views."""
+
+    def place(self, names: Sequence[str], offset: int) -> tuple[int, int]:
+        """Return the line and the column that a character of this text has for its author."""
+
+
+def query_frame(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText) -> DataFrame:
     """Return the rows of a query.
 
     Args:
-        frames: the tables that it reads.
-        text: makes the query from the names of views, one for each of them.
+        frames: the tables that it reads, one for each name in its text.
 
     Raises:
         InvalidSqlError: Spark does not understand it, or finds no such column or function.
@@ -49,9 +65,9 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], text: Callable
         for name, frame in zip(names, frames, strict=True):
             frame.createTempView(name)
         # Analysed here and now, so the views are not needed any more when rows are asked for.
-        return spark.sql(text(names))
+        return spark.sql(query.text(names))
     except (AnalysisException, ParseException) as error:
-        raise InvalidSqlError(f"Spark cannot run the query: {_without_names(str(error), names)}") from error
+        raise InvalidSqlError(_explained(error, query, names, spark)) from error
     finally:
         for name in names:
             spark.catalog.dropTempView(name)
@@ -131,6 +147,19 @@ def _as_declared(column: ColumnSpec, field: spark_types.StructField) -> ColumnSp
     return replace(column, type=with_nullability(declared, nullable=field.nullable))
 
 
+def set_conf(spark: SparkSession, key: str, value: str) -> None:
+    """Set a key of the session.
+
+    Raises:
+        InvalidOptionError: a value that it does not take, or one that is fixed when the session starts.
+    """
+    try:
+        spark.conf.set(key, value)
+    except (AnalysisException, IllegalArgumentException) as error:
+        said = " ".join(_NOISE.sub("", str(error).partition("\n")[0]).split()).rstrip(" .")
+        raise InvalidOptionError(f"SET '{key}' = '{value}': {said}") from error
+
+
 def insert_frame(
     frame: DataFrame,
     fields: Sequence[DataField],
@@ -198,7 +227,25 @@ def _short(data_type: spark_types.DataType, name: str) -> str:
     return data_type.simpleString() if isinstance(data_type, spark_types.IntegralType) else name
 
 
-def _without_names(message: str, names: Sequence[str]) -> str:
+def _explained(error: Exception, query: SqlText, names: Sequence[str], spark: SparkSession) -> str:
+    """Return what Spark says, without its plans and our names, with the place in the author's own text."""
+    said = str(error)
+    where = ""
+    if match := _PLACE.search(said):
+        lines = query.text(names).split("\n")[: int(match["line"]) - 1]
+        line, column = query.place(names, sum(len(line) + 1 for line in lines) + int(match["column"]))
+        where = f"line {line}, column {column}: "
+    said = _NOISE.sub("", said.partition(";\n")[0].partition("== SQL")[0])
     for name in names:
-        message = message.replace(f"`{name}`.", "").replace(name, "table")
-    return " ".join(message.partition(";\n'")[0].split())
+        said = said.replace(f"`{name}`.", "").replace(name, "table")
+    said = " ".join(said.split()).rstrip(" ;.")
+    return f"{where}Spark cannot run the query: {said}{_near_function(said, spark)}"
+
+
+def _near_function(said: str, spark: SparkSession) -> str:
+    match = _ROUTINE.search(said)
+    if match is None:
+        return ""
+    names = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
+    near = get_close_matches(match["name"].lower(), names, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
