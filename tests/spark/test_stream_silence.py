@@ -139,3 +139,30 @@ def test_the_end_of_a_bounded_input_has_the_watermark_of_the_options(
     assert query.awaitTermination(SECONDS)
     # What is there now is no end: more may come.
     assert appends(copy) == [(query.id, 1, 10)] + ([(f"{query.id}-idle", 0, 99)] if ends else [])
+
+
+def test_partitions_are_marked_done_while_there_are_no_rows(
+    spark: SparkSession,
+    catalog: Catalog,
+    tmp_path: Path,
+    stop: Callable[[StreamingQuery], StreamingQuery],
+) -> None:
+    columns = "k INT, t TIMESTAMP(3), dt STRING"
+    source = catalog.create_table("d.days", columns, watermark=("t", None))
+    target = catalog.create_table("d.done", columns, partition_by=["dt"])
+    options = {
+        "partition.timestamp-formatter": "yyyy-MM-dd",
+        "partition.time-interval": "1 d",
+        "partition.idle-time-to-done": "2 s",
+        "partition.mark-done-action": "success-file",
+    }
+    time_of = pa.array([NOON], pa.timestamp("ms"))
+    source.append(pa.table({"k": pa.array([0], pa.int32()), "t": time_of, "dt": ["2026-01-01"]}))
+    rows = source.read_stream(spark, {"scan.mode": "earliest"})
+    query = target.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=QUICKLY, options=options)
+    stop(query)
+    mark = tmp_path / "warehouse" / "d.db" / "done" / "dt=2026-01-01" / "_SUCCESS"
+    wait_for(lambda: len(appends(target)) == 1)
+    assert not mark.exists()
+    wait_for(mark.exists)
+    assert len(appends(target)) == 1

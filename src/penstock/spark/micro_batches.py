@@ -172,25 +172,29 @@ class MicroBatches:
         return replace(batch, watermark=watermark, upstream_times=self._watermark.encode())
 
     def _look_in_silence(self) -> None:
-        """Do what is due between batches: idle partitions let the watermark go on, and snapshots are made for it."""
-        if self._last is None or not self._turn.acquire(blocking=False):
+        """Do what is due between batches, also before the first one of a query that was started again."""
+        if not self.lease.is_held or not self._turn.acquire(blocking=False):
             return
         try:
-            ref, batch = self._last
-            longest = WatermarkOptions.parse(ref.options, table=ref.name).snapshot_idle_timeout_ms
-            silent_ms = (time.monotonic() - self._last_seconds) * 1000
-            is_forced = longest is not None and silent_ms >= longest
-            watermark = self._watermark.in_silence()
-            moves = watermark is not None and (batch.watermark is None or watermark > batch.watermark)
-            if not moves and not is_forced:
-                return
             self.lease.check()
-            self._committer.commit_in_silence(batch.commit_user, watermark, is_forced=is_forced)
-            self._last = ref, replace(batch, watermark=watermark if moves else batch.watermark)
-            if is_forced:
-                self._last_seconds = time.monotonic()
+            if self._last is not None:
+                self._move_watermark(*self._last)
+            self._committer.committer.in_silence()
         finally:
             self._turn.release()
+
+    def _move_watermark(self, ref: TableRef, batch: Batch) -> None:
+        """Let the watermark go on where partitions have become idle, and make the snapshots that silence asks for."""
+        longest = WatermarkOptions.parse(ref.options, table=ref.name).snapshot_idle_timeout_ms
+        is_forced = longest is not None and (time.monotonic() - self._last_seconds) * 1000 >= longest
+        watermark = self._watermark.in_silence()
+        moves = watermark is not None and (batch.watermark is None or watermark > batch.watermark)
+        if not moves and not is_forced:
+            return
+        self._committer.commit_in_silence(batch.commit_user, watermark, is_forced=is_forced)
+        self._last = ref, replace(batch, watermark=watermark if moves else batch.watermark)
+        if is_forced:
+            self._last_seconds = time.monotonic()
 
     def _close_input(self) -> None:
         """Store the watermark that the options have for the end of all rows."""

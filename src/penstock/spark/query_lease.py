@@ -29,6 +29,11 @@ class QueryLease:
                 self._keeper = LeaseKeeper(acquire(self._ref.file_io, self._ref.location, f"query-{query_id}"))
         self.check()
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it was taken, and not given back."""
+        return self._keeper is not None and not self._is_over
+
     def check(self) -> None:
         """Raise ``LeaseHeldError`` where somebody else was seen to have taken it."""
         if self._keeper is not None:
