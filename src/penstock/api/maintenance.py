@@ -10,6 +10,7 @@ from penstock.api.deferred import spark_entry
 from penstock.api.moments import to_millis
 from penstock.catalog.features import check_writable
 from penstock.options import PartitionExpireOptions, TagOptions, check_keys
+from penstock.table.changes import open_committer
 from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.consumers import delete_consumer, reset_consumer
@@ -230,7 +231,8 @@ class TableMaintenance(TableCompleteness):
         options = PartitionExpireOptions.parse(self._ref.options, given, table=self.name)
         found = find_expired_partitions(self._ref, self._store, options=options)
         if not dry_run:
-            drop_expired_partitions(self._committer(), found, batch_size=options.batch_size)
+            committer = open_committer(self._ref, self._store, adds_rows=False)
+            drop_expired_partitions(committer, found, batch_size=options.batch_size)
         return found
 
     def remove_orphan_files(

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 
-def open_committer(ref: TableRef, store: MetadataStore | None = None) -> TableCommitter:
+def open_committer(ref: TableRef, store: MetadataStore | None = None, *, adds_rows: bool = True) -> TableCommitter:
     """Return a committer with the table's options, which keeps house after its commits unless told not to.
 
     Args:
         store: share one to share what it has cached.
+        adds_rows: who adds none marks no partition done either.
+
+    Raises:
+        InvalidOptionError, UnsupportedFeatureError: as ``Housekeeping``.
     """
     committer = TableCommitter(
         ref=ref,
@@ -34,7 +38,7 @@ def open_committer(ref: TableRef, store: MetadataStore | None = None) -> TableCo
         options=CommitOptions.parse(ref.options, table=ref.name),
         manifest_options=ManifestOptions.parse(ref.options, table=ref.name),
     )
-    housekeeping = Housekeeping(committer)
+    housekeeping = Housekeeping(committer, adds_rows=adds_rows)
     if housekeeping.has_work:
         committer.after_commit, committer.in_silence = housekeeping.after_commit, housekeeping.in_silence
     return committer

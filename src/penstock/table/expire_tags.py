@@ -86,13 +86,16 @@ def find_expired_tags(tags: Mapping[str, Tag], *, now: Callable[[], datetime] = 
     )
 
 
-def expire_tags(ref: TableRef, store: MetadataStore, *, dry_run: bool = False) -> tuple[str, ...]:
+def expire_tags(
+    ref: TableRef, store: MetadataStore, *, dry_run: bool = False, reader: TagReader | None = None
+) -> tuple[str, ...]:
     """Delete the tags that have outlived their retention; returns their names, sorted.
 
     Args:
         dry_run: only find them.
+        reader: one that is kept reads only what is new to it.
     """
-    names = find_expired_tags(TagReader(ref.file_io, ref.location).load())
+    names = find_expired_tags((reader or TagReader(ref.file_io, ref.location)).load())
     for name in () if dry_run else names:
         with suppress(NotFoundError):  # another process was faster
             delete_tag(ref, store, name)

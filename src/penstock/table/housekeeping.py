@@ -60,12 +60,15 @@ class Housekeeping:
     ``snapshot.expire.execution-mode = async`` all is done on a thread, one at a time, that the process waits for when
     it ends.
 
+    Args:
+        adds_rows: who adds none marks no partition done either.
+
     Raises:
         InvalidOptionError: an option that it reads has a value that it must not have.
         UnsupportedFeatureError: an option asks for something that is not done here.
     """
 
-    def __init__(self, committer: TableCommitter) -> None:
+    def __init__(self, committer: TableCommitter, *, adds_rows: bool = True) -> None:
         ref = committer.ref
         self._written = committer.store  # has cached what the job wrote
         is_write_only = WriteOptions.parse(ref.options, table=ref.name).write_only
@@ -74,7 +77,7 @@ class Housekeeping:
             committer = replace(committer, store=MetadataStore(ref), index=BucketIndex())
         self._retention = None if is_write_only else Retention(committer)
         self._committer = committer
-        self._watch = open_done_watch(ref, clock_millis=self._now)
+        self._watch = open_done_watch(ref, clock_millis=self._now) if adds_rows else None
         self._retaining, self._marking = _Chore(table=ref.name), _Chore(table=ref.name)
         self._thread: Thread | None = None
 

@@ -20,6 +20,7 @@ from penstock.table.expire import Expiration, SnapshotExpirer
 from penstock.table.expire_partitions import drop_expired_partitions, find_expired_partitions
 from penstock.table.expire_tags import expire_tags
 from penstock.table.sequence import BucketIndex
+from penstock.table.tag_reader import TagReader
 from penstock.table.touched import load_touched_partitions
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Retention:
             self._tag_maker = TagMaker(ref, committer.store, self._tag_options)
         elif creation is TagCreation.BATCH:
             batch_zone(self._tag_options, ref.name)
+        self._tags = TagReader(ref.file_io, ref.location)
         self._latest: Snapshot | None = None
         self._known = Expiration()
         self._next_look = 0
@@ -99,7 +101,7 @@ class Retention:
             return
         self._next_look = now + _LOOK_INTERVAL_MS
         if self._tag_options.time_expire_enabled:
-            expire_tags(committer.ref, committer.store)
+            expire_tags(committer.ref, committer.store, reader=self._tags)
         if self._consumer_options.expiration_time_ms is not None:
             expire_consumers(committer.store, self._consumer_options.expiration_time_ms, clock=self._now)
 

@@ -579,16 +579,12 @@ def test_a_table_for_writing_only_is_marked_by_its_writers_and_not_by_who_merges
 
 def test_a_thread_of_its_own_does_it_when_that_is_wanted() -> None:
     ref = new_table({**DAILY, "snapshot.expire.execution-mode": "async"})
-    job = Job(ref, now=int(time.time() * 1000))
-    for number in range(3):
-        job.commit(FIRST, SECOND, at=job.now + number)
+    Job(ref.with_options({"partition.mark-done.recover-from-state": "false"}), local("2001-01-02")).commit("2001-01-01")
+    job = Job(ref)
+    job.commit("2999-01-01")
     job.committer.after_commit.__self__.wait()  # type: ignore[attr-defined] # a bound method
-    assert marks(ref) == {}  # rows came just now
-    slow = Job(ref.with_options({"partition.idle-time-to-done": "0 s"}), now=int(time.time() * 1000))
-    time.sleep(0.01)
-    slow.commit("2030-01-01")
-    slow.committer.after_commit.__self__.wait()  # type: ignore[attr-defined] # a bound method
-    assert set(marks(ref)) == {FIRST, SECOND}
+    # Its clock is that of the process, which is far behind the first of them.
+    assert list(marks(ref, "2001-01-01", "2999-01-01")) == ["2001-01-01"]
 
 
 @pytest.mark.parametrize(
@@ -608,6 +604,15 @@ def test_other_marks_are_refused_before_anything_is_written(action: str, says: s
         Table(ref).mark_partitions_done([{"p": FIRST}])
     open_committer(ref.with_options({"partition.mark-done-action": "success-file"}))
     open_committer(new_table({"partition.mark-done-action": action}))  # nothing is to be marked
+
+
+def test_who_adds_no_rows_need_not_know_how_to_mark() -> None:
+    ref = new_table({**DAILY, "partition.mark-done-action": "done-partition", "partition.expiration-time": "1 d"})
+    writer = Table(ref.with_options({"partition.mark-done-action": "success-file"}))
+    for number in range(6):
+        writer.append(pa.Table.from_pylist([{"id": number, "p": "2001-01-01"}], writer.arrow_schema))
+    assert len(Table(ref).compact().snapshots) == 1
+    assert [each.directory for each in Table(ref).expire_partitions()] == ["p=2001-01-01"]
 
 
 def test_marks_that_nobody_knows_are_refused() -> None:
@@ -684,6 +689,9 @@ def test_in_silence_the_clock_marks_and_asks_nothing_until_then() -> None:
     job.now = START + 30_000
     job.committer.in_silence()
     assert len(recording.calls) == before
+    job.now = START + 90_000
+    job.committer.in_silence()
+    assert [call.path.rpartition("/")[2] for call in recording.calls[before:]] == ["tag"]  # once a minute
     job.now = START + DAY + HOUR
     job.committer.in_silence()
     assert list(marks(ref)) == [FIRST]
@@ -772,15 +780,15 @@ def test_wrong_specs_are_refused(specs: list[dict[str, object]], error: type[Exc
 
 def test_those_that_are_due_are_marked_by_hand_without_being_named() -> None:
     ref = new_table()
-    Job(ref).commit(FIRST, "2999-01-01")
+    Job(ref).commit("2001-01-01", "2999-01-01")
     table = Table(ref)
     with pytest.raises(InvalidOptionError, match=r"'partition.idle-time-to-done' and 'partition.time-interval' tells"):
         table.mark_partitions_done()
     table = table.with_options({"partition.idle-time-to-done": "1 s", "partition.time-interval": "1 d"})
     ledger = done_ledger_path(ref.location)
-    assert [each.directory for each in table.mark_partitions_done(dry_run=True)] == [f"p={FIRST}"]
-    assert (marks(ref), ref.file_io.exists(ledger)) == ({}, False)
-    assert [each.directory for each in table.mark_partitions_done()] == [f"p={FIRST}"]
+    assert [each.directory for each in table.mark_partitions_done(dry_run=True)] == ["p=2001-01-01"]
+    assert (marks(ref, "2001-01-01"), ref.file_io.exists(ledger)) == ({}, False)
+    assert [each.directory for each in table.mark_partitions_done()] == ["p=2001-01-01"]
     assert table.mark_partitions_done() == ()
 
 

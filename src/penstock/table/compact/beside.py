@@ -71,7 +71,7 @@ class CompactionBeside:
         cancel: Callable[[], None] = lambda: None,
     ) -> None:
         self._watch = CompactionWatch(ref, MetadataStore(ref))
-        self._committer: TableCommitter = open_committer(ref)
+        self._committer: TableCommitter = open_committer(ref, adds_rows=False)
         self._locator = FileLocator.of(ref)
         self._merge = merge
         self._commit_user = commit_user
@@ -174,7 +174,7 @@ class CompactionBeside:
         if latest.id != self._watch.ref.schema.id:
             ref = replace(self._watch.ref, schema=latest)
             self._watch.use(ref)
-            self._committer = open_committer(ref)
+            self._committer = open_committer(ref, adds_rows=False)
         if WriteOptions.parse(self._watch.ref.options, table=self._watch.ref.name).write_only:
             return  # set while the stream runs: the work is left to a dedicated job
         self._queue.extend(self._watch.plan())

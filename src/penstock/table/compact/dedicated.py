@@ -118,7 +118,7 @@ def compact_table(
     on_plan(plan)
     if dry_run:
         return plan_only(plan)
-    committer = open_committer(ref, store)
+    committer = open_committer(ref, store, adds_rows=False)
     user = new_commit_user(committer.options.user_prefix)
     return run_compaction(plan, committer, execute, commit_user=user, on_done=on_done)
 
