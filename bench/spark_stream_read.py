@@ -15,7 +15,7 @@ from bench.result import Section
 from bench.spark_tables import OurSourceTarget, OurTarget, ParquetTarget, peer_targets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
@@ -51,26 +51,35 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
         warm_ups=job.settings.warm_ups,
     )
     rows = count_rows(Path(job.arguments["path"]))
-    return Section(name="stream-read", title="Stream read", series=_series(turns, job.peer, rows))
+    return Section(
+        name="stream-read", title="Stream read", series=series_of(turns, (WORK, BATCHES_WORK, CPU_WORK), job.peer, rows)
+    )
 
 
-def _series(turns: Mapping[str, tuple[Turn, ...]], session: str, rows: int) -> tuple[Series, ...]:
+def series_of(
+    turns: Mapping[str, tuple[Turn, ...]], works: Sequence[str], session: str, rows: int
+) -> tuple[Series, ...]:
+    """Return the times of queries that have read a table to its end.
+
+    Args:
+        works: what the whole query, its micro-batches alone and its processor time are called.
+    """
     series = []
     for name, taken in turns.items():
         ended = [cast("Finished", turn.answer) for turn in taken]
         if any(each.rows != rows for each in ended):
-            message = f"{name} delivered {[each.rows for each in ended]} rows of {rows}"
+            message = f"{name} read {[each.rows for each in ended]} rows of {rows}"
             raise AssertionError(message)
-        figures = {
-            WORK: [each.wall_seconds for each in ended],
-            BATCHES_WORK: [sum(batch.seconds for batch in each.batches) for each in ended],
-            CPU_WORK: [each.cpu_seconds for each in ended],
-        }
+        figures = (
+            [each.wall_seconds for each in ended],
+            [sum(batch.seconds for batch in each.batches) for each in ended],
+            [each.cpu_seconds for each in ended],
+        )
         series += [
             Series(work=work, contender=name, session=session, seconds=tuple(seconds), rows=rows)
-            for work, seconds in figures.items()
+            for work, seconds in zip(works, figures, strict=True)
         ]
-    return tuple(sorted(series, key=lambda each: list(figures).index(each.work)))
+    return tuple(sorted(series, key=lambda each: works.index(each.work)))
 
 
 def _contender(spark: SparkSession, target: Target, checkpoint: Path) -> Contender:

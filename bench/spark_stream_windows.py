@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from bench.data import count_rows
-from bench.measure import Contender, Series, take_turns
-from bench.micro_batches import Finished, finish
+from bench.measure import Contender, take_turns
+from bench.micro_batches import finish
 from bench.result import Section
+from bench.spark_stream_read import series_of
 from bench.spark_tables import TIME, OurTimedTarget, ParquetTarget, peer_targets
 
 if TYPE_CHECKING:
@@ -50,24 +51,8 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
         warm_ups=job.settings.warm_ups,
     )
     rows = count_rows(Path(job.arguments["path"]))
-    series = []
-    for name, taken in turns.items():
-        ended = [cast("Finished", turn.answer) for turn in taken]
-        if any(each.rows != rows for each in ended):
-            message = f"{name} read {[each.rows for each in ended]} rows of {rows}"
-            raise AssertionError(message)
-        figures = {
-            WORK: [each.wall_seconds for each in ended],
-            BATCHES_WORK: [sum(batch.seconds for batch in each.batches) for each in ended],
-            CPU_WORK: [each.cpu_seconds for each in ended],
-        }
-        series += [
-            Series(work=work, contender=name, session=job.peer, seconds=tuple(seconds), rows=rows)
-            for work, seconds in figures.items()
-        ]
-    works = (WORK, BATCHES_WORK, CPU_WORK)
-    ordered = tuple(sorted(series, key=lambda each: works.index(each.work)))
-    return Section(name="stream-windows", title="Windows over a stream", series=ordered)
+    series = series_of(turns, (WORK, BATCHES_WORK, CPU_WORK), job.peer, rows)
+    return Section(name="stream-windows", title="Windows over a stream", series=series)
 
 
 def _contender(spark: SparkSession, target: Target, checkpoint: Path) -> Contender:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 # A hook: it folds the skips of all tests that miss the same thing into one line.
 from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
+from tests.spark.kafka_broker import Kafka, running_kafka
 
 from penstock import Catalog
 
@@ -43,6 +44,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def kafka(spark: SparkSession) -> Iterator[Kafka]:
+    """Return a broker for the tests of a module, whose topics are theirs alone."""
+    with running_kafka(spark) as broker:
+        yield broker
 
 
 @pytest.fixture

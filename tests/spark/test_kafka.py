@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from scripts.kafka_broker import find_ports
-from tests.spark.kafka_broker import Kafka, running_kafka
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError, TableStoreError, UnsupportedFeatureError
 from penstock.spark.kafka import read_kafka
@@ -18,9 +17,7 @@ from penstock.spec.ddl import parse_columns
 from penstock.spec.types import DataField
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
+    from tests.spark.kafka_broker import Kafka
 
 FIELDS = tuple(
     DataField(id=n, name=spec.name, type=spec.type) for n, spec in enumerate(parse_columns("n BIGINT, s STRING"))
@@ -42,12 +39,6 @@ try:
 except UnsupportedFeatureError as error:
     print(spark.version, error, sep="\\n")
 """
-
-
-@pytest.fixture(scope="module")
-def kafka(spark: SparkSession) -> Iterator[Kafka]:
-    with running_kafka(spark) as broker:
-        yield broker
 
 
 def options_of(kafka: Kafka, topic: str, **others: str) -> dict[str, str]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from tests.spark.kafka_broker import Kafka, running_kafka
 from tests.spark.stream_feed import DONE, commits
 
 from penstock import Catalog, Table
@@ -16,21 +15,15 @@ from penstock.spark.kafka import read_kafka
 from penstock.table.stream_commit import StreamCommitter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from tests.spark.kafka_broker import Kafka
+
 
 COLUMNS = "`user` BIGINT, product STRING, order_time TIMESTAMP(3)"
 NOON = datetime(2026, 1, 2, 12)  # noqa: DTZ001 - a wall clock
 # Users of a partition, rows of each, and how far their events are behind.
 PARTITIONS = {0: ((1, 2, 3), 80, timedelta()), 1: ((4, 5), 15, timedelta(days=1)), 2: ((6,), 3, timedelta(hours=1))}
-
-
-@pytest.fixture(scope="module")
-def kafka(spark: SparkSession) -> Iterator[Kafka]:
-    with running_kafka(spark) as broker:
-        yield broker
 
 
 @pytest.fixture

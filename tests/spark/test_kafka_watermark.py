@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
-from tests.spark.kafka_broker import Kafka, running_kafka
 from tests.spark.stream_feed import DONE
 
 from penstock.spark.kafka import read_kafka
@@ -16,10 +15,10 @@ from penstock.spark.observed_times import ObservedTimes
 from penstock.spec.watermark import DeclaredWatermark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+    from tests.spark.kafka_broker import Kafka
 
     from penstock import Catalog, Table
 
@@ -28,12 +27,6 @@ NOON = datetime(2026, 1, 2, 12)  # noqa: DTZ001 - a wall clock
 NOON_MILLIS = 1_767_355_200_000
 DAY = 86_400
 WATERMARK = DeclaredWatermark(column="t", delay_millis=5_000)
-
-
-@pytest.fixture(scope="module")
-def kafka(spark: SparkSession) -> Iterator[Kafka]:
-    with running_kafka(spark) as broker:
-        yield broker
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.spark.kafka_broker import Kafka, running_kafka
 from tests.spark.sql_runner import SECONDS, Sql, example, new_session, wait_for
 
 if TYPE_CHECKING:
@@ -19,18 +18,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from tests.spark.kafka_broker import Kafka
 
 pytestmark = pytest.mark.spark
 
 NAME = "04-kafka-bounded"
 ADDRESS = ("127.0.0.1", 9092)
 BOUND = datetime(2025, 11, 21)  # noqa: DTZ001 - a wall clock; the bound of the example
-
-
-@pytest.fixture(scope="module")
-def kafka(spark: SparkSession) -> Iterator[Kafka]:
-    with running_kafka(spark) as broker:
-        yield broker
 
 
 @pytest.fixture
