@@ -16,6 +16,15 @@ def analyzed_plan(frame: DataFrame) -> Any:  # noqa: ANN401 - of the JVM
     return given.queryExecution().analyzed()
 
 
+def each_node(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
+    """Yield a plan and all that is below it, always in the same order."""
+    plans = [plan]
+    while plans:
+        node = plans.pop()
+        yield node
+        plans += each_of(node.children())
+
+
 def each_of(sequence: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
     """Yield the elements of one of Scala's sequences."""
     return (sequence.apply(place) for place in range(sequence.size()))

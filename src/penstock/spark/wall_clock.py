@@ -11,16 +11,17 @@ Source:
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
-from penstock.spark.plan import analyzed_plan, each_of
+from penstock.spark.plan import analyzed_plan, each_node, each_of
 from penstock.spec.types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -47,22 +48,20 @@ def with_wall_clocks(frame: DataFrame, columns: Collection[str]) -> DataFrame:
 
 
 def wall_clocks_for(frame: DataFrame, fields: Iterable[DataField]) -> tuple[str, ...]:
-    """Return the columns of instants that stand for wall clock times, where a table's column of that name has those."""
+    """Return the columns of instants that stand for wall clock times, where a table's column of that name has those.
+
+    They were wall clock times where they were read, or were computed from such ones alone.
+    """
     wanted = {field.name for field in fields if _is_wall_clock(field)}
-    return tuple(name for name in wall_clock_columns(frame) if name in wanted)
-
-
-def wall_clock_columns(frame: DataFrame) -> tuple[str, ...]:
-    """Return the columns of instants that were wall clock times, or were computed from such ones alone."""
-    columns = [field.name for field in frame.schema.fields if isinstance(field.dataType, spark_types.TimestampType)]
-    if not columns:
+    instants = {field.name for field in frame.schema.fields if isinstance(field.dataType, spark_types.TimestampType)}
+    if not wanted & instants:
         return ()
     plan = analyzed_plan(frame)
     lineage = _Lineage(plan)
     return tuple(
-        attribute.name()
+        name
         for attribute in each_of(plan.output())
-        if _is_instant(attribute) and lineage.is_marked(attribute)
+        if (name := str(attribute.name())) in wanted & instants and lineage.is_marked(attribute)
     )
 
 
@@ -70,42 +69,45 @@ class _Lineage:
     """Says from what the attributes of a plan were computed."""
 
     def __init__(self, plan: Any) -> None:  # noqa: ANN401 - of the JVM
+        self._nodes = list(each_node(plan))
         self._known: dict[int, bool] = {}
-        self._sources: dict[int, Sequence[Any]] = {}
         # An attribute of a union is that of its first part, whatever the others have in its place.
         self._united: dict[int, list[Any]] = {}
-        self._collect(plan)
+        for node in self._nodes:
+            if node.nodeName() == "Union":
+                self._unite(node)
 
     def is_marked(self, attribute: Any) -> bool:  # noqa: ANN401 - of the JVM
         """Whether an attribute holds wall clock times: it says so, or all times that it was computed from do."""
         number = attribute.exprId().id()
         if number not in self._known:
             self._known[number] = False
-            sources = [each for each in self._sources.get(number, ()) if _holds_instants(each)]
-            is_marked = _has_mark(attribute) or (bool(sources) and all(map(self.is_marked, sources)))
+            is_marked = _has_mark(attribute) or self._is_computed(number)
             self._known[number] = is_marked and all(map(self.is_marked, self._united.get(number, ())))
         return self._known[number]
 
-    def _collect(self, plan: Any) -> None:  # noqa: ANN401 - of the JVM
-        for expression in each_of(plan.expressions()):
-            if expression.getClass().getSimpleName() == "Alias":
-                number = expression.exprId().id()
-                self._sources[number] = tuple(each_of(expression.references().toSeq()))
-        children = list(each_of(plan.children()))
-        if plan.getClass().getSimpleName() == "Union":
-            outputs = [list(each_of(child.output())) for child in children[1:]]
-            for place, attribute in enumerate(each_of(plan.output())):
-                self._united.setdefault(attribute.exprId().id(), []).extend(output[place] for output in outputs)
-        for child in children:
-            self._collect(child)
+    def _is_computed(self, number: int) -> bool:
+        sources = [each for each in self._sources.get(number, ()) if _holds_instants(each)]
+        return bool(sources) and all(map(self.is_marked, sources))
+
+    @cached_property
+    def _sources(self) -> Mapping[int, Sequence[Any]]:
+        """The attributes that others were computed from; thousands of questions to the JVM in a long plan."""
+        return {
+            expression.exprId().id(): tuple(each_of(expression.references().toSeq()))
+            for node in self._nodes
+            for expression in each_of(node.expressions())
+            if expression.getClass().getSimpleName() == "Alias"
+        }
+
+    def _unite(self, union: Any) -> None:  # noqa: ANN401 - of the JVM
+        outputs = [list(each_of(child.output())) for child in each_of(union.children())][1:]
+        for place, attribute in enumerate(each_of(union.output())):
+            self._united.setdefault(attribute.exprId().id(), []).extend(output[place] for output in outputs)
 
 
 def _has_mark(expression: Any) -> bool:  # noqa: ANN401 - of the JVM
     return bool(expression.metadata().contains(_MARK))
-
-
-def _is_instant(attribute: Any) -> bool:  # noqa: ANN401 - of the JVM
-    return str(attribute.dataType().typeName()) == "timestamp"
 
 
 def _holds_instants(attribute: Any) -> bool:  # noqa: ANN401 - of the JVM
