@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import DONE
+
+from penstock.errors import StorageError
+from penstock.table.stream_commit import StreamCommitter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,6 +143,88 @@ def test_the_end_of_a_bounded_input_has_the_watermark_of_the_options(
     assert query.awaitTermination(SECONDS)
     # What is there now is no end: more may come.
     assert appends(copy) == [(query.id, 1, 10)] + ([(f"{query.id}-idle", 0, 99)] if ends else [])
+
+
+class LastLook:
+    """A silence of which nothing is seen but the look that is under way when the query ends."""
+
+    def __init__(self, look: Callable[[], None], name: str) -> None:
+        assert name == "table d.copy: query into it"
+        self._look = look
+
+    def begin(self) -> None:
+        """Nothing yet."""
+
+    def end(self) -> None:
+        """Look."""
+        self._look()
+
+
+def test_the_watermark_behind_a_batch_that_failed_is_not_stored(
+    spark: SparkSession,
+    source: Table,
+    copy: Table,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stop: Callable[[StreamingQuery], StreamingQuery],
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError("the disk is full", False)  # noqa: FBT003 - positional, so that pickling works
+
+    monkeypatch.setattr("penstock.spark.micro_batches.Silence", LastLook)
+    append(source, (0, 10))
+    rows = source.read_stream(spark, {"scan.mode": "earliest"})
+    query = stop(copy.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=QUICKLY))
+    wait_for(lambda: len(appends(copy)) == 1)
+    monkeypatch.setattr(StreamCommitter, "commit", fail)
+    append(source, (0, 90))
+    with pytest.raises(StreamingQueryException, match="the disk is full"):
+        query.awaitTermination(SECONDS)
+    assert appends(copy) == [(query.id, 1, 10)]
+
+
+def test_the_end_of_a_bounded_input_is_stored_after_a_death_behind_the_last_commit(
+    spark: SparkSession, source: Table, copy: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = StreamCommitter.commit
+
+    def commit_and_die(*arguments: Any) -> None:
+        commit(*arguments)
+        raise StorageError("killed", False)  # noqa: FBT003 - positional, so that pickling works
+
+    append(source, (0, 10))
+    rows = source.read_stream(spark, {"scan.mode": "earliest", "penstock.scan.bounded.snapshot-id": "1"})
+    target = copy.with_options({"end-input.watermark": str(NOON_MILLIS + 99_000)})
+    with monkeypatch.context() as death:
+        death.setattr(StreamCommitter, "commit", commit_and_die)
+        query = target.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=DONE)
+        with pytest.raises(StreamingQueryException, match="killed"):
+            query.awaitTermination(SECONDS)
+    assert appends(copy) == [(query.id, 1, 10)]
+    assert target.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=DONE).awaitTermination(SECONDS)
+    assert appends(copy) == [(query.id, 1, 10), (f"{query.id}-idle", 0, 99)]
+
+
+def test_the_end_of_a_bounded_input_is_stored_when_the_query_is_started_again(
+    spark: SparkSession, source: Table, copy: Table, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    append(source, (0, 10))
+    rows = source.read_stream(spark, {"scan.mode": "earliest", "penstock.scan.bounded.snapshot-id": "1"})
+    target = copy.with_options({"end-input.watermark": str(NOON_MILLIS + 99_000)})
+    with pytest.MonkeyPatch.context() as failing:
+
+        def fail(*_: object) -> None:
+            raise StorageError("the disk is full", False)  # noqa: FBT003 - positional, so that pickling works
+
+        failing.setattr(StreamCommitter, "commit_in_silence", fail)
+        query = target.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=DONE)
+        assert query.awaitTermination(SECONDS)
+    assert ["'end-input.watermark' was not stored: the disk is full" in each.message for each in caplog.records] == [
+        True
+    ]
+    for _ in range(2):
+        assert target.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=DONE).awaitTermination(SECONDS)
+        assert appends(copy) == [(query.id, 1, 10), (f"{query.id}-idle", 0, 99)]
 
 
 def test_partitions_are_marked_done_while_there_are_no_rows(

@@ -14,6 +14,8 @@ from tests.spark.golden import LOCATIONS
 from tests.spark.stream_feed import DONE, new_feed
 
 from penstock import Catalog, Table
+from penstock.spark.observed_times import ObservedTimes, observe_times
+from penstock.spec.watermark import DeclaredWatermark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +89,39 @@ def test_the_slowest_source_holds_the_others(
     append(other, (0, 7))
     write(copy, both[0].union(both[1]), tmp_path / "checkpoint")
     assert watermarks(copy) == [(1, None), (1, 7)]
+
+
+def test_a_source_that_tells_no_times_is_not_taken_for_as_far_as_the_others(
+    spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path
+) -> None:
+    silent = catalog.create_table("d.silent", COLUMNS)
+    copy = catalog.create_table("d.copy", "k INT")
+    for seconds in (100, 200, 300):
+        append(source, (0, seconds))
+        append(silent, (0, seconds - 100))
+    both = [table.read_stream(spark, ONE_BY_ONE).select("k") for table in (source, silent)]
+    write(copy, both[0].union(both[1]), tmp_path / "checkpoint")
+    assert watermarks(copy) == [(2, None)] * 3
+
+
+def test_a_join_with_a_table_that_is_no_stream_keeps_no_rows(
+    spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path
+) -> None:
+    names = spark.createDataFrame([(0, "zero"), (0, "null")], "k INT, name STRING").groupBy("k").count()
+    copy = catalog.create_table("d.copy", "k INT, t TIMESTAMP(3), count BIGINT")
+    append(source, (0, 100))
+    append(source, (0, 200))
+    write(copy, source.read_stream(spark, ONE_BY_ONE).join(names, "k"), tmp_path / "checkpoint")
+    assert watermarks(copy) == [(1, 95), (1, 195)]
+
+
+def test_two_sources_that_read_one_partition_are_told_apart(spark: SparkSession) -> None:
+    watermark = DeclaredWatermark(column="timestamp", delay_millis=0)
+    rows = spark.readStream.format("rate").load()
+    first, second = (observe_times(rows, watermark, {"a": F.expr("true"), "b": F.expr("false")}) for _ in range(2))
+    names = ObservedTimes.of(first.union(second)).metrics.values()
+    assert sorted(names) == [("a", "b"), ("a#1", "b#1")]
+    assert list(names) == list(ObservedTimes.of(first.union(second)).metrics.values())
 
 
 def test_rows_that_an_aggregate_keeps_are_not_overtaken(

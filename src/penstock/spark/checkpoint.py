@@ -132,6 +132,14 @@ class Checkpoint:
         batches = [int(name) for name in self._directory.list("offsets") if name.isdigit()]
         return self.load_offsets(max(batches)) if batches else None
 
+    def load_done_offsets(self) -> tuple[int, bytes] | None:
+        """Load the id and offsets of the newest batch; None when there is none, or Spark is to run it again."""
+        begun, done = (
+            max((int(name) for name in self._directory.list(log) if name.isdigit()), default=-1)
+            for log in ("offsets", "commits")
+        )
+        return (done, self.load_offsets(done)) if begun == done >= 0 else None
+
 
 class OwnFiles:
     """The directory ``penstock`` of a checkpoint."""

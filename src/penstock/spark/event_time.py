@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spark.plan import analyzed_plan, each_of
+from penstock.spark.plan import analyzed_plan, each_node, each_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,9 +20,7 @@ _SHUFFLES: Final = re.compile(
     re.MULTILINE,
 )
 # What keeps rows, or makes others of them, until the watermark has passed.
-_KEEPS_ROWS: Final = re.compile(
-    r"^[\s:+\-|~*]*(?:Aggregate|Distinct|Deduplicate\w*|Join|\w*WithState\w*)\b", re.MULTILINE
-)
+_KEEPS_ROWS: Final = re.compile(r"Aggregate|Distinct|Deduplicate\w*|Join|\w*WithState\w*")
 
 
 def with_watermark(sdf: DataFrame, watermark: DeclaredWatermark) -> DataFrame:
@@ -33,8 +31,13 @@ def with_watermark(sdf: DataFrame, watermark: DeclaredWatermark) -> DataFrame:
 
 def keeps_rows_for_watermark(sdf: DataFrame) -> bool:
     """Whether a streaming query may deliver rows in later micro-batches than those that it read them in."""
-    plan = str(analyzed_plan(sdf).toString())
-    return _WATERMARK in plan and _KEEPS_ROWS.search(plan) is not None
+    plan = analyzed_plan(sdf)
+    return _WATERMARK in str(plan.toString()) and any(map(_keeps_rows, each_node(plan)))
+
+
+def has_watermark_of_all(sdf: DataFrame) -> bool:
+    """Whether Spark tells a watermark from each of the sources of a streaming query."""
+    return _is_timed(analyzed_plan(sdf))
 
 
 def shuffles(sdf: DataFrame) -> bool:
@@ -45,6 +48,20 @@ def shuffles(sdf: DataFrame) -> bool:
 def redefines_watermark(sdf: DataFrame) -> bool:
     """Whether rows of one source have two watermarks, one after the other."""
     return _watermarks_in_a_row(analyzed_plan(sdf)) > 1
+
+
+def _keeps_rows(node: Any) -> bool:  # noqa: ANN401 - of the JVM
+    """Whether it is a step that does, of rows of a stream; beside a table that is none, a join keeps nothing."""
+    if _KEEPS_ROWS.fullmatch(str(node.nodeName())) is None:
+        return False
+    return all(child.isStreaming() for child in each_of(node.children()))
+
+
+def _is_timed(plan: Any) -> bool:  # noqa: ANN401 - of the JVM
+    if plan.nodeName() == _WATERMARK or not plan.isStreaming():
+        return True
+    children = list(each_of(plan.children()))
+    return bool(children) and all(map(_is_timed, children))
 
 
 def _watermarks_in_a_row(plan: Any) -> int:  # noqa: ANN401 - of the JVM

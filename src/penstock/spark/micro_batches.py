@@ -16,10 +16,10 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from penstock.catalog.features import check_writable
 from penstock.errors import TableStoreError
 from penstock.options import WatermarkOptions, WriteOptions
-from penstock.spark.event_time import keeps_rows_for_watermark
+from penstock.spark.event_time import has_watermark_of_all, keeps_rows_for_watermark
 from penstock.spark.observed_times import ObservedTimes
 from penstock.spark.query_lease import QueryLease
-from penstock.spark.row_writer import RowWriter
+from penstock.spark.row_writer import RowWriter, Written
 from penstock.spark.stream_compaction import StreamCompaction
 from penstock.spark.stream_door import QUERY_ID
 from penstock.spark.stream_silence import Silence
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.spark.checkpoint import Checkpoint
-    from penstock.spark.row_writer import Written
     from penstock.spark.stream_request import StreamWrite
     from penstock.table.ref import TableRef
     from penstock.table.stream.checkpoint import BatchEnds
@@ -75,6 +74,7 @@ class MicroBatches:
             table=ref.name,
             waits_for_spark=keeps_rows_for_watermark(sdf),
             is_wanted=usable_watermark(ref) is not None,
+            spark_knows_all=has_watermark_of_all(sdf),
         )
         # What each batch replaces need not be merged.
         self._compaction = None if request.is_complete else StreamCompaction(sdf.sparkSession)
@@ -83,7 +83,7 @@ class MicroBatches:
         self._has_ended = False
         self._turn = threading.Lock()
         self._silence = Silence(self._look_in_silence, f"table {ref.name}: query into it")
-        # Of the last batch, and when it was.
+        # Of the last batch, once it is in the table; and when it was.
         self._last: tuple[TableRef, Batch] | None = None
         self._last_seconds = time.monotonic()
         self._wall_clocks = wall_clocks
@@ -98,6 +98,23 @@ class MicroBatches:
             if self._is_stopping():
                 raise _interrupted() from None
             raise
+
+    def resume(self, query_id: str) -> None:
+        """Look where a query stands that is started again: at its end it runs no batch, and may not have told of it.
+
+        Raises:
+            TableStoreError: the checkpoint cannot be read, or is damaged; the table is gone.
+        """
+        ref = self._committer.load_ref()
+        if WatermarkOptions.parse(ref.options, table=ref.name).end_input_watermark is None:
+            return
+        newest = self._checkpoint.load_done_offsets()
+        if newest is None:
+            return
+        batch_id, offsets = newest
+        self._has_ended = _have_ended(decode_batch(offsets, f"{self._checkpoint.place}/offsets/{batch_id}"))
+        if self._has_ended:
+            self._last = ref, Batch(commit_user=query_id, id=batch_id, digest=digest_of(offsets))
 
     def tidy_up(self) -> None:
         """Wait for the query's end, then let another process run it."""
@@ -121,6 +138,8 @@ class MicroBatches:
             self._compaction.end(is_at_once=True)
 
     def _run(self, df: DataFrame, batch_id: int) -> None:
+        # Should this batch fail, the watermark behind it is not for anybody to store.
+        self._last = None
         query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
         ref = self._committer.load_ref()
         self.lease.take(query_id)
@@ -130,11 +149,13 @@ class MicroBatches:
         job_id = self._committer.begin(batch)
         self._watermark.restore(self._committer.upstream_times)
         ends = decode_batch(offsets, f"{self._checkpoint.place}/offsets/{batch_id}")
-        self._has_ended = all(source is not None and source.ended for source in ends.sources)
+        self._has_ended = _have_ended(ends)
         self._is_to_finish |= self._has_ended
         if job_id is None:
             # Aggregates and the like move on in the checkpoint only when their rows are read to the end.
             df.write.format("noop").mode("overwrite").save()
+            self._last = ref, self._timed(batch, ends, Written(messages=()), ref)
+            self._last_seconds = time.monotonic()
             return
         rows = with_wall_clocks(self._with_new_columns(df, ref), self._wall_clocks)
         times = self._times if tells_no_times(ends) else None
@@ -191,7 +212,7 @@ class MicroBatches:
         moves = watermark is not None and (batch.watermark is None or watermark > batch.watermark)
         if not moves and not is_forced:
             return
-        self._committer.commit_in_silence(batch.commit_user, watermark, is_forced=is_forced)
+        self._committer.commit_in_silence(batch, watermark, is_forced=is_forced)
         self._last = ref, replace(batch, watermark=watermark if moves else batch.watermark)
         if is_forced:
             self._last_seconds = time.monotonic()
@@ -206,7 +227,7 @@ class MicroBatches:
             return
         try:
             self.lease.check()
-            self._committer.commit_in_silence(batch.commit_user, watermark)
+            self._committer.commit_in_silence(batch, watermark)
         except TableStoreError as error:
             _LOG.warning("table %s: 'end-input.watermark' was not stored: %s; start the query again", ref.name, error)
 
@@ -221,6 +242,10 @@ class MicroBatches:
 
     def _is_stopping(self) -> bool:
         return self.query is not None and not self.query.isActive
+
+
+def _have_ended(ends: BatchEnds) -> bool:
+    return all(source is not None and source.ended for source in ends.sources)
 
 
 def _interrupted() -> Exception:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections import Counter
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
-from penstock.spark.plan import analyzed_plan, each_of
+from penstock.spark.plan import analyzed_plan, each_node, each_of
 from penstock.table.stream_watermark import Observed
 
 if TYPE_CHECKING:
@@ -65,14 +66,18 @@ class ObservedTimes:
 
     @classmethod
     def of(cls, sdf: DataFrame) -> Self:
-        """Return what the rows of a query are observed for."""
-        found = {}
-        plans = [analyzed_plan(sdf)]
-        while plans:
-            plan = plans.pop()
-            plans += each_of(plan.children())
-            if plan.nodeName() == "CollectMetrics" and _METRIC.fullmatch(plan.name()):
-                found[plan.name()] = tuple(each.name() for each in each_of(plan.metrics()))[1:]
+        """Return what the rows of a query are observed for.
+
+        Two sources that read the same partition need not be equally far in it, so they are told apart, by their order
+        in the query.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        readers: Counter[str] = Counter()
+        for plan in each_node(analyzed_plan(sdf)):
+            if plan.nodeName() == "CollectMetrics" and _METRIC.fullmatch(plan.name()) and plan.name() not in found:
+                names = tuple(each.name() for each in each_of(plan.metrics()))[1:]
+                found[plan.name()] = tuple(f"{name}#{readers[name]}" if readers[name] else name for name in names)
+                readers.update(names)
         return cls(metrics=found)
 
     def read(self, query: StreamingQuery) -> Observed:

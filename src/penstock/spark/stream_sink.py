@@ -68,6 +68,8 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
         _check_not_running(spark, query_id, ref)
         batches.lease.take(query_id)
     try:
+        if query_id is not None:
+            batches.resume(query_id)
         query = _with_request(sdf.writeStream.foreachBatch(batches.run), request).start()
     except BaseException:
         batches.lease.give_back()

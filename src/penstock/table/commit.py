@@ -173,7 +173,9 @@ class TableCommitter:
         """
         if not request.check_landed or base is None:
             return None
-        last = search_commits(self.store, request.commit_user, latest_id=base.id, after_id=after_id).last
+        last = search_commits(
+            self.store, lambda it: it.commit_user == request.commit_user, latest_id=base.id, after_id=after_id
+        ).last
         return last if last is not None and last.commit_identifier >= request.commit_identifier else None
 
     def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:

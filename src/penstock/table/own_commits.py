@@ -1,4 +1,4 @@
-"""Finding what a commit user has committed already."""
+"""Finding what one has committed already."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from penstock.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.spec.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
@@ -17,17 +19,19 @@ class OwnCommits:
     """What a search among the newest snapshots found.
 
     Attributes:
-        last: the newest one of the user; None when there is none.
+        last: the newest one of one's own; None when there is none.
         is_complete: whether a newer one than ``last`` surely does not exist; False where snapshots have expired that
-            might have been the user's.
+            might have been one's own.
     """
 
     last: Snapshot | None
     is_complete: bool
 
 
-def search_commits(store: MetadataStore, commit_user: str, *, latest_id: int, after_id: int = 0) -> OwnCommits:
-    """Look for the newest snapshot of a commit user among ids ``after_id`` < id <= ``latest_id``, from the top down.
+def search_commits(
+    store: MetadataStore, is_own: Callable[[Snapshot], bool], *, latest_id: int, after_id: int = 0
+) -> OwnCommits:
+    """Look for the newest snapshot of one's own among ids ``after_id`` < id <= ``latest_id``, from the top down.
 
     Reads one file for each snapshot that others made since, so give ``after_id`` where it is known.
     """
@@ -36,6 +40,6 @@ def search_commits(store: MetadataStore, commit_user: str, *, latest_id: int, af
             snapshot = store.load_snapshot(snapshot_id)
         except NotFoundError:
             return OwnCommits(last=None, is_complete=False)
-        if snapshot.commit_user == commit_user:
+        if is_own(snapshot):
             return OwnCommits(last=snapshot, is_complete=True)
     return OwnCommits(last=None, is_complete=True)

@@ -26,6 +26,8 @@ from penstock.table.store import MetadataStore
 from penstock.table.stream_watermark import UPSTREAM_TIMES, merge_times
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.spec.snapshot import Snapshot
     from penstock.table.batch_notes import BatchNotes, CheckpointMark
     from penstock.table.commit import TableCommitter
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 BATCH_DIGEST: Final = "penstock.batch-digest"
 """Property of a snapshot: the digest of the batch that it holds."""
+
+BATCH_ID: Final = "penstock.batch-id"
+"""Property of a snapshot without a batch: the last batch before it."""
 
 IDLE_SUFFIX: Final = "-idle"
 """Behind a query's id: the commit user of its snapshots without a batch."""
@@ -69,7 +74,7 @@ def is_landed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown: bo
     """Whether a batch is in the table already.
 
     Args:
-        found: the query's newest snapshot.
+        found: the query's newest snapshot, with a batch or behind one.
         accept_unknown: take for "no" what nobody can tell any more.
 
     Raises:
@@ -84,14 +89,15 @@ def is_landed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown: bo
             "be have expired; nothing was written. Restore the checkpoint to the state that belongs to this table; or, "
             f"if the batch may be written, perhaps for the second time, {ACCEPT}"
         )
-    if last.commit_identifier < batch.id:
+    properties = dict(last.properties)
+    last_batch = int(properties.get(BATCH_ID, last.commit_identifier))
+    if last_batch < batch.id:
         return False
-    stored = dict(last.properties).get(BATCH_DIGEST)
-    if last.commit_identifier == batch.id and (batch.digest is None or stored in (None, batch.digest)):
+    if last_batch == batch.id and (batch.digest is None or properties.get(BATCH_DIGEST) in (None, batch.digest)):
         return True
     raise CheckpointError(
         f"table {table}: the checkpoint of query {batch.commit_user} was set back: it is about to run batch {batch.id} "
-        f"with other rows, but the table has the query's batches up to {last.commit_identifier} (snapshot {last.id}); "
+        f"with other rows, but the table has the query's batches up to {last_batch} (snapshot {last.id}); "
         "nothing was written. Restore the newer checkpoint; or roll the table back to a snapshot from before batch "
         f"{batch.id}; or start with a new checkpoint from where the table's rows end"
     )
@@ -207,12 +213,14 @@ class StreamCommitter:
         self._killed_jobs = ()
         return snapshot
 
-    def commit_in_silence(self, query_id: str, watermark: int | None, *, is_forced: bool = False) -> Snapshot | None:
+    def commit_in_silence(self, last: Batch, watermark: int | None, *, is_forced: bool = False) -> Snapshot | None:
         """Make a snapshot without rows, by which the table's watermark moves while the query has none.
 
-        It has a commit user of its own, so that it is no batch of the query.
+        It has a commit user of its own, so that it is no batch of the query. But it says behind which one it is: many
+        of them let that one's snapshot expire, and the next start looks for it.
 
         Args:
+            last: the query's last batch, which was committed.
             is_forced: also where nothing moves.
 
         Returns:
@@ -222,10 +230,11 @@ class StreamCommitter:
         """
         self._check_table()
         request = CommitRequest(
-            commit_user=f"{query_id}{IDLE_SUFFIX}",
+            commit_user=f"{last.commit_user}{IDLE_SUFFIX}",
             commit_identifier=self._committer.clock_millis(),
             kind=CommitKind.APPEND,
             watermark=watermark,
+            properties=((BATCH_ID, str(last.id)), *_properties(last)),
             commit_empty=is_forced,
         )
         snapshot = commit_or_discard(self._committer, request)
@@ -238,7 +247,7 @@ class StreamCommitter:
         if after_id is None:
             # A later batch's note is that of a checkpoint set back: its base may have this batch behind it.
             after_id = self._mark.base_id if note is None or note.batch_id > batch.id else note.base_id
-        return search_commits(self._store, batch.commit_user, latest_id=latest_id, after_id=after_id)
+        return search_commits(self._store, _is_of(batch.commit_user), latest_id=latest_id, after_id=after_id)
 
     def _reopened(self, ref: TableRef) -> TableCommitter:
         """Open a committer with the options that the table has now, and with what this one has learned."""
@@ -275,7 +284,7 @@ def commit_unnoted(
     store = MetadataStore(ref)
     committer = open_committer(ref, store)
     latest_id = store.latest_snapshot_id() or 0
-    found = search_commits(store, batch.commit_user, latest_id=latest_id)
+    found = search_commits(store, _is_of(batch.commit_user), latest_id=latest_id)
     accept = committer.options.accept_unknown_batch or batch.id == 0
     try:
         landed = is_landed(batch, found, table=ref.name, accept_unknown=accept)
@@ -287,6 +296,14 @@ def commit_unnoted(
         return found.last
     return _commit(
         committer, batch, messages, after_id=latest_id, is_overwrite=is_overwrite, commit_empty=batch.id == 0
+    )
+
+
+def _is_of(query_id: str) -> Callable[[Snapshot], bool]:
+    """Return what knows the snapshots that say which batch of a query is in the table."""
+    idle = f"{query_id}{IDLE_SUFFIX}"
+    return lambda snapshot: (
+        snapshot.commit_user == query_id or (snapshot.commit_user == idle and BATCH_ID in dict(snapshot.properties))
     )
 
 

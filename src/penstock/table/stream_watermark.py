@@ -60,6 +60,7 @@ class SinkWatermark:
         table: named in messages.
         waits_for_spark: the query keeps rows until Spark's own watermark has passed them, and so must the snapshots'.
         is_wanted: the table declares one, so that whoever reads it misses it where there is none.
+        spark_knows_all: Spark tells its own watermark from every source, so it may stand for those that tell no times.
         idle_timeout_ms: silence after which a partition of a source no longer holds the others back; None for none. It
             counts from the start of the query at the earliest.
         clock: seconds that only grow.
@@ -68,6 +69,7 @@ class SinkWatermark:
     table: str
     waits_for_spark: bool
     is_wanted: bool = False
+    spark_knows_all: bool = True
     idle_timeout_ms: int | None = None
     clock: Callable[[], float] = time.monotonic
     _times: dict[str, int] = field(default_factory=dict)
@@ -102,6 +104,9 @@ class SinkWatermark:
             return least
         if tells_no_times(batch) and self._least_of_tasks is not None and not self.waits_for_spark:
             return self._least_of_tasks
+        if (strangers > 0 or None in ours) and not self.spark_knows_all:
+            self._miss()
+            return None
         spark = self._spark(batch)
         return spark if spark is None or least is None else min(least, spark)
 
@@ -153,12 +158,16 @@ class SinkWatermark:
                 "Spark takes the greatest of the query's; set 'spark.sql.streaming.multipleWatermarkPolicy' to 'min' "
                 "before the query's first start"
             )
-        elif self.is_wanted and not self.waits_for_spark:
-            self._warn(
-                "its rows are shuffled before they are written, or come from several sources, of which some are no "
-                "tables of ours; put withWatermark on those"
-            )
+        elif not self.waits_for_spark:
+            self._miss()
         return None
+
+    def _miss(self) -> None:
+        if self.is_wanted:
+            self._warn(
+                "its rows are shuffled before they are written, or come from several sources, of which some tell no "
+                "times; put withWatermark on those"
+            )
 
     def _warn(self, reason: str) -> None:
         if reason not in self._warned:

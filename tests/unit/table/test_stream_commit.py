@@ -124,6 +124,24 @@ def test_a_batch_without_rows_makes_a_snapshot_where_the_watermark_moves() -> No
     assert behind.watermark == 60
 
 
+def test_snapshots_without_a_batch_tell_which_one_they_are_behind_when_its_own_has_expired() -> None:
+    ref = new_table().with_options({"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2"})
+    files = MemoryCheckpoint()
+    query, first = start(ref, files), replace(batch(0), upstream_times='{"a":5}')
+    run(query, first, rows(5))
+    for _ in range(4):
+        query.commit_in_silence(first, None, is_forced=True)
+    assert MetadataStore(ref).earliest_snapshot_id() == 4
+    again = start(ref, files, has_batches=True)
+    assert run(again, batch(0), rows(5)) is None
+    assert again.upstream_times == '{"a":5}'
+    assert run(start(ref, files, has_batches=True), batch(1), rows(6)).total_record_count == 11
+    unchanged(ref, lambda: run(start(ref, files), batch(0), rows(5)), "up to 1 ")
+    query = start(ref, files)
+    query.commit_in_silence(batch(1), None, is_forced=True)
+    unchanged(ref, lambda: run(start(ref, files), batch(1, "others"), rows(5)), "has the query's batches up to 1 ")
+
+
 def test_a_replay_in_a_new_process_finds_itself_and_writes_nothing() -> None:
     ref, files = new_table(), MemoryCheckpoint()
     run(start(ref, files), batch(0), rows(5))

@@ -62,6 +62,17 @@ def test_sparks_own_does_not_stand_in_for_a_source_of_ours_without_a_time_yet() 
     assert of(batch((), spark=30)) is None
 
 
+def test_sparks_own_does_not_stand_in_for_sources_that_it_was_not_told_from(caplog: pytest.LogCaptureFixture) -> None:
+    watermark = SinkWatermark(table="d.t", waits_for_spark=False, is_wanted=True, spark_knows_all=False)
+    with caplog.at_level(logging.WARNING, "penstock"):
+        assert watermark.of(batch(((0, 50),), None, spark=30)) is None
+        assert watermark.of(BatchEnds(sources=(None,), spark_watermark=30, takes_least=True)) is None
+    assert ["some tell no times; put withWatermark" in record.message for record in caplog.records] == [True]
+    # Where all sources tell times, Spark's is only waited for.
+    joined = SinkWatermark(table="d.t", waits_for_spark=True, spark_knows_all=False)
+    assert joined.of(batch(((0, 50),), ((0, 40),), spark=30)) == 30
+
+
 def test_a_source_that_comes_later_takes_no_other_ones_place() -> None:
     watermark = SinkWatermark(table="d.t", waits_for_spark=False)
     late = BatchEnds(sources=(None, source(((7, 10),))), spark_watermark=None, takes_least=True)
