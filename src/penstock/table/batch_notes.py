@@ -71,7 +71,8 @@ class BatchNote:
         base_id: the latest snapshot, among which and whose predecessors the batch is not.
         job_id: of the files that the batch writes.
         killed_jobs: of earlier attempts at the same batch, whose files may still lie about.
-        upstream_times: what observed partitions had come to before the batch; None where none are observed.
+        upstream_times: what observed partitions had come to before the batch, or behind it where it made no snapshot;
+            None where none are observed.
     """
 
     batch_id: int

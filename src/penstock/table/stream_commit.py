@@ -123,6 +123,7 @@ class StreamCommitter:
         self._seen_id: int | None = None
         self._killed_jobs: tuple[str, ...] = ()
         self._upstream_times: str | None = None
+        self._note: BatchNote | None = None
 
     @property
     def upstream_times(self) -> str | None:
@@ -178,15 +179,14 @@ class StreamCommitter:
             if found.is_complete:  # else one of them may have landed, in a snapshot that has expired
                 self._killed_jobs = (*note.killed_jobs, note.job_id)[-_KILLED_JOBS_KEPT:]
         job_id = new_job_id()
-        self._notes.write(
-            BatchNote(
-                batch_id=batch.id,
-                base_id=latest_id,
-                job_id=job_id,
-                killed_jobs=self._killed_jobs,
-                upstream_times=self._upstream_times,
-            )
+        self._note = BatchNote(
+            batch_id=batch.id,
+            base_id=latest_id,
+            job_id=job_id,
+            killed_jobs=self._killed_jobs,
+            upstream_times=self._upstream_times,
         )
+        self._notes.write(self._note)
         return job_id
 
     def commit(self, batch: Batch, messages: tuple[CommitMessage, ...]) -> Snapshot | None:
@@ -205,7 +205,10 @@ class StreamCommitter:
         )
         if snapshot is not None:
             self._seen_id = snapshot.id
-        self._upstream_times = merge_times(self._upstream_times, batch.upstream_times)
+        known, self._upstream_times = self._upstream_times, merge_times(self._upstream_times, batch.upstream_times)
+        if snapshot is None and self._note is not None and self._upstream_times != known:
+            # No snapshot keeps them, and the next batch may never come.
+            self._notes.write(replace(self._note, upstream_times=self._upstream_times))
         # Run again, a batch writes to the same places. Not before its commit: the driver might not be dead, and where
         # the snapshot is not of this call, one of those jobs has made it.
         if self._killed_jobs and self._committer.may_have_landed:

@@ -142,6 +142,16 @@ def test_snapshots_without_a_batch_tell_which_one_they_are_behind_when_its_own_h
     unchanged(ref, lambda: run(start(ref, files), batch(1, "others"), rows(5)), "has the query's batches up to 1 ")
 
 
+def test_what_partitions_came_to_in_a_batch_without_a_snapshot_is_known_after_a_restart() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    query = start(ref, files)
+    run(query, replace(batch(0), upstream_times='{"a":10}'), rows(5))
+    assert run(query, replace(batch(1), upstream_times='{"a":50,"b":5}')) is None
+    again = start(ref, files, has_batches=True)
+    assert again.begin(batch(2)) is not None
+    assert again.upstream_times == '{"a":50,"b":5}'
+
+
 def test_a_replay_in_a_new_process_finds_itself_and_writes_nothing() -> None:
     ref, files = new_table(), MemoryCheckpoint()
     run(start(ref, files), batch(0), rows(5))
