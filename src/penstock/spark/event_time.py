@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.spark.names import quoted
 from penstock.spark.plan import analyzed_plan, each_node, each_of
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ _KEEPS_ROWS: Final = re.compile(r"Aggregate|Distinct|Deduplicate\w*|Join|\w*With
 
 def with_watermark(sdf: DataFrame, watermark: DeclaredWatermark) -> DataFrame:
     """Let Spark keep the watermark of a column of instants, whose delay is known."""
-    name = watermark.column.replace("`", "``")
-    return sdf.withWatermark(f"`{name}`", f"{watermark.delay_millis} milliseconds")
+    return sdf.withWatermark(quoted(watermark.column), f"{watermark.delay_millis} milliseconds")
 
 
 def keeps_rows_for_watermark(sdf: DataFrame) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Operator, Or, StartsWith
+from penstock.spark.names import quoted
 from penstock.spec.types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class _Translator:
                 return self._leaf(node)
 
     def _leaf(self, node: Compare | In | IsNull | StartsWith) -> Column:
-        column = F.col(_quoted(node.column))
+        column = F.col(quoted(node.column))
         match node:
             case Compare(operator=comparison, value=value):
                 return _COMPARE[comparison](column, self._literal(node.column, value))
@@ -84,7 +85,3 @@ class _Translator:
         if isinstance(value, bytes):
             return F.lit(bytearray(value))
         return F.lit(value)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

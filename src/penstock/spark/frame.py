@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from penstock.predicate.tree import TRUE
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.filters import to_column
+from penstock.spark.names import quoted
 from penstock.spark.native_columns import NativeColumn, plan_native_columns
 from penstock.spark.native_scan import scan_files
 from penstock.spark.python_worker import ensure_python_worker
@@ -115,7 +116,7 @@ def _native_frame(
     frame = frame.select(*[_column(column) for column in group.columns])
     if plan.predicate.root != TRUE:
         frame = frame.where(to_column(plan.predicate))
-    return frame.select(*[F.col(_quoted(field.name)) for field in fields])
+    return frame.select(*[F.col(quoted(field.name)) for field in fields])
 
 
 def _column(column: NativeColumn) -> Column:
@@ -125,9 +126,9 @@ def _column(column: NativeColumn) -> Column:
     if column.file_field is None:
         value = F.lit(None).cast(wanted)
     elif column.is_cast:
-        value = F.col(_quoted(column.file_field.name)).cast(wanted)
+        value = F.col(quoted(column.file_field.name)).cast(wanted)
     else:
-        value = F.col(_quoted(column.file_field.name))
+        value = F.col(quoted(column.file_field.name))
     return value.alias(field.name, metadata=metadata)
 
 
@@ -160,7 +161,3 @@ def _python_frame(
     # One row a partition, so that every split is a task of its own.
     frame = spark.createDataFrame(rows, f"{_SPLIT_COLUMN} binary").repartition(len(rows))
     return frame.mapInArrow(ReadTask(ref=ref, columns=names), schema)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
+from penstock.spark.names import quoted
 from penstock.spark.plan import analyzed_plan, each_node, each_of
 from penstock.table.stream_watermark import Observed
 
@@ -44,7 +45,7 @@ def observe_times(frame: DataFrame, watermark: DeclaredWatermark, partitions: Ma
         watermark: a column of the frame, TIMESTAMP or TIMESTAMP_NTZ, and its delay.
         partitions: by name, which stays over restarts, whether a row is of it.
     """
-    column = F.col("`" + watermark.column.replace("`", "``") + "`")
+    column = F.col(quoted(watermark.column))
     is_instant = isinstance(frame.schema[watermark.column].dataType, spark_types.TimestampType)
     latest = [
         _millis(F.max(F.when(is_in, column)), is_instant=is_instant).alias(name) for name, is_in in partitions.items()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
+from penstock.spark.names import quoted
 from penstock.spark.plan import analyzed_plan, each_node, each_of
 from penstock.spec.types import AtomicType, TypeRoot
 
@@ -44,7 +45,7 @@ def with_wall_clocks(frame: DataFrame, columns: Collection[str]) -> DataFrame:
     """Return the DataFrame with columns of instants turned to wall clock times."""
     if not columns:
         return frame
-    return frame.select(*(_to_wall_clock(name) if name in columns else _quoted(name) for name in frame.columns))
+    return frame.select(*(_to_wall_clock(name) if name in columns else quoted(name) for name in frame.columns))
 
 
 def wall_clocks_for(frame: DataFrame, fields: Iterable[DataField]) -> tuple[str, ...]:
@@ -120,8 +121,4 @@ def _is_wall_clock(field: DataField) -> bool:
 
 
 def _to_wall_clock(column: str) -> Column:
-    return F.expr(f"timestampadd(MICROSECOND, unix_micros({_quoted(column)}), {_EPOCH})").alias(column)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return F.expr(f"timestampadd(MICROSECOND, unix_micros({quoted(column)}), {_EPOCH})").alias(column)
