@@ -75,6 +75,7 @@ class MicroBatches:
             waits_for_spark=keeps_rows_for_watermark(sdf),
             is_wanted=usable_watermark(ref) is not None,
             spark_knows_all=has_watermark_of_all(sdf),
+            looks_at_tasks=self._times is not None,
         )
         # What each batch replaces need not be merged.
         self._compaction = None if request.is_complete else StreamCompaction(sdf.sparkSession)

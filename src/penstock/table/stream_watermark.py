@@ -61,6 +61,7 @@ class SinkWatermark:
         waits_for_spark: the query keeps rows until Spark's own watermark has passed them, and so must the snapshots'.
         is_wanted: the table declares one, so that whoever reads it misses it where there is none.
         spark_knows_all: Spark tells its own watermark from every source, so it may stand for those that tell no times.
+        looks_at_tasks: where a source tells no times, tasks tell them, as soon as a batch has some.
         idle_timeout_ms: silence after which a partition of a source no longer holds the others back; None for none. It
             counts from the start of the query at the earliest.
         clock: seconds that only grow.
@@ -70,6 +71,7 @@ class SinkWatermark:
     waits_for_spark: bool
     is_wanted: bool = False
     spark_knows_all: bool = True
+    looks_at_tasks: bool = False
     idle_timeout_ms: int | None = None
     clock: Callable[[], float] = time.monotonic
     _times: dict[str, int] = field(default_factory=dict)
@@ -105,7 +107,7 @@ class SinkWatermark:
         if tells_no_times(batch) and self._least_of_tasks is not None and not self.waits_for_spark:
             return self._least_of_tasks
         if (strangers > 0 or None in ours) and not self.spark_knows_all:
-            self._miss()
+            self._miss(batch)
             return None
         spark = self._spark(batch)
         return spark if spark is None or least is None else min(least, spark)
@@ -159,11 +161,11 @@ class SinkWatermark:
                 "before the query's first start"
             )
         elif not self.waits_for_spark:
-            self._miss()
+            self._miss(batch)
         return None
 
-    def _miss(self) -> None:
-        if self.is_wanted:
+    def _miss(self, batch: BatchEnds) -> None:
+        if self.is_wanted and not (self.looks_at_tasks and tells_no_times(batch)):
             self._warn(
                 "its rows are shuffled before they are written, or come from several sources, of which some tell no "
                 "times; put withWatermark on those"

@@ -188,6 +188,19 @@ def test_a_table_that_declares_a_watermark_is_told_once_that_it_gets_none(caplog
     assert ["put withWatermark on those" in record.message for record in caplog.records] == [True]
 
 
+def test_a_batch_without_times_is_not_said_to_be_shuffled_where_tasks_tell_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    watermark = SinkWatermark(table="d.t", waits_for_spark=False, is_wanted=True, looks_at_tasks=True)
+    with caplog.at_level(logging.WARNING, "penstock"):
+        assert watermark.of(STRANGER) is None
+        assert watermark.of(STRANGER, Observed(least_of_tasks=50)) == 50
+        assert not caplog.records
+        two = BatchEnds(sources=(None, None), spark_watermark=None, takes_least=True)
+        assert watermark.of(two) is None
+    assert ["put withWatermark on those" in record.message for record in caplog.records] == [True]
+
+
 PARTITION_STEPS = st.lists(
     st.dictionaries(st.sampled_from("abc"), st.integers(0, 20), max_size=3).map(lambda rows: (rows, False))
     | st.just(({}, True)),
