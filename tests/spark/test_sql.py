@@ -161,6 +161,16 @@ def test_the_command_prints_rows_of_queries_and_of_streams(sql: Sql) -> None:
     assert sorted(json.loads(line)["a"] for line in lines) == [0, 1, 2]
 
 
+def test_a_failure_of_spark_is_a_line_and_not_a_trace(sql: Sql) -> None:
+    sql("CREATE TABLE t (a BIGINT); INSERT INTO t VALUES (1)")
+    arguments = ["-w", sql.catalog.warehouse, "sql", "--spark", "local[2]", "-e"]
+    for query in ("SELECT a / 0 FROM t", "SET 'execution.runtime-mode' = 'streaming'; SELECT a / 0 FROM t"):
+        result = CliRunner().invoke(app, [*arguments, query])
+        assert result.exit_code == 1
+        assert result.stderr.startswith("error: Spark could not run it: Division by zero.")
+        assert len(result.stderr.splitlines()) == 1
+
+
 def test_times_with_a_zone_are_instants(sql: Sql) -> None:
     sql("CREATE TABLE t (at TIMESTAMP(6) WITH LOCAL TIME ZONE)")
     sql("INSERT INTO t VALUES (TIMESTAMP '2026-07-01 00:00:00Z')")

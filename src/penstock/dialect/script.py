@@ -74,6 +74,17 @@ def split_script(script: str) -> tuple[StatementText, ...]:
     return tuple(statements)
 
 
+def is_whole(script: str) -> bool:
+    """Whether every statement of a script has ended with its semicolon."""
+    last = "end"
+    for match in _pieces(script):
+        kind = match.lastgroup or ""
+        if kind == "open":
+            return False
+        last = last if kind == "blank" else kind
+    return last == "end"
+
+
 def _pieces(script: str) -> Iterator[re.Match[str]]:
     return _PIECE.finditer(script)
 

@@ -95,3 +95,5 @@ _CHECKS: Final[Mapping[str, Callable[[str], str | None]]] = {
     _NAME: _text,
     _SYNC: _one_of("true", "false"),
 }
+KEYS: Final = tuple(_CHECKS)
+"""Settings that something reads."""

@@ -35,7 +35,7 @@ DEFAULT_DATABASE: Final = "default"
 def near_or_all(name: str, names: Sequence[str]) -> str:
     """Return which of these names may be meant, or which there are."""
     near = get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(dict.fromkeys(names)) or 'none'}"
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(dict.fromkeys(names)) or 'none yet'}"
 
 
 class SqlState:

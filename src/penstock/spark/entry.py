@@ -22,6 +22,7 @@ from penstock.spark.sql_frames import (
     typed_columns,
     typed_frame,
 )
+from penstock.spark.sql_jobs import cancellable_jobs
 from penstock.spark.sql_windows import cumulate_frame, event_time_frame
 from penstock.spark.stream_frame import read_stream
 from penstock.spark.stream_request import StreamWrite
@@ -31,6 +32,7 @@ from penstock.table.compact.precommit import merge_if_asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -153,6 +155,11 @@ class SparkEntry:
     def sql_check_stream(frame: DataFrame) -> None:
         """Check that Spark can run a streaming query; see ``check_stream``."""
         check_stream(frame)
+
+    @staticmethod
+    def sql_jobs(spark: SparkSession) -> AbstractContextManager[Callable[[], None]]:
+        """Yield what cancels the jobs of a block; see ``cancellable_jobs``."""
+        return cancellable_jobs(spark)
 
     @staticmethod
     def sql_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:

@@ -1,0 +1,1 @@
+"""The interactive prompt of ``penstock sql``; imported when a prompt is shown."""

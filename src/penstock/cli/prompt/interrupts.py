@@ -1,0 +1,58 @@
+"""Ctrl-C while a statement runs."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self
+
+from penstock.api.deferred import spark_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+
+class Interrupts:
+    """Turns Ctrl-C into the end of one statement. For the main thread.
+
+    Without Spark the statement is broken off. With Spark its jobs are cancelled, and it fails by itself: to break off
+    while the JVM is asked something would leave the answer for the next question. A second Ctrl-C does it all the same.
+
+    Attributes:
+        event: set by an interrupt.
+    """
+
+    def __init__(self, spark: SparkSession | None) -> None:
+        self.event = threading.Event()
+        self._spark = spark
+        self._cancel: Callable[[], None] | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        if self._spark is not None:
+            self._cancel = self._stack.enter_context(spark_entry().sql_jobs(self._spark))
+        before = signal.signal(signal.SIGINT, self._interrupt)
+        self._stack.callback(signal.signal, signal.SIGINT, before)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stack.close()
+
+    @contextmanager
+    def waited_for(self) -> Iterator[None]:
+        """Only set the event: somebody looks at it, and stops what runs in order."""
+        before, self._cancel = self._cancel, lambda: None
+        try:
+            yield
+        finally:
+            self._cancel = before
+
+    def _interrupt(self, _number: int, _frame: object) -> None:
+        if self._cancel is None or self.event.is_set():
+            raise KeyboardInterrupt
+        self.event.set()
+        # Not here: the main thread may be in the middle of a question to the JVM.
+        threading.Thread(target=self._cancel, daemon=True).start()

@@ -1,0 +1,47 @@
+"""What keys do at the prompt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from prompt_toolkit.key_binding import KeyBindings
+
+from penstock.dialect.script import is_whole
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding import KeyPressEvent
+
+# Commands of the prompt, which need no semicolon.
+_COMMANDS: Final = frozenset({"quit", "exit", "help", "clear"})
+
+
+def prompt_keys() -> KeyBindings:
+    """Return the bindings: Enter runs what ends with a semicolon, and begins a line elsewhere."""
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+            buffer.complete_state = None  # takes the completion
+        elif runs_at_once(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.newline(copy_margin=False)
+
+    @keys.add("escape", "enter")
+    def _meta_enter(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    return keys
+
+
+def runs_at_once(text: str) -> bool:
+    """Whether Enter runs a text: it is empty, a command, or all of its statements have ended."""
+    return not text.strip() or command_of(text) is not None or is_whole(text)
+
+
+def command_of(text: str) -> str | None:
+    """Return the command of the prompt that a text is; None where it is none."""
+    word = text.strip().rstrip(";").strip().lower()
+    return word if word in _COMMANDS else None

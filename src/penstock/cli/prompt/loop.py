@@ -1,0 +1,169 @@
+"""Statements read from a terminal, run one after the other in one session."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.shortcuts import clear
+
+from penstock.cli.prompt.history import open_history
+from penstock.cli.prompt.interrupts import Interrupts
+from penstock.cli.prompt.keys import command_of, prompt_keys
+from penstock.cli.prompt.words import WordCompleter
+from penstock.cli.render import note, print_text
+from penstock.cli.spark_failure import failure_of
+from penstock.cli.sql_output import print_outcome, wait_while
+from penstock.dialect.late import run_script_late
+from penstock.dialect.script import split_script
+from penstock.dialect.state import SqlState
+from penstock.errors import TableStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from penstock.api.catalog import Catalog
+    from penstock.cli.session import Session
+    from penstock.cli.sql_output import Query
+
+_HELP: Final = """\
+Statements end with ; and may have several lines; docs/sql.md says what there is.
+  Tab        completes words, names of databases, tables and columns, and keys of options
+  Up, Ctrl-R an earlier statement; one that begins with a blank is not remembered
+  Ctrl-C     clears what was typed, or interrupts what runs; a second one breaks it off
+  help; clear; quit; (Ctrl-D)"""
+
+
+def run_prompt(session: Session, catalog: Catalog, spark: SparkSession | None, *, show_all: bool) -> None:
+    """Read statements and run them until somebody leaves.
+
+    What goes wrong is told, and the prompt goes on. Queries that an ``INSERT`` has started run beside it, and end with
+    it.
+    """
+    if spark is not None:
+        # Whatever matters comes as an error of a statement, too.
+        spark.sparkContext.setLogLevel("OFF")
+    state = SqlState()
+    with state.attached(catalog, spark):
+        _Prompt(session, state, show_all=show_all).run()
+
+
+class _Prompt:
+    """Asks and answers. Not for several threads."""
+
+    def __init__(self, session: Session, state: SqlState, *, show_all: bool) -> None:
+        self._session = session
+        self._state = state
+        self._show_all = show_all
+        self._started: list[Query] = []
+        self._asking: PromptSession[str] = PromptSession(
+            history=open_history(),
+            completer=WordCompleter(state),
+            complete_while_typing=False,
+            complete_in_thread=True,
+            auto_suggest=AutoSuggestFromHistory(),
+            key_bindings=prompt_keys(),
+            multiline=True,
+            prompt_continuation=_continuation,
+        )
+
+    def run(self) -> None:
+        with_spark = "" if self._state.spark is None else ", with Spark"
+        note(self._session, f"SQL on {self._session.warehouse}{with_spark}; statements end with ; and help; says more")
+        try:
+            while True:
+                self._tell_of_ended()
+                try:
+                    text = self._asking.prompt(ANSI(f"\x1b[1m{self._state.database}>\x1b[0m "))
+                except KeyboardInterrupt:
+                    continue
+                except EOFError:
+                    return
+                if not self._answer(text):
+                    return
+        finally:
+            self._stop()
+
+    def _answer(self, text: str) -> bool:
+        """Do what was asked for; return False to leave."""
+        match command_of(text):
+            case "quit" | "exit":
+                return False
+            case "help":
+                print_text(_HELP)
+            case "clear":
+                clear()
+            case _:
+                self._run(text)
+        return True
+
+    def _run(self, text: str) -> None:
+        with Interrupts(self._state.spark) as interrupts:
+
+            def wait(queries: Sequence[Query]) -> None:
+                with interrupts.waited_for():
+                    wait_while(queries, interrupts.event)
+
+            try:
+                for outcome in run_script_late(self._state, text):
+                    query = print_outcome(self._session, outcome, show_all=self._show_all, wait=wait)
+                    if query is not None:
+                        self._started.append(query)
+                    if interrupts.event.is_set():
+                        break
+            except KeyboardInterrupt:
+                interrupts.event.set()
+            except Exception as error:  # noqa: BLE001 - a prompt survives whatever a statement brings about
+                if not interrupts.event.is_set():
+                    self._tell(error, text)
+            sys.stdout.flush()
+            if interrupts.event.is_set():
+                _say("interrupted")
+
+    def _tell(self, error: Exception, text: str) -> None:
+        if self._session.debug:
+            traceback.print_exception(error)
+        if isinstance(error, TableStoreError):
+            if _is_script(text):
+                for each in getattr(error, "__notes__", ()):
+                    _say(each)
+            _say(f"error: {error}")
+            return
+        _say(f"error: {failure_of(error) or f'{type(error).__name__}: {error}'}")
+
+    def _tell_of_ended(self) -> None:
+        """Say which queries have ended that went on beside the prompt."""
+        for query in [query for query in self._started if not query.isActive]:
+            self._started.remove(query)
+            error: Any = query.exception()
+            why = "" if error is None else f": {failure_of(error)}"
+            _say(f"query {query.name or query.id} has {'ended' if error is None else 'failed'}{why}")
+
+    def _stop(self) -> None:
+        running = [query for query in self._started if query.isActive]
+        if running:
+            note(self._session, f"stopping {len(running)} streaming inserts")
+        for query in running:
+            query.stop()
+
+
+def _is_script(text: str) -> bool:
+    try:
+        return len(split_script(text)) > 1
+    except TableStoreError:
+        return False
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _continuation(width: int, _line: int, _wrap_count: int) -> str:
+    return "> ".rjust(width)
