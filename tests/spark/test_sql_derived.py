@@ -64,7 +64,9 @@ def test_views_stand_for_their_queries(events: Sql) -> None:
     with pytest.raises(InvalidSqlError, match=r"view default\.broken: it names 1 columns, .* 2: who, total"):
         events("SELECT * FROM broken")
     events("CREATE VIEW wrong AS SELECT nope FROM events")
-    with pytest.raises(InvalidSqlError, match=r"view default\.wrong: line 1, column 29: Spark cannot run the query: .*`nope`"):
+    with pytest.raises(
+        InvalidSqlError, match=r"view default\.wrong: line 1, column 29: Spark cannot run the query: .*`nope`"
+    ):
         events("SELECT * FROM wrong")
 
 
