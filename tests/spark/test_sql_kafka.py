@@ -109,8 +109,8 @@ def test_the_example_fills_a_table_from_a_topic_and_reads_it_to_its_bound(kafka:
             assert bounded.awaitTermination(SECONDS)
         finally:
             insert.stop()
-    assert set(found) >= {"early0", "early1"}
-    assert not {"late0", "late1"} & set(found)
+    # A partition that is ahead does not move the watermark: what it brought before the other followed is still read.
+    assert {"early0", "early1"} <= set(found) <= {"early0", "early1", "last0"}
 
 
 def test_what_the_example_fills_is_what_the_topic_holds(kafka: Kafka, sql: Sql) -> None:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
 from penstock.errors import InvalidOptionError, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.spark.names import quoted
 from penstock.spark.plan import analyzed_plan
 from penstock.spark.types import from_spark_schema, to_spark_type
 from penstock.spec.type_text import parse_sql_type
@@ -79,7 +80,7 @@ def computed_frame(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) 
     Args:
         columns: names, in the order wanted, each with its expression; None for a column that is there.
     """
-    return frame.select(*(F.col(_quoted(name)) if text is None else F.expr(text).alias(name) for name, text in columns))
+    return frame.select(*(F.col(quoted(name)) if text is None else F.expr(text).alias(name) for name, text in columns))
 
 
 def explain_text(frame: DataFrame) -> str:
@@ -118,9 +119,9 @@ def typed_frame(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
         types: by column, as DDL writes them.
     """
     marked = [
-        F.col(_quoted(field.name)).alias(field.name, metadata={**field.metadata, _TYPE: types[field.name]})
+        F.col(quoted(field.name)).alias(field.name, metadata={**field.metadata, _TYPE: types[field.name]})
         if field.name in types
-        else F.col(_quoted(field.name))
+        else F.col(quoted(field.name))
         for field in frame.schema.fields
     ]
     return frame.select(*marked)
@@ -195,10 +196,6 @@ def insert_frame(
             value = F.lit(constants.get(field.name)).cast(wanted)
         shaped.append(value.alias(field.name))
     return numbered.select(*shaped)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _fitted(value: Column, found: spark_types.DataType, wanted: spark_types.DataType) -> Column:

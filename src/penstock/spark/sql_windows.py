@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import TimestampNTZType
 
+from penstock.spark.names import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -40,11 +42,11 @@ def event_time_frame(frame: DataFrame, column: str, delay_millis: int) -> DataFr
     delay = f"{delay_millis} milliseconds"
     if not isinstance(field.dataType, TimestampNTZType):
         return frame.withWatermark(column, delay)
-    timed = frame.withColumn(_EVENT_TIME, F.expr(_IN_UTC.format(column=_quoted(column)))).withWatermark(
+    timed = frame.withColumn(_EVENT_TIME, F.expr(_IN_UTC.format(column=quoted(column)))).withWatermark(
         _EVENT_TIME, delay
     )
-    marked = F.col(_quoted(column)).alias(column, metadata={**field.metadata, _DELAY: delay_millis})
-    return timed.select(*(marked if name == column else F.col(_quoted(name)) for name in frame.columns))
+    marked = F.col(quoted(column)).alias(column, metadata={**field.metadata, _DELAY: delay_millis})
+    return timed.select(*(marked if name == column else F.col(quoted(name)) for name in frame.columns))
 
 
 def cumulate_frame(frame: DataFrame, column: str, *, whole: str, step: str, step_millis: int) -> DataFrame:
@@ -59,7 +61,7 @@ def cumulate_frame(frame: DataFrame, column: str, *, whole: str, step: str, step
         step: for the step that it falls in.
     """
     mark = frame.schema[column].metadata.get(_DELAY)
-    rows = [F.col(_quoted(name)) for name in frame.columns]
+    rows = [F.col(quoted(name)) for name in frame.columns]
     # One at a time: Spark computes a single window in a projection.
     placed = frame.select("*", F.expr(whole).alias(_WHOLE)).select("*", F.expr(step).alias(_STEP))
     ends = F.sequence(f"{_STEP}.end", f"{_WHOLE}.end", _interval(step_millis))
@@ -70,7 +72,3 @@ def cumulate_frame(frame: DataFrame, column: str, *, whole: str, step: str, step
 
 def _interval(millis: int) -> Column:
     return F.make_dt_interval(secs=F.lit(Decimal(millis) / 1000))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
