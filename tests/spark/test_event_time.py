@@ -15,7 +15,7 @@ from tests.spark.stream_feed import DONE
 from penstock import Catalog, SchemaMismatchError, Table, UnsupportedFeatureError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +26,15 @@ HOUR_TWICE = datetime(2026, 11, 1, 1, 30)  # noqa: DTZ001 - a wall clock
 COLUMNS = "k INT, t TIMESTAMP(3), other TIMESTAMP(3)"
 BY_KEY = {"bucket": "2", "bucket-key": "k"}
 EARLIEST = {"scan.mode": "earliest", "scan.max-snapshot.count": "1"}
+
+
+@pytest.fixture(autouse=True)
+def no_views_left(spark: SparkSession) -> Iterator[None]:
+    """Streams into memory leave their results in the session under their names."""
+    yield
+    for view in spark.catalog.listTables():
+        if view.isTemporary:
+            spark.catalog.dropTempView(view.name)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from pyspark.sql import types as spark_types
 
 from penstock.spark.names import quoted
 from penstock.spark.plan import analyzed_plan, each_node, each_of
+from penstock.spark.wall_clock import as_instant
 from penstock.table.stream_watermark import Observed
 
 if TYPE_CHECKING:
@@ -106,8 +107,4 @@ def partition_name(table: str, topic: str, partition: int) -> str:
 
 
 def _millis(latest: Column, *, is_instant: bool) -> Column:
-    if is_instant:
-        return F.unix_millis(latest)
-    # A wall clock as if it were one of UTC, with no step that looks at the session's zone.
-    seconds = F.hour(latest) * 3_600 + F.minute(latest) * 60 + F.extract(F.lit("SECOND"), latest)
-    return F.unix_date(latest.cast("date")) * F.lit(86_400_000).cast("bigint") + (seconds * 1_000).cast("bigint")
+    return F.unix_millis(latest if is_instant else as_instant(latest))

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import TimestampNTZType
 
 from penstock.spark.names import quoted
+from penstock.spark.wall_clock import as_instant
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,11 +20,6 @@ _EVENT_TIME: Final = "__event_time"
 _WHOLE: Final = "__whole"
 _STEP: Final = "__step"
 _END: Final = "__end"
-# A wall clock as if it were one of UTC; days and the rest of the day apart: no step may look at the session's zone.
-_IN_UTC: Final = (
-    "timestamp_micros(unix_date(CAST({column} AS DATE)) * 86400000000L)"
-    " + ({column} - CAST(CAST({column} AS DATE) AS TIMESTAMP_NTZ))"
-)
 
 
 def event_time_frame(frame: DataFrame, column: str, delay_millis: int) -> DataFrame:
@@ -42,9 +38,7 @@ def event_time_frame(frame: DataFrame, column: str, delay_millis: int) -> DataFr
     delay = f"{delay_millis} milliseconds"
     if not isinstance(field.dataType, TimestampNTZType):
         return frame.withWatermark(column, delay)
-    timed = frame.withColumn(_EVENT_TIME, F.expr(_IN_UTC.format(column=quoted(column)))).withWatermark(
-        _EVENT_TIME, delay
-    )
+    timed = frame.withColumn(_EVENT_TIME, as_instant(F.col(quoted(column)))).withWatermark(_EVENT_TIME, delay)
     marked = F.col(quoted(column)).alias(column, metadata={**field.metadata, _DELAY: delay_millis})
     return timed.select(*(marked if name == column else F.col(quoted(name)) for name in frame.columns))
 

@@ -41,6 +41,13 @@ def wall_clock_field(field: spark_types.StructField) -> spark_types.StructField:
     return spark_types.StructField(field.name, spark_types.TimestampType(), field.nullable, metadata)
 
 
+def as_instant(column: Column) -> Column:
+    """Return wall clock times as instants."""
+    # Days and the rest of the day apart: no step may look at the session's zone.
+    days = column.cast("date")
+    return F.timestamp_micros(F.unix_date(days) * F.lit(86_400_000_000)) + (column - days.cast("timestamp_ntz"))
+
+
 def with_wall_clocks(frame: DataFrame, columns: Collection[str]) -> DataFrame:
     """Return the DataFrame with columns of instants turned to wall clock times."""
     if not columns:
