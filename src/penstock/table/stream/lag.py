@@ -70,13 +70,15 @@ def measure_lag(
         offsets = _load_offsets(store, checkpoint)
         readers += [("checkpoint", checkpoint, offset) for offset in offsets]
     cache = BacklogCache()
+    # One moment for all, so that who is further behind is never told to be younger.
+    now = clock()
     earliest = store.earliest_snapshot_id() or 1
     # What was looked at for the slowest serves the faster ones.
     order = sorted(range(len(readers)), key=lambda index: _next_id(readers[index][2]))
     rows: list[dict[str, Any]] = [{}] * len(readers)
     for index in order:
         kind, name, offset = readers[index]
-        measured = _measure(ref, store, _from_earliest(offset, earliest), cache, clock())
+        measured = _measure(ref, store, _from_earliest(offset, earliest), cache, now)
         expired = max(0, earliest - _next_id(offset)) if offset.position else 0
         rows[index] = {"reader": name, "kind": kind, **measured, "expired_snapshots": expired}
         rows[index]["next_snapshot_id"] = offset.position and offset.position.snapshot_id
