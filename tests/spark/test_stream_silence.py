@@ -94,7 +94,7 @@ def test_a_bucket_that_becomes_idle_lets_the_watermark_go_on_while_there_are_no_
 ) -> None:
     append(source, (0, 10), (1, 70))
     rows = source.read_stream(spark, {"scan.mode": "earliest"})
-    options = {"penstock.sink.watermark-idle-timeout": "6 s"}
+    options = {"penstock.sink.watermark-idle-timeout": "12 s"}
     query = stop(copy.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=QUICKLY, options=options))
     wait_for(lambda: len(appends(copy)) == 1)
     time.sleep(3)
@@ -239,7 +239,7 @@ def test_partitions_are_marked_done_while_there_are_no_rows(
     options = {
         "partition.timestamp-formatter": "yyyy-MM-dd",
         "partition.time-interval": "1 d",
-        "partition.idle-time-to-done": "2 s",
+        "partition.idle-time-to-done": "5 s",
         "partition.mark-done-action": "success-file",
     }
     time_of = pa.array([NOON], pa.timestamp("ms"))
