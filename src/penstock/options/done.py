@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from penstock.options.choices import MarkDoneAction, MarkDoneMode
-from penstock.options.group import Key, OptionGroup
-from penstock.options.values import ValueKind, choice, parse_bool, parse_duration_ms, parse_text
+from penstock.options.group import Key
+from penstock.options.partition_time import PartitionTimeOptions
+from penstock.options.values import ValueKind, choice, parse_bool, parse_duration_ms
 
 _ACTION: Final = choice(MarkDoneAction)
 
@@ -29,13 +30,11 @@ _parse_actions: Final = ValueKind(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkDoneOptions(OptionGroup):
+class MarkDoneOptions(PartitionTimeOptions):
     """Which partitions are marked done; none without an idle time, or at the end of a batch.
 
     Attributes:
         time_interval_ms: from what a partition's values stand for to its end.
-        timestamp_pattern: of partition columns, ``$dt $hour:00:00``.
-        timestamp_formatter: Java's pattern of that text.
     """
 
     idle_time_ms: Annotated[
@@ -77,12 +76,6 @@ class MarkDoneOptions(OptionGroup):
             honoured=True,
         ),
     ] = True
-    timestamp_pattern: Annotated[
-        str | None, Key("partition.timestamp-pattern", parse_text, "time of a partition from its values", honoured=True)
-    ] = None
-    timestamp_formatter: Annotated[
-        str | None, Key("partition.timestamp-formatter", parse_text, "how that time is written", honoured=True)
-    ] = None
 
     @property
     def is_by_time(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from penstock.options.choices import ExpireMode, PartitionExpireStrategy, TagCreation, TagFormatter, TagPeriod
 from penstock.options.group import Key, OptionGroup
+from penstock.options.partition_time import PartitionTimeOptions
 from penstock.options.values import MAX_INT, at_least, parse_bool, parse_duration_ms, parse_int, parse_text
 
 
@@ -58,13 +59,8 @@ class RetentionOptions(OptionGroup):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionExpireOptions(OptionGroup):
-    """Which partitions expire; none without an expiration time.
-
-    Attributes:
-        timestamp_pattern: of partition columns, ``$dt $hour:00:00``.
-        timestamp_formatter: Java's pattern of that text.
-    """
+class PartitionExpireOptions(PartitionTimeOptions):
+    """Which partitions expire; none without an expiration time."""
 
     expiration_time_ms: Annotated[
         int | None,
@@ -94,12 +90,6 @@ class PartitionExpireOptions(OptionGroup):
             "partitions that are dropped by one commit",
             honoured=True,
         ),
-    ] = None
-    timestamp_pattern: Annotated[
-        str | None, Key("partition.timestamp-pattern", parse_text, "time of a partition from its values", honoured=True)
-    ] = None
-    timestamp_formatter: Annotated[
-        str | None, Key("partition.timestamp-formatter", parse_text, "how that time is written", honoured=True)
     ] = None
     end_input_check: Annotated[
         bool, Key("end-input.check-partition-expire", parse_bool, "check when a bounded input ends", honoured=True)

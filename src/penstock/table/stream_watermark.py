@@ -15,7 +15,7 @@ import json
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 UPSTREAM_TIMES: Final = "penstock.upstream-times"
 """Property of a snapshot: what ``SinkWatermark.encode`` made behind it."""
-
-ObservedTimes: TypeAlias = "Mapping[str, int | None]"
-"""Partitions by name, with the latest event time less the delay among a batch's rows, ms; None where it has none."""
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -37,14 +34,15 @@ class Observed:
 
     Attributes:
         sources: how many of the query's sources ``times`` speaks of.
-        times: of all partitions that these have.
+        times: of all partitions that these have, by name: the latest event time less the delay among the batch's
+            rows, ms; None for those without any.
         is_complete: False where there were rows of others, too.
         least_of_tasks: the least, over the files that the batch wrote, of their latest event time less the delay, ms;
             None where nobody looked, or there were no times.
     """
 
     sources: int = 0
-    times: ObservedTimes = field(default_factory=dict)
+    times: Mapping[str, int | None] = field(default_factory=dict)
     is_complete: bool = True
     least_of_tasks: int | None = None
 
@@ -123,7 +121,8 @@ class SinkWatermark:
     def _note(self, observed: Observed) -> None:
         _merge(self._times, ((name, millis) for name, millis in observed.times.items() if millis is not None))
         if observed.least_of_tasks is not None:
-            self._least_of_tasks = max(observed.least_of_tasks, self._least_of_tasks or observed.least_of_tasks)
+            known = self._least_of_tasks
+            self._least_of_tasks = observed.least_of_tasks if known is None else max(observed.least_of_tasks, known)
         if not observed.is_complete:
             self._is_complete = False
             self._warn(

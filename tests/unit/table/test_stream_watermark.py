@@ -176,6 +176,8 @@ def test_a_source_that_nobody_knows_has_come_as_far_as_its_last_task() -> None:
     assert watermark.of(STRANGER, Observed(least_of_tasks=50)) == 50
     assert watermark.of(STRANGER, Observed(least_of_tasks=30)) == 50
     assert watermark.of(STRANGER) == 50
+    early = SinkWatermark(table="d.t", waits_for_spark=False)
+    assert [early.of(STRANGER, Observed(least_of_tasks=each)) for each in (0, -9)] == [0, 0]
     # Not where there are several sources, whose rows need not be in each batch.
     two = BatchEnds(sources=(None, None), spark_watermark=None, takes_least=True)
     assert SinkWatermark(table="d.t", waits_for_spark=False).of(two, Observed(least_of_tasks=50)) is None
