@@ -41,29 +41,28 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
         OurTarget(spark, folder, KEY),
         OurSourceTarget(spark, folder, KEY),
     ]
-    for target in targets:
-        target.create(source)
-        target.append(source)
-    turns = take_turns(
-        WORK,
-        [_contender(spark, target, folder / "checkpoint") for target in targets],
-        rounds=job.settings.rounds,
-        warm_ups=job.settings.warm_ups,
-    )
-    rows = count_rows(Path(job.arguments["path"]))
-    return Section(
-        name="stream-read", title="Stream read", series=series_of(turns, (WORK, BATCHES_WORK, CPU_WORK), job.peer, rows)
-    )
+    contenders = [_contender(spark, target, folder / "checkpoint") for target in targets]
+    series = read_in_turns(job, source, list(zip(targets, contenders, strict=True)), (WORK, BATCHES_WORK, CPU_WORK))
+    return Section(name="stream-read", title="Stream read", series=series)
 
 
-def series_of(
-    turns: Mapping[str, tuple[Turn, ...]], works: Sequence[str], session: str, rows: int
+def read_in_turns(
+    job: SparkJob, source: DataFrame, pairs: Sequence[tuple[Target, Contender]], works: Sequence[str]
 ) -> tuple[Series, ...]:
-    """Return the times of queries that have read a table to its end.
+    """Fill one table of each contender, and let them read theirs to its end in turns.
 
     Args:
         works: what the whole query, its micro-batches alone and its processor time are called.
     """
+    for target, _ in pairs:
+        target.create(source)
+        target.append(source)
+    contenders = [contender for _, contender in pairs]
+    turns = take_turns(works[0], contenders, rounds=job.settings.rounds, warm_ups=job.settings.warm_ups)
+    return _series(turns, works, job.peer, count_rows(Path(job.arguments["path"])))
+
+
+def _series(turns: Mapping[str, tuple[Turn, ...]], works: Sequence[str], session: str, rows: int) -> tuple[Series, ...]:
     series = []
     for name, taken in turns.items():
         ended = [cast("Finished", turn.answer) for turn in taken]

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
-from bench.data import count_rows
-from bench.measure import Contender, take_turns
+from bench.measure import Contender
 from bench.micro_batches import finish
 from bench.result import Section
-from bench.spark_stream_read import series_of
+from bench.spark_stream_read import read_in_turns
 from bench.spark_tables import TIME, OurTimedTarget, ParquetTarget, peer_targets
 
 if TYPE_CHECKING:
@@ -41,17 +40,8 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
         OurTimedTarget(spark, folder, has_watermark=True, columns=COLUMNS),
         OurTimedTarget(spark, folder, KEY, has_watermark=True, columns=COLUMNS),
     ]
-    for target in targets:
-        target.create(source)
-        target.append(source)
-    turns = take_turns(
-        WORK,
-        [_contender(spark, target, folder / "checkpoint") for target in targets],
-        rounds=job.settings.rounds,
-        warm_ups=job.settings.warm_ups,
-    )
-    rows = count_rows(Path(job.arguments["path"]))
-    series = series_of(turns, (WORK, BATCHES_WORK, CPU_WORK), job.peer, rows)
+    contenders = [_contender(spark, target, folder / "checkpoint") for target in targets]
+    series = read_in_turns(job, source, list(zip(targets, contenders, strict=True)), (WORK, BATCHES_WORK, CPU_WORK))
     return Section(name="stream-windows", title="Windows over a stream", series=series)
 
 
