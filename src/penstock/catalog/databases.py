@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.names import check_database_name
+from penstock.catalog.names import is_database_name, is_table_name
 from penstock.catalog.schema_files import list_schema_ids
 from penstock.catalog.trash import discard
-from penstock.catalog.warehouse import Warehouse, trash_of
+from penstock.catalog.warehouse import Warehouse, location_of_database, trash_of
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError
-from penstock.spec.layout import database_name_of, database_path
+from penstock.spec.layout import database_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +30,7 @@ def create_database(warehouse: Warehouse, name: str, *, if_not_exists: bool = Fa
         AlreadyExistsError: it is there; not with ``if_not_exists``.
         InvalidSchemaError: it cannot have that name.
     """
-    check_database_name(name)
-    path = database_path(warehouse.location, name)
+    path = location_of_database(warehouse, name)
     if warehouse.file_io.exists(path):
         if if_not_exists:
             return
@@ -44,19 +43,19 @@ def create_database(warehouse: Warehouse, name: str, *, if_not_exists: bool = Fa
 
 
 def list_databases(warehouse: Warehouse) -> tuple[str, ...]:
-    """Return the names of the databases, sorted."""
+    """Return the names of the databases, sorted; directories whose names no catalog takes are left out."""
     found = (database_name_of(status.name) for status in warehouse.file_io.list(warehouse.location) if status.is_dir)
-    return tuple(sorted(name for name in found if name is not None))
+    return tuple(sorted(name for name in found if name is not None and is_database_name(name)))
 
 
 def list_tables(warehouse: Warehouse, database: str) -> tuple[str, ...]:
-    """Return the names of the tables of a database, sorted.
+    """Return the names of the tables of a database, sorted; directories whose names no catalog takes are left out.
 
     Raises:
         NotFoundError: there is no such database.
     """
     check_database_exists(warehouse, database)
-    return tuple(sorted(_tables_in(warehouse, database)))
+    return tuple(sorted(name for name in _tables_in(warehouse, database) if is_table_name(name)))
 
 
 def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
@@ -69,8 +68,7 @@ def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, c
         NotFoundError: there is none; not with ``if_exists``.
         InvalidOptionError: it has tables, and ``cascade`` is false.
     """
-    check_database_name(name)
-    path = database_path(warehouse.location, name)
+    path = location_of_database(warehouse, name)
     if not warehouse.file_io.exists(path):
         if if_exists:
             return
@@ -86,13 +84,12 @@ def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, c
 
 def check_database_exists(warehouse: Warehouse, name: str) -> None:
     """Check that there is such a database. Raises ``NotFoundError`` or ``InvalidSchemaError``."""
-    check_database_name(name)
-    if not warehouse.file_io.exists(database_path(warehouse.location, name)):
+    if not warehouse.file_io.exists(location_of_database(warehouse, name)):
         raise _missing(warehouse, name)
 
 
 def _tables_in(warehouse: Warehouse, database: str) -> Iterator[str]:
-    for status in warehouse.file_io.list(database_path(warehouse.location, database)):
+    for status in warehouse.file_io.list(location_of_database(warehouse, database)):
         if status.is_dir and list_schema_ids(warehouse.file_io, status.path):
             yield status.name
 

@@ -1,4 +1,4 @@
-"""Names of databases and tables, as users write them."""
+"""Names of databases and tables: their text, and the one check that every name passes before a path is made of it."""
 
 from __future__ import annotations
 
@@ -12,23 +12,40 @@ SYSTEM_DATABASE: Final = "sys"
 SYSTEM_TABLE_MARK: Final = "$"
 
 _PART: Final = re.compile(r"`((?:[^`]|``)*)`|([^.`]*)")
+# A name is a directory, and file systems take 255 bytes; a database's directory ends in ".db".
+_MAX_BYTES: Final = 252
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableName:
-    """A table inside a catalog.
+    """A table inside a catalog. There is no value whose parts cannot be names.
+
+    The text form puts back quotes where they are needed, so ``parse_table_name`` returns an equal value.
 
     Attributes:
         system_table: what follows the ``$``, such as ``snapshots``; None for the table itself.
+
+    Raises:
+        InvalidSchemaError: a part cannot be a name.
     """
 
     database: str
     table: str
     system_table: str | None = None
 
+    def __post_init__(self) -> None:
+        check_database_name(self.database)
+        what = f"table name '{self.database}.{self.table}'"
+        check_name(self.table, what)
+        if SYSTEM_TABLE_MARK in self.table:
+            raise InvalidSchemaError(
+                f"{what}: names with '{SYSTEM_TABLE_MARK}' are system tables, which are read only; the table is"
+                f" '{self.database}.{self.table.partition(SYSTEM_TABLE_MARK)[0]}'"
+            )
+
     def __str__(self) -> str:
         suffix = "" if self.system_table is None else f"{SYSTEM_TABLE_MARK}{self.system_table}"
-        return f"{self.database}.{self.table}{suffix}"
+        return f"{_quoted(self.database)}.{_quoted(self.table + suffix)}"
 
 
 def is_location(name: str) -> bool:
@@ -42,7 +59,7 @@ def parse_table_name(text: str) -> TableName:
     Raises:
         InvalidSchemaError: not two parts, or one of them cannot be a name.
     """
-    parts = _split(text)
+    parts = split_name(text)
     if len(parts) != 2:
         raise InvalidSchemaError(
             f"table name '{text}': expected database.table, such as shop.orders, found {len(parts)} parts"
@@ -50,11 +67,10 @@ def parse_table_name(text: str) -> TableName:
         )
     database, whole = parts
     table, mark, system_table = whole.partition(SYSTEM_TABLE_MARK)
-    check_database_name(database)
-    _check_part(table, f"table name '{text}'")
+    name = TableName(database=database, table=table, system_table=system_table or None)
     if mark and not system_table:
         raise InvalidSchemaError(f"table name '{text}': a system table such as 'snapshots' must follow the '$'")
-    return TableName(database=database, table=table, system_table=system_table or None)
+    return name
 
 
 def parse_data_table_name(text: str) -> TableName:
@@ -74,14 +90,53 @@ def parse_data_table_name(text: str) -> TableName:
 
 def check_database_name(name: str) -> None:
     """Check that a database may have that name. Raises ``InvalidSchemaError``."""
-    _check_part(name, f"database name '{name}'")
+    check_name(name, f"database name '{name}'")
     if name == SYSTEM_DATABASE:
         raise InvalidSchemaError(f"database name '{name}' is reserved for system tables; choose another")
     if SYSTEM_TABLE_MARK in name:
         raise InvalidSchemaError(f"database name '{name}': '{SYSTEM_TABLE_MARK}' is kept for system tables")
 
 
-def _split(text: str) -> list[str]:
+def check_name(name: str, what: str) -> None:
+    """Check that a name may be a directory's: not empty, no other directory, nothing that a path or a line ends at.
+
+    Args:
+        what: begins the error's message.
+
+    Raises:
+        InvalidSchemaError: it may not.
+    """
+    if not name.strip():
+        raise InvalidSchemaError(f"{what}: a part of the name is empty; expected something like shop.orders")
+    if name in (".", ".."):
+        raise InvalidSchemaError(f"{what}: '{name}' would be another directory")
+    bad = next((letter for letter in name if letter in "/\\" or not letter.isprintable()), None)
+    if bad is not None:
+        raise InvalidSchemaError(f"{what}: the character {bad!a} cannot be in a name")
+    if len(name.encode()) > _MAX_BYTES:
+        raise InvalidSchemaError(f"{what}: a part of a name has at most {_MAX_BYTES} bytes, as directories have")
+
+
+def is_table_name(name: str) -> bool:
+    """Whether a directory of that name can be a table of a catalog."""
+    try:
+        check_name(name, name)
+    except InvalidSchemaError:
+        return False
+    return SYSTEM_TABLE_MARK not in name
+
+
+def is_database_name(name: str) -> bool:
+    """Whether a directory can be the database of that name."""
+    return is_table_name(name) and name != SYSTEM_DATABASE
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """Return the parts of a name between its dots, without back quotes; nothing else is checked.
+
+    Raises:
+        InvalidSchemaError: a back quote is not closed.
+    """
     parts: list[str] = []
     end = -1
     while end < len(text):
@@ -90,14 +145,8 @@ def _split(text: str) -> list[str]:
             raise InvalidSchemaError(f"table name '{text}': a back quote is not closed, or text follows it")
         parts.append(match[2] if match[1] is None else match[1].replace("``", "`"))
         end = match.end()
-    return parts
+    return tuple(parts)
 
 
-def _check_part(name: str, what: str) -> None:
-    if not name.strip():
-        raise InvalidSchemaError(f"{what}: a part of the name is empty; expected something like shop.orders")
-    if name in (".", ".."):
-        raise InvalidSchemaError(f"{what}: '{name}' would be another directory")
-    bad = next((letter for letter in name if letter in "/\\" or not letter.isprintable()), None)
-    if bad is not None:
-        raise InvalidSchemaError(f"{what}: the character {bad!r} cannot be in a name")
+def _quoted(part: str) -> str:
+    return "`" + part.replace("`", "``") + "`" if "." in part or "`" in part else part

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from penstock.catalog.databases import list_databases, list_tables
+from penstock.catalog.names import TableName
 from penstock.errors import InvalidOptionError, NotFoundError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def select_tables(
     if not found:
         raise NotFoundError(f"warehouse {warehouse.location}: no database is called '{databases}'")
     return tuple(
-        f"{database}.{table}"
+        str(TableName(database=database, table=table))
         for database in found
         for table in list_tables(warehouse, database)
         if _matches(taken, database, table) and not (left_out and _matches(left_out, database, table))

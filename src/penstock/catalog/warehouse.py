@@ -6,9 +6,9 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.names import is_location, parse_data_table_name
+from penstock.catalog.names import check_database_name, is_location, parse_data_table_name
 from penstock.io.resolve import resolve
-from penstock.spec.layout import table_path
+from penstock.spec.layout import database_path, table_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +63,16 @@ def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> W
     """
     file_io, path = resolve(location)
     return Warehouse(location=path, file_io=file_io, options=tuple((options or {}).items()))
+
+
+def location_of_database(warehouse: Warehouse, name: str) -> str:
+    """Return the directory of the database of that name, whether or not it is there.
+
+    Raises:
+        InvalidSchemaError: it cannot be a name.
+    """
+    check_database_name(name)
+    return database_path(warehouse.location, name)
 
 
 def place_of(warehouse: Warehouse, name: str) -> TablePlace:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from penstock.catalog.names import split_name
 from penstock.dialect.arguments import Arguments
 from penstock.dialect.outcome import Outcome, rows
 from penstock.errors import InvalidSqlError
@@ -76,7 +77,7 @@ def call(state: SqlState, statement: Call) -> Outcome:
 
 
 def _table(state: SqlState, arguments: Arguments, options: Mapping[str, str] | None = None) -> Table:
-    return state.load(tuple(arguments.needed("table").split(".")), options)
+    return state.load(split_name(arguments.needed("table")), options)
 
 
 def _compact(state: SqlState, arguments: Arguments) -> Outcome:
@@ -198,7 +199,7 @@ def _remove_orphan_files(state: SqlState, arguments: Arguments) -> Outcome:
 
 def _tables(state: SqlState, arguments: Arguments) -> list[tuple[str, ...]]:
     """Return the tables that the argument names: one, or with ``database.*`` all of a database."""
-    path = tuple(arguments.needed("table").split("."))
+    path = split_name(arguments.needed("table"))
     if path[-1] != "*":
         return [path]
     catalog, database = state.full_database(path[:-1])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.api.catalog import Catalog
 from penstock.catalog.changes import RemoveOption, SetOption
+from penstock.catalog.names import TableName
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE, near_or_all
 from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError
@@ -184,12 +185,18 @@ def rename_table(state: SqlState, statement: RenameTable) -> Outcome:
     """Give a table another name."""
     if _is_absent(state, statement.name, if_exists=statement.if_exists):
         return _absent(statement.name)
-    catalog, database, _ = state.full(statement.name)
+    catalog, source = state.catalog_of(statement.name)
+    own, new = state.full(statement.name), statement.new_name
     # A name alone stays in the table's own database.
-    target = (database, *statement.new_name) if len(statement.new_name) == 1 else statement.new_name[-2:]
-    source = state.catalog_of(statement.name)[1]
-    state.catalog(catalog).rename_table(source, ".".join(target))
-    return Outcome(message=f"renamed {source} to {'.'.join(target)}")
+    target_catalog, database, table = (*own[: len(own) - len(new)], *new)
+    if target_catalog != own[0]:
+        raise InvalidSqlError(
+            f"cannot rename {source} to {'.'.join(new)}: a table stays in its catalog, which is {own[0]};"
+            " CREATE TABLE … AS SELECT copies it to another"
+        )
+    target = str(TableName(database=database, table=table))
+    catalog.rename_table(source, target)
+    return Outcome(message=f"renamed {source} to {target}")
 
 
 def add_partitions(state: SqlState, statement: AddPartitions) -> Outcome:

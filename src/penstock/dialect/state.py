@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.deferred import spark_entry
+from penstock.catalog.names import TableName, check_name
 from penstock.dialect.settings import MADE_FOR_SPARK, check_setting
 from penstock.errors import (
     AlreadyExistsError,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 DEFAULT_CATALOG: Final = "paimon"
 DEFAULT_DATABASE: Final = "default"
+_MAX_PARTS: Final = 3
 
 
 def near_or_all(name: str, names: Sequence[str]) -> str:
@@ -66,8 +68,18 @@ class SqlState:
             self.spark = None
 
     def full(self, path: Path) -> Path:
-        """Return a table's name with its database and catalog."""
-        return (self.catalog_name, self.database)[: 3 - len(path)] + path
+        """Return a table's name with its database and catalog.
+
+        Raises:
+            InvalidSqlError: it has more than these three parts.
+            InvalidSchemaError: one of them cannot be a name.
+        """
+        text = ".".join(path)
+        if len(path) > _MAX_PARTS:
+            raise InvalidSqlError(f"'{text}': a name has at most {_MAX_PARTS} parts: catalog.database.table")
+        for part in path:
+            check_name(part, f"name '{text}'")
+        return (self.catalog_name, self.database)[: _MAX_PARTS - len(path)] + path
 
     def full_database(self, path: Path) -> Path:
         """Return a database's name with its catalog.
@@ -86,11 +98,13 @@ class SqlState:
         return self.catalogs[name]
 
     def catalog_of(self, path: Path) -> tuple[Catalog, str]:
-        """Return the catalog of a table, and its name there: ``database.table``."""
+        """Return the catalog of a table, and its name there: ``database.table``, with back quotes where needed.
+
+        Raises:
+            InvalidSqlError, InvalidSchemaError: as ``full``, and names that are kept for system tables.
+        """
         catalog, database, table = self.full(path)
-        if "." in database or "." in table:
-            raise InvalidSqlError(f"'{database}'.'{table}': a name with a dot in it cannot be looked up")
-        return self.catalog(catalog), f"{database}.{table}"
+        return self.catalog(catalog), str(TableName(database=database, table=table))
 
     def session_table(self, path: Path) -> CreateTable | None:
         """Return a table that exists in this session only; None where there is none of that name."""
@@ -104,8 +118,8 @@ class SqlState:
         """Whether there is a table or a view of that name."""
         if self.view(path) is not None or self.session_table(path) is not None:
             return True
-        catalog, name = self.catalog_of(path)
-        database, _, table = name.partition(".")
+        catalog_name, database, table = self.full(path)
+        catalog = self.catalog(catalog_name)
         return database in catalog.list_databases() and table in catalog.list_tables(database)
 
     def load(self, path: Path, options: Mapping[str, str] | None = None) -> Table:

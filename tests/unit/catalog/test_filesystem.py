@@ -1,6 +1,7 @@
 """Databases and tables on storage."""
 
 import pickle
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from penstock.catalog.filesystem import (
     rename_table,
 )
 from penstock.catalog.new_schema import TableDefinition
+from penstock.catalog.selection import select_tables
 from penstock.catalog.warehouse import Warehouse, open_warehouse
 from penstock.errors import (
     AlreadyExistsError,
@@ -106,6 +108,20 @@ def test_a_database_needs_a_proper_name(name: str, warehouse: Warehouse) -> None
         with pytest.raises(InvalidSchemaError, match="database name"):
             call(warehouse, name)
     assert _below(warehouse) == []
+
+
+def test_directories_whose_names_no_catalog_takes_are_not_listed(tmp_path: Path, definition: Define) -> None:
+    warehouse = open_warehouse(str(tmp_path))
+    create_database(warehouse, "shop")
+    create_table(warehouse, "shop.orders", definition("id INT"))
+    shutil.copytree(tmp_path / "shop.db" / "orders", tmp_path / "shop.db" / "or\x1b[31mders")
+    shutil.copytree(tmp_path / "shop.db", tmp_path / "sh\nop.db")
+    assert list_databases(warehouse) == ("shop",)
+    assert list_tables(warehouse, "shop") == ("orders",)
+    assert select_tables(warehouse) == ("shop.orders",)
+    drop_table(warehouse, "shop.orders")
+    with pytest.raises(InvalidOptionError, match="not empty"):
+        drop_database(warehouse, "shop")
 
 
 def test_a_new_table_is_its_first_schema_and_nothing_else(any_warehouse: Warehouse, definition: Define) -> None:
