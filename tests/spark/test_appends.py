@@ -258,7 +258,7 @@ def test_messages_keep_the_order_of_the_tasks(catalog: Catalog) -> None:
 
 def test_task_hands_over_what_no_other_attempt_could_do_better(catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "number BIGINT")
-    task = WriteTask(ref=table._ref, job_id="job", names=("number",))
+    task = WriteTask(ref=table._ref, job_id="job", storage=None, names=("number",))
     fitting = pa.record_batch({"c0": pa.array([1], pa.int64())})
     misfit = pa.record_batch({"c0": pa.array([dt.date(2024, 1, 1)])})
     assert isinstance(task.run([misfit]).error, SchemaMismatchError)

@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from penstock.errors import StorageError, TableStoreError
 from penstock.options import CompactOptions
 from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.shared_storage import check_files_arrived, mark_storage
 from penstock.table.compact.job import Merged, merge_in_threads, merge_one
 from penstock.table.discard import delete_job_files
 from penstock.table.roll import new_job_id
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from penstock.spark.shared_storage import StorageMark
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
 
@@ -58,11 +60,14 @@ class SparkMerger:
         """Rewrite one task in a job of its own, and wait for it.
 
         Raises:
-            TableStoreError: the job failed or was cancelled; the files that its attempts left are deleted.
+            TableStoreError: the job failed or was cancelled, or the driver does not see a file that it wrote; the
+                files that its attempts left are deleted.
         """
         job_id = new_job_id()
         try:
             merged, is_alone = self._run(task, job_id)
+            if merged.message is not None:
+                check_files_arrived(self.ref, [merged.message])
         except BaseException as error:
             self._wait_for_tasks(job_id)
             delete_job_files(self.ref, job_id, keep=())
@@ -104,7 +109,9 @@ class SparkMerger:
         context.setLocalProperty("spark.scheduler.pool", POOL)
         # Not first(), which leaves the end of the rows unread, whereupon Spark ends the Python worker: the next merge
         # would have to wait for another one to start.
-        rows = context.parallelize([task], 1).map(partial(_merge, ref=self.ref, job_id=job_id))
+        rows = context.parallelize([task], 1).map(
+            partial(_merge, ref=self.ref, job_id=job_id, storage=mark_storage(self.ref))
+        )
         ((attempt, merged),) = rows.collect()
         speculates = context.getConf().get("spark.speculation", "false") == "true"
         return merged, attempt == 0 and not speculates
@@ -129,10 +136,13 @@ class SparkMerger:
             time.sleep(_LOOK_SECONDS)
 
 
-def _merge(task: CompactTask, *, ref: TableRef, job_id: str) -> tuple[int, Merged]:
-    merged = merge_one(task, ref, job_id=job_id)
+def _merge(task: CompactTask, *, ref: TableRef, job_id: str, storage: StorageMark | None) -> tuple[int, Merged]:
     context = TaskContext.get()
     attempt = 0 if context is None else context.attemptNumber()
+    not_shared = None if storage is None else storage.error_here(ref)
+    if not_shared is not None:
+        return attempt, Merged(task=task, message=None, error=not_shared, seconds=0.0)
+    merged = merge_one(task, ref, job_id=job_id)
     if isinstance(merged.error, StorageError) and not isinstance(merged.error, LookupError):
         raise merged.error  # another attempt may do better
     return attempt, merged

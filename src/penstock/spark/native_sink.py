@@ -17,6 +17,7 @@ from pyspark.sql import types as spark_types
 from penstock.datafile.types import timestamp_precision
 from penstock.io.local import LocalFileIO
 from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOptions
+from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
 from penstock.spark.observed_times import METRIC_PREFIX
 from penstock.spark.plan import analyzed_plan
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
@@ -55,18 +56,8 @@ _UNBOUNDED: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.VARBINARY})
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # Milliseconds are kept up to three digits; Spark writes microseconds only.
 _LEAST_PRECISION: Final = 4
-# Whatever a session says: these decide about physical types and values, and about who writes.
-_SETTINGS: Final = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.writeLegacyFormat": "false",
-    "spark.sql.parquet.fieldId.write.enabled": "true",
-    "spark.sql.parquet.output.committer.class": "org.apache.parquet.hadoop.ParquetOutputCommitter",
-    "spark.sql.sources.commitProtocolClass": (
-        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol"
-    ),
-    "spark.sql.sources.useV1SourceList": "parquet",
-}
+# Of tasks that were committed (BasicWriteJobStatsTracker).
+_ROWS_METRIC: Final = "numOutputRows"
 _FIELD_ID: Final = "parquet.field.id"
 # Rows take about half in a file of what Spark's default sizes say; what a file of other rows has is off by as much.
 _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
@@ -89,18 +80,25 @@ def write_natively(
 
     Returns:
         One message at most, files in the order of tasks; None where Spark would not write exactly what the table
-        needs, and nothing was done.
+        needs, and no file is left.
 
     Raises:
         SchemaMismatchError: null in a NOT NULL column; no file is left.
+        StorageError: the driver does not find as many rows as Spark has written; none of the files that it finds is
+            left.
     """
     order = _native_order(df, ref)
     if order is None or is_observed(df):
         return None
+    moved = _in_clone(df)
+    if unknown_parquet_keys(_session_of(moved)):
+        return None
     staging = staging_directory(ref, job_id)
     try:
-        _write_files(_columns_with_ids(_in_clone(df), ref, order), ref, staging, file_rows)
-        return adopt_parquet_files(ref, _part_files(ref, staging), job_id=job_id)
+        row_count = _write_files(_columns_with_ids(moved, ref, order), ref, staging, file_rows)
+        if row_count is None:
+            return None
+        return adopt_parquet_files(ref, _part_files(ref, staging), job_id=job_id, row_count=row_count)
     finally:
         delete_staging(ref, job_id)
 
@@ -207,14 +205,16 @@ def _in_clone(df: DataFrame) -> DataFrame:
     A write takes the type of timestamps from the session alone.
     """
     given: Any = df._jdf  # noqa: SLF001 - Python has no way to clone a session
-    session = given.sparkSession().cloneSession()
-    settings = session.sessionState().conf()
-    for key, value in _SETTINGS.items():
-        settings.setConfString(key, value)
+    session = clone_session(given.sparkSession(), WRITE_SETTINGS)
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
     moved = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, given.queryExecution().analyzed())
     # The Python session stays that of the DataFrame: to make another one has side effects on all of them.
     return DataFrame(moved, df.sparkSession)
+
+
+def _session_of(df: DataFrame) -> Any:  # noqa: ANN401 - an object of the JVM
+    given: Any = df._jdf  # noqa: SLF001 - the session that Python knows may be another
+    return given.sparkSession()
 
 
 def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> DataFrame:
@@ -228,18 +228,26 @@ def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> D
     )
 
 
-def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | None) -> None:
+def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | None) -> int | None:
+    """Run Spark's job; return how many rows its tasks report to have written, None where Spark does not say."""
     encoding = FormatOptions.parse(ref.options, table=ref.name)
     write = WriteOptions.parse(ref.options, table=ref.name)
     rows = file_rows or _rows_of_target(df, write)
     options = {
+        **WRITE_OPTIONS,
         "compression": _CODECS[encoding.compression],
         "parquet.compression.codec.zstd.level": str(encoding.compression_zstd_level),
         "maxRecordsPerFile": str(min(rows, write.target_file_rows)),
-        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
+    writer: Any = df.write.options(**options).format("parquet")
+    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - the writer of Python drops what the job reports
     # Not a percent-encoded URI: Hadoop takes a path's text as it is.
-    df.write.options(**options).parquet(f"file://{staging}")
+    command = writer._jwrite.saveCommand(jvm.scala.Option.apply(f"file://{staging}"))  # noqa: SLF001 - see above
+    state = _session_of(df).sessionState()
+    execution = state.executePlan(command, getattr(state, "executePlan$default$2")())
+    execution.assertCommandExecuted()
+    count = execution.commandExecuted().commandPhysicalPlan().metrics().get(_ROWS_METRIC)
+    return int(count.get().value()) if count.isDefined() else None
 
 
 def _rows_of_target(df: DataFrame, options: WriteOptions) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.spark.distribute import distribute
 from penstock.spark.native_sink import write_natively
 from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.shared_storage import check_files_arrived, mark_storage
 from penstock.spark.write_task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
 from penstock.table.discard import delete_job_files, delete_new_files
 from penstock.table.write import new_job_id
@@ -36,6 +37,7 @@ def write_dataframe(
 
     Raises:
         SchemaMismatchError: rows that do not fit the table; no file is left.
+        StorageError: a worker does not share the table's storage; no file is left that the driver sees.
     """
     job_id = job_id or new_job_id()
     native = write_natively(df, ref, job_id, file_rows)
@@ -43,7 +45,7 @@ def write_dataframe(
         return native
     ensure_python_worker(df.sparkSession)
     names = tuple(df.columns)
-    task = WriteTask(ref=ref, job_id=job_id, names=names)
+    task = WriteTask(ref=ref, job_id=job_id, storage=mark_storage(ref), names=names)
     # mapInArrow looks columns up by name, and finds none with a dot in it, nor one of two of the same name.
     plain = df.toDF(*(f"c{number}" for number in range(len(names))))
     try:
@@ -66,7 +68,8 @@ def collect_messages(
         speculates: tasks may have had attempts beside the one that counts.
 
     Raises:
-        TableStoreError: the first task's error that has one; the files of all the others are deleted.
+        TableStoreError: the first task's error that has one; the files of all the others are deleted. Or the driver
+            does not see a file that a task has written.
     """
     outcomes = tuple(outcomes)
     messages = tuple(message for outcome in outcomes for message in outcome.messages)
@@ -74,6 +77,7 @@ def collect_messages(
         if outcome.error is not None:
             delete_new_files(ref, messages)
             raise outcome.error
+    check_files_arrived(ref, messages)
     if speculates or any(outcome.attempt > 0 for outcome in outcomes):
         delete_job_files(ref, job_id, keep={file.file_name for message in messages for file in message.new_files})
     tell_of_many_writers(ref, messages, tasks=sum(bool(outcome.messages) for outcome in outcomes))

@@ -26,6 +26,7 @@ from penstock.options import KNOWN_KEYS, Side, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start
+from penstock.spark.shared_storage import mark_storage
 from penstock.spark.sink import collect_messages
 from penstock.spark.stream_door import PenstockStreamWriter
 from penstock.spark.stream_options import HANDED_OVER, READER_OPTION, parallelism_of, take_over
@@ -205,7 +206,7 @@ class TableSourceWriter(DataSourceArrowWriter):
             raise InvalidOptionError(
                 f"table {ref.name}: option 'partitionOverwriteMode' = '{mode}': expected static or dynamic"
             )
-        self._task = WriteTask(ref=ref, job_id=new_job_id())
+        self._task = WriteTask(ref=ref, job_id=new_job_id(), storage=mark_storage(ref))
         self._overwrite = overwrite
         self._is_dynamic = mode.lower() == "dynamic" and bool(ref.schema.partition_keys)
 

@@ -19,6 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from penstock.errors import InvalidOptionError
+from penstock.spark.shared_storage import mark_storage
 from penstock.spark.sink import collect_messages
 from penstock.spark.write_task import TaskOutcome, WriteTask
 from penstock.table.compact.dedicated import run_here
@@ -59,7 +60,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
     """
 
     def __init__(self, ref: TableRef, *, overwrite: bool) -> None:
-        self._task = WriteTask(ref=ref, job_id=new_job_id())
+        self._task = WriteTask(ref=ref, job_id=new_job_id(), storage=mark_storage(ref))
         self._overwrite = overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too

@@ -17,6 +17,7 @@ from penstock.table.write import TableWriter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from penstock.spark.shared_storage import StorageMark
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
@@ -64,17 +65,22 @@ class WriteTask:
     """Writes one task's rows; a value that Spark pickles.
 
     Attributes:
+        storage: what the driver sees at the table's location.
         names: of the table's columns that a batch's columns are, by position; None where they have their own names.
     """
 
     ref: TableRef
     job_id: str
+    storage: StorageMark | None
     names: tuple[str, ...] | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskOutcome:
         """Write the rows. Raises only what another attempt may do better."""
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0
+        not_shared = None if self.storage is None else self.storage.error_here(self.ref)
+        if not_shared is not None:
+            return TaskOutcome(error=not_shared, attempt=attempt)
         if self.names is not None:
             names = list(self.names)
             batches = (batch.rename_columns(names) for batch in batches)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.datafile.parquet_footer import describe_parquet
-from penstock.errors import SchemaMismatchError
+from penstock.errors import SchemaMismatchError, StorageError
 from penstock.options import WriteOptions
 from penstock.spec.binary_row import encode_row
 from penstock.table.discard import delete_job_files
@@ -22,24 +22,29 @@ if TYPE_CHECKING:
 _BUCKET = 0
 
 
-def adopt_parquet_files(ref: TableRef, paths: Iterable[str], *, job_id: str) -> tuple[CommitMessage, ...]:
+def adopt_parquet_files(
+    ref: TableRef, paths: Iterable[str], *, job_id: str, row_count: int
+) -> tuple[CommitMessage, ...]:
     """Move Parquet files into the table's one bucket, and say what is to be committed.
 
     Args:
         ref: a scalable table without partitions, whose columns the files have, in order and of its physical types.
         paths: on the table's storage, in the order to keep. Files without rows stay where they are.
         job_id: begins the id in the names that the files get.
+        row_count: rows that the other writer reports to have written into all files together.
 
     Returns:
         One message, or none when there are no rows.
 
     Raises:
+        StorageError: the files have more rows or fewer than were written; nothing was moved.
         SchemaMismatchError: a NOT NULL column holds null; nothing was moved.
         TableStoreError: reading or moving failed; no file is left in the bucket.
     """
     target = plan_files(ref, WriteOptions.parse(ref.options, table=ref.name), job_id=job_id)
     described = [(path, describe_parquet(ref.file_io, path, ref.schema.fields)) for path in paths]
     found = [(path, written) for path, written in described if written.row_count]
+    _check_row_count(ref, sum(written.row_count for _, written in found), row_count)
     _check_not_null(ref, [written for _, written in found])
     if not found:
         return ()
@@ -60,6 +65,16 @@ def adopt_parquet_files(ref: TableRef, paths: Iterable[str], *, job_id: str) -> 
     return (
         CommitMessage(partition=partition, bucket=_BUCKET, total_buckets=target.total_buckets, new_files=tuple(files)),
     )
+
+
+def _check_row_count(ref: TableRef, found: int, written: int) -> None:
+    if found != written:
+        raise StorageError(
+            f"table '{ref.name}': {written} rows were written for this append, but the driver finds files with {found} "
+            f"rows in {ref.location}, so nothing was committed; on a cluster, put the warehouse where the driver and "
+            "all workers see it at the same path; on one machine, remove the settings that change how Spark commits "
+            "the files of a job"
+        )
 
 
 def _check_not_null(ref: TableRef, files: Iterable[WrittenFile]) -> None:

@@ -1,0 +1,95 @@
+"""The table's storage must be the same one on the driver and on every machine that runs a task.
+
+A path of a local file system names another directory on a machine that does not mount the same storage. Files that a
+task writes there are lost to the table: its rows would be missing, or its snapshot would name files that nobody else
+can read. So a task compares the table that it sees with the one that the driver sees before it writes, and the driver
+makes sure that it sees every file of the tasks before it commits. The second check also finds a worker that has a copy
+of the table, which the first one cannot tell from the table itself.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NotFoundError, StorageError
+from penstock.io.local import LocalFileIO
+from penstock.table.discard import delete_new_files
+from penstock.table.identity import load_identity
+from penstock.table.locate import FileLocator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+CURE: Final = (
+    "put the warehouse where the driver and all workers see it at the same path, such as a mounted network file system "
+    "or an object store, or run Spark with a local master"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageMark:
+    """What the driver sees at a table's location; tasks receive it.
+
+    Attributes:
+        host: name of the driver's machine.
+        identity: from ``load_identity``.
+    """
+
+    host: str
+    identity: str
+
+    def error_here(self, ref: TableRef) -> StorageError | None:
+        """Return why this machine cannot write files for the driver's table; None where it sees the same table.
+
+        Raises:
+            StorageError: the storage failed, so nobody knows.
+        """
+        try:
+            found = load_identity(ref)
+        except NotFoundError:
+            found = None
+        if found == self.identity:
+            return None
+        seen = "there is no table" if found is None else "there is another table"
+        return StorageError(
+            f"table {ref.name}: the worker on machine '{socket.gethostname()}' does not share the table's storage: the "
+            f"driver, on '{self.host}', has the table at {ref.location}, and on the worker {seen} at this path; "
+            f"none of its files was committed; {CURE}"
+        )
+
+
+def mark_storage(ref: TableRef) -> StorageMark | None:
+    """Return what tasks have to find at the table's location; None for storage that is the same on every machine.
+
+    Raises:
+        NotFoundError: there is no table.
+    """
+    if not isinstance(ref.file_io, LocalFileIO):
+        return None
+    return StorageMark(host=socket.gethostname(), identity=load_identity(ref))
+
+
+def check_files_arrived(ref: TableRef, messages: Sequence[CommitMessage]) -> None:
+    """Make sure that the driver sees all files that tasks have written.
+
+    Raises:
+        StorageError: it does not see one of them; those that it sees are deleted.
+    """
+    if not isinstance(ref.file_io, LocalFileIO):
+        return
+    locator = FileLocator.of(ref)
+    for message in messages:
+        for file in (*message.new_files, *message.compact_after):
+            path = locator.path(message.partition, message.bucket, file)
+            if not ref.file_io.exists(path):
+                delete_new_files(ref, messages)
+                raise StorageError(
+                    f"table {ref.name}: a task has written the data file {path}, but on the driver's machine "
+                    f"('{socket.gethostname()}') there is no such file, so the worker does not share the table's "
+                    f"storage; none of its files was committed; {CURE}"
+                )
