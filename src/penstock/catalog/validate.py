@@ -42,6 +42,7 @@ def check_schema(schema: TableSchema, table: str) -> None:
         UnsupportedFeatureError: a type that cannot be a key.
     """
     options = schema.option_map
+    _check_texts(schema, table)
     check_column_names(schema.fields, table)
     _check_partition_keys(schema, table)
     _check_bucket(schema, options, table)
@@ -79,6 +80,20 @@ def is_legacy_queue(schema: TableSchema) -> bool:
     options = schema.option_map
     is_keyless = not split_names(options.get("bucket-key"))
     return schema.version <= LEGACY_VERSION and options.get("bucket") == "1" and is_keyless
+
+
+def _check_texts(schema: TableSchema, table: str) -> None:
+    """Refuse halves of surrogate pairs, which Python takes from file names and arguments and no encoding has."""
+    texts = [schema.comment, *(text for pair in schema.options for text in pair)]
+    for field in schema.fields:
+        texts += field.name, field.description, field.default_value, format_sql_type(field.type)
+    for text in texts:
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError as error:
+            raise InvalidSchemaError(
+                f"table {table}: {ascii(text)[:60]} is no Unicode text: {error.object[error.start]!a} stands alone"
+            ) from error
 
 
 def _check_level(fields: Sequence[DataField], table: str, parent: str) -> None:

@@ -1,6 +1,6 @@
 """Commands about consumers: positions of readers that a table keeps."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +14,9 @@ from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.cli.plain import Plain
+
+# Of an id of 64 bits.
+_MAX_DIGITS: Final = 18
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -87,7 +90,7 @@ def _snapshot_to_read(store: MetadataStore, text: str) -> int:
             return store.earliest_snapshot_id() or 1
         case "latest":
             return (store.latest_snapshot_id() or 0) + 1
-        case _ if text.isascii() and text.isdigit():
+        case _ if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS:
             return int(text)
         case _:
             raise InvalidOptionError(f"--to '{text}': expected the id of a snapshot, earliest or latest")

@@ -109,7 +109,10 @@ def _peek_header(stream: ArrowAny, delimiter: str) -> tuple[str, ...]:
     head = stream.read(1 << 16)
     stream.seek(0)
     lines = bytes(head).decode(errors="replace").lstrip("\ufeff").splitlines()
-    return tuple(next(csv.reader(lines[:1], delimiter=delimiter), ()))
+    try:
+        return tuple(next(csv.reader(lines[:1], delimiter=delimiter), ()))
+    except csv.Error:
+        return ()
 
 
 def _explain(error: pa.ArrowInvalid, header: Sequence[str] | None, name: str) -> str:

@@ -29,7 +29,14 @@ class PenstockGroup(TyperGroup):
     """Runs a command and turns what goes wrong into messages and exit codes."""
 
     def parse_args(self, ctx: ClickAny, args: list[str]) -> list[str]:
-        """Take global options from wherever they stand on the line."""
+        """Take global options from wherever they stand on the line.
+
+        Raises:
+            BadParameter: an argument with bytes that are no text, which Python takes as halves of surrogate pairs.
+        """
+        for arg in args:
+            if not _is_text(arg):
+                raise typer.BadParameter(f"{arg!a} is not in UTF-8; names and values are text")
         parsed: list[str] = super().parse_args(ctx, hoist(args))
         return parsed
 
@@ -71,6 +78,14 @@ def hoist(args: Sequence[str]) -> list[str]:
         else:
             rest.append(arg)
     return [*front, *rest]
+
+
+def _is_text(arg: str) -> bool:
+    try:
+        arg.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _next(waiting: ClickAny) -> list[str]:

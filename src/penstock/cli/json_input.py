@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from penstock.cli.json_values import from_json, read_lines, reading_type
+from penstock.cli.json_values import check_nesting, from_json, parse_json, read_lines, reading_type
 from penstock.errors import SchemaMismatchError
 
 if TYPE_CHECKING:
@@ -43,8 +42,9 @@ def infer_json_schema(stream: ArrowAny, name: str) -> pa.Schema:
     """Guess column types from the first block. Raises ``SchemaMismatchError``."""
     block = next(_blocks(stream), b"")
     try:
+        check_nesting(block.decode())
         return read_lines(block, None).schema
-    except pa.ArrowInvalid as error:
+    except ValueError as error:
         raise SchemaMismatchError(f"{name}: {error}; expected one JSON object a line") from error
 
 
@@ -63,6 +63,7 @@ def _blocks(stream: ArrowAny) -> Iterator[bytes]:
 
 
 def _typed(block: bytes, wanted: pa.Schema) -> pa.RecordBatch:
+    block.decode()  # Arrow takes bytes that are no UTF-8 for text
     schema = pa.schema([(field.name, reading_type(field.type)) for field in wanted])
     read = read_lines(block, schema).combine_chunks()
     arrays = [from_json(_one_array(read.column(field.name)), field.type) for field in wanted]
@@ -100,7 +101,7 @@ def _cause(block: bytes, wanted: pa.Schema) -> str | None:
 
 def _wrong_keys(line: bytes, wanted: pa.Schema) -> str | None:
     try:
-        found = json.loads(line)
+        found = parse_json(line.decode())
     except ValueError:
         return None
     if not isinstance(found, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from penstock.datafile.types import ArrowAny
 
 _ENTRY: Final = ("key", "value")
+# Types are nested 64 deep at most. Arrow's inference of types ends the process at some thousands, and Python's parser
+# raises a RecursionError at about a thousand.
+_MAX_NESTING: Final = 64
+_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|(?P<open>[\[{])|(?P<close>[\]}])', re.DOTALL)
 _CELL: Final = "value"
 
 
@@ -77,11 +82,28 @@ def parse_cells(texts: ArrowAny, wanted: ArrowAny) -> ArrowAny:
     """
     if not len(texts):
         return pa.array([], wanted)
-    cells = [None if text is None else json.loads(text) for text in texts.to_pylist()]
+    cells = [None if text is None else parse_json(text) for text in texts.to_pylist()]
     lines = "".join(f"{json.dumps({_CELL: cell})}\n" for cell in cells).encode()
     read = read_lines(lines, pa.schema([(_CELL, reading_type(wanted))]))
     column: Any = read.column(_CELL).combine_chunks()
     return from_json(column, wanted)
+
+
+def parse_json(text: str) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """Parse JSON. Raises ``ValueError``, also for arrays and objects nested deeper than any type."""
+    check_nesting(text)
+    return json.loads(text)
+
+
+def check_nesting(text: str) -> None:
+    """Check how deep arrays and objects are nested in JSON, or in lines of it. Raises ``ValueError``."""
+    if text.count("[") + text.count("{") <= _MAX_NESTING:
+        return
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth += (match.lastgroup == "open") - (match.lastgroup == "close")
+        if depth > _MAX_NESTING:
+            raise ValueError(f"arrays and objects are nested deeper than {_MAX_NESTING}, which no type of a column is")
 
 
 def read_lines(data: bytes, schema: pa.Schema | None) -> pa.Table:

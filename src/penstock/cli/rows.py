@@ -152,7 +152,9 @@ def read(
     *,
     columns: Annotated[str | None, typer.Option(help="Names separated by commas, in the order wanted.")] = None,
     where: Where = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Most rows.  [default: 100 with --format table]")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Most rows.  [default: 100 with --format table]")
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="All rows, also with --format table.")] = False,
     snapshot_id: SnapshotId = None,
     tag: Tag = None,

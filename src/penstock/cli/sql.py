@@ -16,7 +16,7 @@ from penstock.cli.spark_failure import failure_of, tell_once
 from penstock.cli.sql_output import print_outcome, wait_for
 from penstock.dialect.late import run_script_late
 from penstock.dialect.state import SqlState
-from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
+from penstock.errors import InvalidOptionError, InvalidSqlError, NotFoundError, TableStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,12 +84,16 @@ def _run(session: Session, state: SqlState, script: str, *, show_all: bool) -> l
 
 
 def _read(path: str) -> str:
-    if path == "-":
-        return sys.stdin.read()
     try:
-        return Path(path).read_text(encoding="utf-8")
+        content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise NotFoundError(f"the script {path} cannot be read: {error.strerror}") from error
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        name = "standard input" if path == "-" else f"the script {path}"
+        raise InvalidSqlError(f"{name} is not in UTF-8: line {line} has bytes that are no text") from error
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {"sql": sql}

@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.errors import InvalidOptionError
 
+_SHOWN: Final = 40
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -20,12 +21,14 @@ def parse_millis(text: str | None, option: str) -> int | None:
     Raises:
         InvalidOptionError: neither.
     """
-    if text is None or text.removeprefix("-").isdecimal():
-        return None if text is None else int(text)
+    if text is None:
+        return None
     try:
+        if text.removeprefix("-").isdecimal():
+            return int(text)
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidOptionError(
-            f"{option} '{text}': expected a time such as 2026-01-01T10:00:00Z, or milliseconds since 1970"
+            f"{option} '{text[:_SHOWN]}': expected a time such as 2026-01-01T10:00:00Z, or milliseconds since 1970"
         ) from error
     return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.dialect.statements import Argument
+
+
+_MAX_LONG: Final = 2**63 - 1
+# Characters of a value in a message.
+_SHOWN: Final = 40
 
 
 class Arguments:
@@ -61,9 +66,12 @@ class Arguments:
         if text is None:
             return None
         try:
-            return int(text)
+            number = int(text)
         except ValueError:
-            raise self.error(f"expects a whole number for {name}, found '{text}'") from None
+            raise self.error(f"expects a whole number for {name}, found '{text[:_SHOWN]}'") from None
+        if abs(number) > _MAX_LONG:
+            raise self.error(f"expects a number of at most 64 bits for {name}, found {text[:_SHOWN]}")
+        return number
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a boolean. Raises ``InvalidOptionError``."""

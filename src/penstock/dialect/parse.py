@@ -11,7 +11,7 @@ from penstock.dialect.derived import DropView, Explain, ShowCreateView
 from penstock.dialect.insert_text import read_insert
 from penstock.dialect.query import parse_query
 from penstock.dialect.reader import StatementReader, read_partition, read_path
-from penstock.dialect.script import StatementText, split_script
+from penstock.dialect.script import TOO_DEEP, StatementText, check_depth, split_script
 from penstock.dialect.statements import (
     Argument,
     Call,
@@ -66,7 +66,14 @@ def parse_script(script: str) -> tuple[Statement, ...]:
     Raises:
         InvalidSqlError: a statement that is not understood; with line, column and what works instead.
     """
-    return tuple(parse_statement(source) for source in split_script(script))
+    return tuple(_parse(source) for source in split_script(script))
+
+
+def _parse(source: StatementText) -> Statement:
+    try:
+        return parse_statement(source)
+    except RecursionError:
+        raise source.error(0, TOO_DEEP) from None
 
 
 def parse_statement(source: StatementText) -> Statement:
@@ -76,6 +83,7 @@ def parse_statement(source: StatementText) -> Statement:
         InvalidSqlError: it is not understood.
         UnsupportedFeatureError: it is no statement for an append table.
     """
+    check_depth(source)
     reader = StatementReader(source)
     first = reader.current
     word = first.text.upper() if first.kind is TokenKind.WORD else first.text
@@ -231,6 +239,8 @@ def _read_explain(reader: StatementReader) -> Action:
     if not reader.take_words("PLAN", "FOR"):
         while reader.take_any(*_DETAILS) is not None:
             reader.take_sign(",")
+    if reader.at_words("EXPLAIN"):
+        raise reader.error("expected a query or an INSERT to explain")
     text, start = reader.take_rest()
     line, column = reader.statement.place(start)
     action = parse_statement(StatementText(text=text, line=line, column=column)).action if text else None

@@ -289,10 +289,15 @@ def _simple(plain: PlainQuery, tree: exp.Query) -> SimpleSelect | None:
     columns = _simple_columns(tree)
     limit = tree.args.get("limit")
     count = limit.expression if limit is not None else None
-    if columns is None or (count is not None and not (isinstance(count, exp.Literal) and count.name.isdecimal())):
+    if columns is None or (count is not None and not _is_row_count(count)):
         return None
     where = _where_text(plain.text) if tree.args.get("where") else None
     return SimpleSelect(columns=columns, where=where, limit=None if count is None else int(count.name))
+
+
+def _is_row_count(count: exp.Expr) -> bool:
+    """Whether it is a number of rows that a table may have: 18 digits are fewer than 2^63."""
+    return isinstance(count, exp.Literal) and count.name.isdecimal() and len(count.name) <= 18
 
 
 def _simple_columns(select: exp.Select) -> tuple[tuple[str, str], ...] | None:

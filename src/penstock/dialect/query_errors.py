@@ -29,6 +29,7 @@ _EXPECTING: Final = re.compile(r"Expecting (?P<sign>\S+)")
 _EXPECTED: Final = re.compile(r"Expected (?P<what>(?!table name).+)")
 _HINT: Final = re.compile(r"/\*\+\s*(?P<word>\w+)\s*\(")
 _CUTOFF: Final = 0.7
+_SHOWN: Final = 200
 _END: Final = "the end"
 
 
@@ -61,7 +62,7 @@ def parse_error(source: StatementText, error: SqlglotError) -> InvalidSqlError:
     """Return what the parser of queries says, as an error with its place."""
     details = getattr(error, "errors", None)
     if not details:
-        return source.error(0, f"the query cannot be read: {error}")
+        return source.error(0, f"the query cannot be read: {str(error)[:_SHOWN]}")
     first = details[0]
     found, said = str(first.get("highlight") or ""), str(first.get("description") or "")
     lines = source.text.split("\n")[: int(first.get("line") or 1) - 1]

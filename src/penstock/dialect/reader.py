@@ -16,16 +16,25 @@ if TYPE_CHECKING:
 
 _CUTOFF: Final = 0.7
 _MAX_PARTS: Final = 3
+# The largest DOUBLE has 309 digits; Python makes no integer of more than 4,300.
+_MAX_NUMBER_CHARACTERS: Final = 400
 _UNITS: Final = ("SECOND", "MINUTE", "HOUR", "DAY", "SECONDS", "MINUTES", "HOURS", "DAYS")
 _Item = TypeVar("_Item")
 
 
 class StatementReader(TokenReader):
-    """Walks the tokens of one statement, left to right."""
+    """Walks the tokens of one statement, left to right.
+
+    Raises:
+        InvalidSqlError: a number is longer than any type holds.
+    """
 
     def __init__(self, statement: StatementText) -> None:
         super().__init__(statement.text, "statement")
         self.statement = statement
+        for token in self.tokens:
+            if token.kind is TokenKind.NUMBER and len(token.text) > _MAX_NUMBER_CHARACTERS:
+                raise self.error(f"a number has at most {_MAX_NUMBER_CHARACTERS} digits", at=token)
 
     def error(self, expected: str, *, at: Token | None = None) -> InvalidSqlError:
         """Return the error that says what was found at ``at`` (default: the current token) and what was expected."""

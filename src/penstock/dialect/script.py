@@ -22,6 +22,15 @@ _PIECE: Final = re.compile(
 )
 
 
+# Python's own stack ends the parsing of a query at about 45 pairs of parentheses, 150 inner queries or 700 NOTs.
+_MAX_DEPTH: Final = 200
+TOO_DEEP: Final = (
+    "it is nested too deeply to be read: give inner queries names (WITH, CREATE TEMPORARY VIEW), and leave out"
+    " parentheses that are not needed"
+)
+"""What is wrong with a statement that ends at a limit of nesting."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementText:
     """One statement, and where it stands.
@@ -72,6 +81,16 @@ def split_script(script: str) -> tuple[StatementText, ...]:
     if first is not None:
         statements.append(_cut(whole, first, last))
     return tuple(statements)
+
+
+def check_depth(source: StatementText) -> None:
+    """Refuse a statement with so many open brackets that no parser comes to its end. Raises ``InvalidSqlError``."""
+    depth = 0
+    for match in _pieces(source.text):
+        if match.lastgroup == "other":
+            depth += (match.group() in "([") - (match.group() in ")]")
+        if depth > _MAX_DEPTH:
+            raise source.error(match.start(), TOO_DEEP)
 
 
 def is_whole(script: str) -> bool:

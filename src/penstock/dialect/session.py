@@ -10,6 +10,7 @@ from penstock.dialect import derived, run_create, run_ddl, run_rows, run_views, 
 from penstock.dialect.explain import explain
 from penstock.dialect.parse import parse_script
 from penstock.dialect.procedures import call
+from penstock.dialect.script import TOO_DEEP
 from penstock.dialect.state import SqlState
 from penstock.errors import TableStoreError
 
@@ -112,3 +113,6 @@ def _run(state: SqlState, statement: Statement) -> Outcome:
         shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
         error.add_note(f"in the statement at line {source.line}, column {source.column}: {shown}")
         raise
+    except RecursionError:
+        # Views upon views, or the expression of a computed column.
+        raise statement.source.error(0, TOO_DEEP) from None

@@ -73,8 +73,7 @@ def show_names(state: SqlState, statement: ShowNames) -> Outcome:
     else:
         found = _tables(state, statement)
     if statement.like is not None:
-        pattern = _like(statement.like)
-        found = [name for name in found if (pattern.fullmatch(name) is not None) != statement.is_negated]
+        found = [name for name in found if like_matches(statement.like, name) != statement.is_negated]
     return _names(_HEADERS[what], found)
 
 
@@ -148,9 +147,25 @@ def _names(header: str, names: list[str]) -> Outcome:
     return Outcome(value=pa.table({header: pa.array(names, _TEXT)}))
 
 
-def _like(pattern: str) -> re.Pattern[str]:
-    parts = {"%": ".*", "_": "."}
-    return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in pattern), re.DOTALL)
+def like_matches(pattern: str, text: str) -> bool:
+    """Whether a text is as ``LIKE`` has it: ``%`` stands for any letters, ``_`` for one.
+
+    Takes at most ``len(pattern) * len(text)`` steps: of several ``%`` only the last one met has to be tried again.
+    """
+    place = at = 0
+    star = tried = -1
+    while at < len(text):
+        letter = pattern[place] if place < len(pattern) else None
+        if letter == "%":
+            star, tried, place = place, at, place + 1
+        elif letter in {"_", text[at]}:
+            place, at = place + 1, at + 1
+        elif star >= 0:
+            tried += 1
+            place, at = star + 1, tried
+        else:
+            return False
+    return all(letter == "%" for letter in pattern[place:])
 
 
 def _described(schema: TableSchema) -> Iterator[tuple[object, ...]]:

@@ -34,7 +34,7 @@ _PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "SESSION": ("DATA", "TIMECOL", "GAP"),
 }
 _MILLIS: Final = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000}
-_COUNT: Final = re.compile(r"(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<part>\d{1,3}))? (?P<unit>[A-Z]+?)S?(?:\(.*)?")
+_COUNT: Final = re.compile(r"(?P<sign>-?)(?P<whole>\d{1,18})(?:\.(?P<part>\d{1,3}))? (?P<unit>[A-Z]+?)S?(?:\(.*)?")
 _OPTIONAL: Final = "OFFSET"
 _INTERVAL: Final = "expected an interval such as INTERVAL '10' MINUTES"
 

@@ -51,6 +51,13 @@ _TOKEN: Final = re.compile(
 _COMPARISONS: Final = {**{operator.value: operator for operator in Operator}, "!=": Operator.NE, "==": Operator.EQ}
 _KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "TRUE", "FALSE"})
 _MAX_DEPTH: Final = 100
+# More than any list of keys that somebody writes: 300,000 of them are 2 million characters, parsed in 2 s of CPU.
+_MAX_CHARACTERS: Final = 10_000_000
+# The largest DOUBLE has 309 digits. Python's own limit for an integer is 4,300, and a DECIMAL of a million digits is
+# compared for minutes.
+_MAX_NUMBER_CHARACTERS: Final = 400
+# What an error quotes of the filter.
+_SHOWN_CHARACTERS: Final = 200
 _END: Final = "end of text"
 
 
@@ -70,8 +77,12 @@ def parse_filter(text: str) -> Predicate:
     """Parse the text of a WHERE clause, without the word WHERE.
 
     Raises:
-        InvalidFilterError: with the position (from 1) of what does not fit, and a hint.
+        InvalidFilterError: with the position (from 1) of what does not fit, and a hint; also for a text, a number or
+            a nesting beyond the limits above.
     """
+    if len(text) > _MAX_CHARACTERS:
+        hint = "filter on fewer values, or join with a table of them in an engine"
+        raise _error(text, 0, f"{len(text):,} characters, and a filter has at most {_MAX_CHARACTERS:,}", hint)
     parser = _Parser(text)
     predicate = parser.disjunction(0)
     parser.expect_end()
@@ -224,16 +235,26 @@ class _Parser:
         if token.kind == "typed":
             return _typed_literal(self._text, token)
         if token.kind == "sign" and token.text in {"-", "+"} and self._peek().kind == "number":
-            number = _number(self._next().text)
+            number = self._number(self._next())
             return -number if token.text == "-" else number
         if token.kind == "number":
-            return _number(token.text)
+            return self._number(token)
         if token.keyword in _WORD_LITERALS:
             return _WORD_LITERALS[token.keyword]
         hint = (
             "values are 'text', 12.5, DATE '2024-01-31', TIMESTAMP '2024-01-31 10:00:00', X'00ff', TRUE, FALSE or NULL"
         )
         raise _error(self._text, token.position, f"expected a value, found '{token.text}'", hint)
+
+    def _number(self, token: _Token) -> int | float | Decimal:
+        """As SQL reads numbers: digits are an integer, a point makes a decimal, an exponent a double."""
+        text = token.text
+        if len(text) > _MAX_NUMBER_CHARACTERS:
+            what = f"a number of {len(text):,} digits, and there may be {_MAX_NUMBER_CHARACTERS}"
+            raise _error(self._text, token.position, what, "no type of a column holds as many")
+        if text.isdigit():
+            return int(text)
+        return float(text) if "e" in text.lower() else Decimal(text)
 
     def _is_name(self, token: _Token) -> bool:
         return token.kind == "quoted" or (token.kind == "word" and token.keyword is None)
@@ -288,13 +309,6 @@ def _tokenize(text: str) -> list[_Token]:
     return tokens
 
 
-def _number(text: str) -> int | float | Decimal:
-    """As SQL reads numbers: digits are an integer, a point makes a decimal, an exponent a double."""
-    if text.isdigit():
-        return int(text)
-    return float(text) if "e" in text.lower() else Decimal(text)
-
-
 def _typed_literal(text: str, token: _Token) -> object:
     keyword, _, rest = token.text.partition("'")
     keyword = keyword.strip().upper()
@@ -327,4 +341,13 @@ def _split_pattern(pattern: str) -> tuple[str, str]:
 
 
 def _error(text: str, position: int, what: str, hint: str) -> InvalidFilterError:
-    return InvalidFilterError(f"filter '{text}', position {position + 1}: {what}; {hint}")
+    return InvalidFilterError(f"filter '{_excerpt(text, position)}', position {position + 1}: {what}; {hint}")
+
+
+def _excerpt(text: str, position: int) -> str:
+    """Return the text, or of a long one what is around a position."""
+    if len(text) <= _SHOWN_CHARACTERS:
+        return text
+    start = max(0, min(position - _SHOWN_CHARACTERS // 2, len(text) - _SHOWN_CHARACTERS))
+    end = start + _SHOWN_CHARACTERS
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"

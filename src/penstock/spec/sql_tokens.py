@@ -38,7 +38,7 @@ class Token:
     start: int
 
     def __str__(self) -> str:
-        return "the end" if self.kind is TokenKind.END else f"'{self.text}'"
+        return "the end" if self.kind is TokenKind.END else f"'{_shortened(self.text)}'"
 
 
 _TOKEN: Final = re.compile(
@@ -51,6 +51,8 @@ _TOKEN: Final = re.compile(
       |(?P<SIGN>[^`'"])""",
     re.VERBOSE | re.DOTALL,
 )
+# What an error quotes of a token or a text.
+_SHOWN_CHARACTERS: Final = 200
 _KINDS: Final = {
     "QUOTED": (TokenKind.QUOTED, "`"),
     "SINGLE": (TokenKind.STRING, "'"),
@@ -67,7 +69,7 @@ def _tokens(text: str, what: str) -> Iterator[Token]:
         match = _TOKEN.match(text, place)
         if match is None:
             raise InvalidSchemaError(
-                f"{what} {text!r}: the quote {text[place]} at position {place + 1} is never closed"
+                f"{what} {_shortened(text)!r}: the quote {text[place]} at position {place + 1} is never closed"
             )
         group = match.lastgroup or "SKIP"
         if group != "SKIP":
@@ -76,6 +78,10 @@ def _tokens(text: str, what: str) -> Iterator[Token]:
             yield Token(kind=kind, text=content.replace(quote * 2, quote) if quote else content, start=place)
         place = match.end()
     yield Token(kind=TokenKind.END, text="", start=len(text))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 class TokenReader:
@@ -91,17 +97,17 @@ class TokenReader:
     def __init__(self, text: str, what: str) -> None:
         self.text = text
         self._what = what
-        self._tokens = tuple(_tokens(text, what))
+        self.tokens = tuple(_tokens(text, what))
         self._next = 0
 
     @property
     def current(self) -> Token:
         """The token that comes next; of kind END after the last."""
-        return self._tokens[self._next]
+        return self.tokens[self._next]
 
     def ahead(self, count: int) -> Token:
         """Return the token ``count`` places after the current one."""
-        return self._tokens[min(self._next + count, len(self._tokens) - 1)]
+        return self.tokens[min(self._next + count, len(self.tokens) - 1)]
 
     def take(self) -> Token:
         """Return the current token and step over it."""
@@ -158,5 +164,5 @@ class TokenReader:
         """Return the error that says what was found at ``at`` (default: the current token) and what was expected."""
         token = at or self.current
         return InvalidSchemaError(
-            f"{self._what} {self.text!r}: found {token} at position {token.start + 1}: {expected}"
+            f"{self._what} {_shortened(self.text)!r}: found {token} at position {token.start + 1}: {expected}"
         )

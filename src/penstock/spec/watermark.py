@@ -29,13 +29,13 @@ MAX_ROWTIME_PRECISION: Final = 3
 
 _UNIT_MILLIS: Final = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000}
 _INTERVAL: Final = re.compile(
-    r"\s*INTERVAL\s+'(?P<count>\d+(?:\.\d+)?)'\s+(?P<unit>SECOND|MINUTE|HOUR|DAY)S?\s*"
+    r"\s*INTERVAL\s+'(?P<count>\d{1,18}(?:\.\d+)?)'\s+(?P<unit>SECOND|MINUTE|HOUR|DAY)S?\s*"
     r"(?P<precision>\(\s*\d+\s*(?:,\s*\d+\s*)?\))?\s*",
     re.IGNORECASE,
 )
 _EXPRESSION: Final = re.compile(r"\s*`(?P<column>(?:[^`]|``)+)`\s*(?:-\s*(?P<interval>INTERVAL\b.*))?", re.IGNORECASE)
-_COMPUTED_NAME: Final = re.compile(r"schema\.(\d+)\.name")
-_COMPUTED_KEY: Final = re.compile(r"schema\.(\d+)\.(.+)")
+_COMPUTED_NAME: Final = re.compile(r"schema\.(\d{1,9})\.name")
+_COMPUTED_KEY: Final = re.compile(r"schema\.(\d{1,9})\.(.+)")
 # A quoted identifier or a string literal, so that text inside a literal is left alone.
 _QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`|'(?:[^']|'')*'")
 

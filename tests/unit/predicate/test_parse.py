@@ -121,3 +121,26 @@ def test_nesting_beyond_reason_is_an_error_not_a_crash() -> None:
         parse_filter("(" * 5000 + "a = 1" + ")" * 5000)
     with pytest.raises(InvalidFilterError, match="nesting"):
         parse_filter("NOT " * 5000 + "a = 1")
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "0." + "9" * 1_000_000, "1" * 401, "-" + "9" * 5_000])
+def test_a_number_longer_than_any_type_is_an_error_that_does_not_repeat_it(number: str) -> None:
+    with pytest.raises(InvalidFilterError, match="digits, and there may be 400") as caught:
+        parse_filter(f"id = {number}")
+    assert len(str(caught.value)) < 400
+
+
+def test_the_largest_double_can_be_written_out() -> None:
+    assert parse_filter(f"x = {'9' * 309}") == (col("x") == int("9" * 309))
+
+
+def test_a_filter_has_an_end() -> None:
+    with pytest.raises(InvalidFilterError, match="10,000,001 characters, and a filter has at most 10,000,000"):
+        parse_filter("a" * 10_000_001)
+
+
+def test_an_error_quotes_what_is_around_the_position_of_a_long_filter() -> None:
+    text = " OR ".join(["id = 1"] * 200) + " ORR x = 5 " + " OR ".join(["id = 2"] * 200)
+    with pytest.raises(InvalidFilterError, match=r"filter '….*ORR x = 5.*…', position 1998") as caught:
+        parse_filter(text)
+    assert len(str(caught.value)) < 400
