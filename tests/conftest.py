@@ -1,6 +1,7 @@
 """What holds for all tests: Hypothesis profiles, markers by folder, a shorter leash for tests without a JVM."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Add the marker that a folder gives."""
+    """Add the marker that a folder gives, and let SIGINT work in the processes that tests start.
+
+    A shell starts what runs in the background with SIGINT ignored, which children inherit.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "interop: asks Java Paimon or pypaimon (given to everything in tests/interop)")
 
 

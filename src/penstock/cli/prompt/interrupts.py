@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from penstock.api.deferred import spark_entry
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
+
+_CANCEL_AGAIN_SECONDS: Final = 0.5
 
 
 class Interrupts:
@@ -27,6 +29,7 @@ class Interrupts:
 
     def __init__(self, spark: SparkSession | None) -> None:
         self.event = threading.Event()
+        self._ended = threading.Event()
         self._spark = spark
         self._cancel: Callable[[], None] | None = None
         self._stack = ExitStack()
@@ -39,6 +42,7 @@ class Interrupts:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        self._ended.set()
         self._stack.close()
 
     @contextmanager
@@ -54,5 +58,11 @@ class Interrupts:
         if self._cancel is None or self.event.is_set():
             raise KeyboardInterrupt
         self.event.set()
-        # Not here: the main thread may be in the middle of a question to the JVM.
-        threading.Thread(target=self._cancel, daemon=True).start()
+        # Not here: the main thread may be in the middle of a call to the JVM.
+        threading.Thread(target=self._cancel_until_ended, args=(self._cancel,), daemon=True).start()
+
+    def _cancel_until_ended(self, cancel: Callable[[], None]) -> None:
+        """Cancel again and again: Spark cancels only jobs that have begun, and the first may begin after the call."""
+        cancel()
+        while not self._ended.wait(_CANCEL_AGAIN_SECONDS):
+            cancel()

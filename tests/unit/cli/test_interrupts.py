@@ -1,0 +1,38 @@
+"""Ctrl-C while a statement runs on Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.prompt import interrupts
+from penstock.cli.prompt.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pytest
+
+
+def test_jobs_are_cancelled_until_the_statement_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = threading.Semaphore(0)
+
+    @contextmanager
+    def sql_jobs(_spark: object) -> Iterator[Callable[[], None]]:
+        yield calls.release
+
+    monkeypatch.setattr(interrupts, "spark_entry", lambda: SimpleNamespace(sql_jobs=sql_jobs))
+    monkeypatch.setattr(interrupts, "_CANCEL_AGAIN_SECONDS", 0.01)
+    spark: Any = object()
+    with Interrupts(spark) as statement:
+        os.kill(os.getpid(), signal.SIGINT)
+        # The job that the first call missed is cancelled by one of the next.
+        assert all(calls.acquire(timeout=10) for _ in range(3))
+        assert statement.event.is_set()
+    while calls.acquire(timeout=0.2):
+        pass
+    assert not calls.acquire(timeout=0.2)
