@@ -6,48 +6,16 @@ Source:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from penstock.catalog.bucket_key import BUCKET, BUCKET_KEY, is_chosen
+from penstock.catalog.bucket_key import BUCKET_KEY, is_chosen
 from penstock.catalog.validate import UNAWARE_BUCKET, bucket_count
 from penstock.catalog.validate_options import is_true
 from penstock.errors import InvalidOptionError
+from penstock.options.fixed import DEFAULTS, FIXED, FIXED_WITH_DATA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-# Never, not even in an empty table: what the directory is and where it lies was decided when it was made.
-_FIXED: Final = frozenset({"type", "path", "branch"})
-_FIXED_WITH_DATA: Final = frozenset(
-    {
-        BUCKET_KEY,
-        "bucket-function.type",
-        "data-file.path-directory",
-        "partition",
-        "primary-key",
-        "primary-key.nullable",
-        "row-tracking.enabled",
-        "data-evolution.enabled",
-        "index-file-in-data-file-dir",
-        "blob-field",
-        "blob-descriptor-field",
-        "blob-view-field",
-        "merge-engine",
-        "rowkind.field",
-        "sequence.snapshot-ordering",
-    }
-)
-# Setting an option to its default is no change.
-_DEFAULTS: Final = {
-    "type": "table",
-    "branch": "main",
-    BUCKET: str(UNAWARE_BUCKET),
-    "bucket-function.type": "default",
-    "row-tracking.enabled": "false",
-    "data-evolution.enabled": "false",
-    "index-file-in-data-file-dir": "false",
-    "deletion-vectors.enabled": "false",
-}
 
 
 def check_option_changes(
@@ -71,11 +39,11 @@ def check_option_changes(
         InvalidOptionError: naming the option and what to do instead.
     """
     for key in (*old, *(key for key in new if key not in old)):
-        default = _DEFAULTS.get(key)
+        default = DEFAULTS.get(key)
         before, after = old.get(key, default), new.get(key, default)
         if before == after:
             continue
-        if key in _FIXED:
+        if key in FIXED:
             raise InvalidOptionError(f"table {table}: option '{key}' cannot change; create another table")
         if has_snapshots and not (key == BUCKET_KEY and key_is_free):
             _check_change(key, (before, after), old, table)
@@ -89,7 +57,7 @@ def check_option_changes(
 
 
 def _check_change(key: str, change: tuple[str | None, str | None], old: Mapping[str, str], table: str) -> None:
-    if key in _FIXED_WITH_DATA:
+    if key in FIXED_WITH_DATA:
         before, after = (f"'{value}'" if value is not None else "unset" for value in change)
         raise InvalidOptionError(
             f"table {table}: option '{key}' cannot change from {before} to {after} once there are snapshots;"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from penstock.options.fixed import check_one_use
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -36,6 +38,11 @@ class TableRef:
         return {**dict(self.schema.options), **dict(self.dynamic_options)}
 
     def with_options(self, options: Mapping[str, str]) -> TableRef:
-        """Return the same table with more options of this use."""
+        """Return the same table with more options of this use.
+
+        Raises:
+            InvalidOptionError: one that would change where rows and files lie.
+        """
+        check_one_use(options, dict(self.schema.options), self.name, self.location)
         merged = {**dict(self.dynamic_options), **options}
         return replace(self, dynamic_options=tuple(merged.items()))
