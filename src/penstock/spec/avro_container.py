@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
+_MOST_SCHEMA_CHARACTERS: Final = 1 << 20  # those of a manifest are 3,000
 _CUT_OFF: Final = "it ends too early"
 
 
@@ -129,10 +130,14 @@ def decode_container(data: bytes, path: str) -> Container:
         header, position = _read_header(data)
         codec = _known_codec(header.get("avro.codec", b"null").decode(), path)
         schema = header["avro.schema"].decode()
+        if len(schema) > _MOST_SCHEMA_CHARACTERS:
+            raise damaged(path, f"its Avro schema has {len(schema)} characters, more than any manifest's")
         json.loads(schema)
         return Container(schema=schema, codec=codec, blocks=_read_blocks(data, position, _UNCOMPRESS[codec]))
     except KeyError as error:
         raise damaged(path, f"its header lacks {error}") from error
+    except RecursionError as error:
+        raise damaged(path, "its Avro schema is nested too deeply") from error
     except _DAMAGES as error:
         raise damaged(path, str(error)) from error
 

@@ -7,6 +7,7 @@ Source:
 from __future__ import annotations
 
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - it is a class
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -15,22 +16,102 @@ if TYPE_CHECKING:
     Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
     """(data, position) to (value, position behind it); an IndexError when the data end before."""
 
+MOST_EMPTY_ITEMS: Final = 65_536
+"""Of nulls and other items without bytes in one kind of array; no file of Paimon has any."""
+
+# 64 bits take 10 bytes at most; without an end a number could be as long as the file, and take hours to put together.
+_SHIFTS: Final = range(7, 70, 7)
+_LONG_BITS: Final = 64
+_INT_MIN: Final = -(2**31)
+_INT_MAX: Final = 2**31 - 1
+
 
 def read_long(data: bytes, position: int) -> tuple[int, int]:
-    """Read an int or a long: zigzag, 7 bits a byte, lowest first."""
+    """Read a long: zigzag, 7 bits a byte, lowest first.
+
+    Raises:
+        ValueError: it has more than 64 bits.
+    """
     byte = data[position]
     position += 1
     if byte < 0x80:
         return byte >> 1 ^ -(byte & 1), position
     number = byte & 0x7F
-    shift = 7
-    while True:
+    for shift in _SHIFTS:
         byte = data[position]
         position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
+            if number >> _LONG_BITS:
+                break
             return number >> 1 ^ -(number & 1), position
-        shift += 7
+    raise ValueError("a number has more than 64 bits")
+
+
+def read_int(data: bytes, position: int) -> tuple[int, int]:
+    """Read an int, which is encoded as a long is.
+
+    Raises:
+        ValueError: it has more than 32 bits.
+    """
+    byte = data[position]
+    if byte < 0x80:
+        return byte >> 1 ^ -(byte & 1), position + 1
+    number, position = read_long(data, position)
+    if not _INT_MIN <= number <= _INT_MAX:
+        raise ValueError("a number has more than 32 bits where an int belongs")
+    return number, position
+
+
+def read_item_count(data: bytes, position: int) -> tuple[int, int]:
+    """Read what a block of an array or a map begins with; 0 items end it.
+
+    Returns:
+        How many items follow, and where the first one starts. A negative number on disk is followed by the block's
+        size in bytes, for those who want to skip it.
+
+    Raises:
+        ValueError: a size is negative.
+    """
+    count, position = read_long(data, position)
+    if count < 0:
+        size, position = read_long(data, position)
+        if size < 0:
+            raise ValueError("the size of a block of items is negative")
+    return abs(count), position
+
+
+class ItemLimit:
+    """How many items a block may have. One for a file, since it counts the items that take no bytes.
+
+    Args:
+        takes_bytes: whether an item takes at least one byte, so that what is left of the file limits their number.
+    """
+
+    def __init__(self, *, takes_bytes: bool) -> None:
+        self._takes_bytes = takes_bytes
+        self._empty_items_left = MOST_EMPTY_ITEMS
+
+    def check(self, count: int, bytes_left: int) -> None:
+        """Judge the number of items that a block says.
+
+        Raises:
+            ValueError: there cannot be so many, or there are more than ``MOST_EMPTY_ITEMS`` of no bytes in the file.
+        """
+        if not self._takes_bytes:
+            self._empty_items_left -= count
+            if self._empty_items_left < 0:
+                raise ValueError(f"it has more than {MOST_EMPTY_ITEMS} items that take no bytes")
+        elif count > bytes_left:
+            raise ValueError(f"a block says that it has {count} items, with {bytes_left} bytes left")
+
+
+def takes_bytes(read: Read) -> bool:
+    """Whether values take at least one byte: what is read without any is null, or nothing but nulls."""
+    try:
+        return read(b"", 0)[1] != 0
+    except (IndexError, StructError):
+        return True
 
 
 def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
@@ -60,7 +141,7 @@ def _struct(layout: str) -> Read:
 PRIMITIVES: Final[dict[str, Read]] = {
     "null": lambda _data, position: (None, position),
     "boolean": lambda data, position: (data[position] == 1, position + 1),
-    "int": read_long,
+    "int": read_int,
     "long": read_long,
     "float": _struct("<f"),
     "double": _struct("<d"),

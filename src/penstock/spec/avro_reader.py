@@ -13,10 +13,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spec.avro_primitives import PRIMITIVES, read_long, read_text
+from penstock.spec.avro_primitives import (
+    PRIMITIVES,
+    ItemLimit,
+    read_item_count,
+    read_long,
+    read_text,
+    takes_bytes,
+)
 from penstock.spec.avro_skip import read_past, skipper
+from penstock.spec.avro_types import NamedTypes, field_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,9 +32,8 @@ if TYPE_CHECKING:
     from penstock.spec.avro_primitives import Read
     from penstock.spec.manifest_schemas import AvroType
 
-    Named: TypeAlias = Mapping[str, AvroType]
-
 REQUIRED: Final = object()
+_PRESENT: Final = 2  # branch 1 of a union
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +87,14 @@ def record_reader(schema: AvroType, shape: Shape) -> Read:
     Raises:
         ValueError: the schema is none, or lacks a required field; the message says which.
     """
-    _field_types(schema)
-    return _reader(schema, _named_types(schema), shape)
+    field_types(schema)
+    return _reader(schema, NamedTypes(schema), shape)
 
 
 def dict_reader(schema: AvroType) -> Read:
     """Return a function that reads one record into a dict, and records in it into tuples; raises as above."""
-    names = tuple(_field_types(schema))
-    read_tuple = _reader(schema, _named_types(schema))
+    names = tuple(field_types(schema))
+    read_tuple = _reader(schema, NamedTypes(schema))
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         values, position = read_tuple(data, position)
@@ -96,35 +103,11 @@ def dict_reader(schema: AvroType) -> Read:
     return read
 
 
-def _field_types(schema: AvroType) -> dict[str, AvroType]:
-    fields = schema.get("fields") if isinstance(schema, dict) and schema.get("type") == "record" else None
-    if not isinstance(fields, list):
-        raise ValueError("its Avro schema is not that of a record")  # noqa: TRY004 - a damaged file is no type error
-    return {str(field["name"]): field["type"] for field in fields if isinstance(field, dict)}
-
-
-def _named_types(schema: AvroType) -> dict[str, AvroType]:
-    """Collect the types that other places of the schema may name instead of repeating them."""
-    found: dict[str, AvroType] = {}
-    if isinstance(schema, dict):
-        if schema.get("type") in ("record", "fixed", "enum"):
-            found[_short(str(schema["name"]))] = schema
-        for part in schema.values():
-            found |= _named_types(part)
-    elif isinstance(schema, list):
-        for part in schema:
-            found |= _named_types(part)
-    return found
-
-
-def _short(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
-def _reader(avro_type: AvroType, named: Named, shape: Shape | None = None) -> Read:
+def _reader(avro_type: AvroType, named: NamedTypes, shape: Shape | None = None) -> Read:
     """Return a function that reads one value of any type; without a shape, records become tuples."""
+    named.count()
     if isinstance(avro_type, str):
-        return PRIMITIVES.get(avro_type) or _reader(named[_short(avro_type)], named, shape)
+        return PRIMITIVES.get(avro_type) or _reader(named.find(avro_type), named, shape)
     if isinstance(avro_type, list):
         return _union_reader(avro_type, named, shape)
     if avro_type is None:
@@ -134,24 +117,26 @@ def _reader(avro_type: AvroType, named: Named, shape: Shape | None = None) -> Re
     return make(avro_type, named, shape) if make else _reader(kind, named, shape)
 
 
-def _union_reader(branches: list[AvroType], named: Named, shape: Shape | None) -> Read:
+def _union_reader(branches: list[AvroType], named: NamedTypes, shape: Shape | None) -> Read:
     reads = [_reader(branch, named, shape) for branch in branches]
     if len(branches) == 2 and branches[0] == "null":
         return _nullable(reads[1])
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
         branch, position = read_long(data, position)
+        if branch < 0:
+            raise ValueError("the branch of a union is negative")
         return reads[branch](data, position)
 
     return read
 
 
-def _record_reader(schema: dict[str, AvroType], named: Named, shape: Shape | None) -> Read:
-    types = _field_types(schema)
+def _record_reader(schema: dict[str, AvroType], named: NamedTypes, shape: Shape | None) -> Read:
+    types = field_types(schema)
     return _shaped(types, named, shape) if shape else _sequence([_reader(part, named) for part in types.values()])
 
 
-def _shaped(types: Mapping[str, AvroType], named: Named, shape: Shape) -> Read:
+def _shaped(types: Mapping[str, AvroType], named: NamedTypes, shape: Shape) -> Read:
     value_type = shape.value_type
     for name, slot in shape.slots.items():
         if name not in types and slot.absent is REQUIRED:
@@ -180,7 +165,7 @@ def _shaped(types: Mapping[str, AvroType], named: Named, shape: Shape) -> Read:
     return read
 
 
-def _slot_reader(avro_type: AvroType, named: Named, slot: Slot) -> Read:
+def _slot_reader(avro_type: AvroType, named: NamedTypes, slot: Slot) -> Read:
     read = _reader(avro_type, named, slot.shape)
     if slot.adapt:
         read = _adapted(read, slot.adapt)
@@ -222,30 +207,35 @@ def _repeating(read: Read) -> Read:
 
 
 def _fixed(size: int) -> Read:
+    if size < 0:
+        raise ValueError("its Avro schema has a fixed type of a negative size")
     return lambda data, position: (data[position : position + size], position + size)
 
 
 def _nullable(read: Read) -> Read:
     def read_nullable(data: bytes, position: int) -> tuple[Any, int]:
-        if data[position] == 0:
-            return None, position + 1
-        return read(data, position + 1)
+        branch = data[position]
+        if branch == _PRESENT:
+            return read(data, position + 1)
+        if branch:
+            raise ValueError("a value is neither null nor there")
+        return None, position + 1
 
     return read_nullable
 
 
 def _array(read: Read) -> Read:
+    limit = ItemLimit(takes_bytes=takes_bytes(read))
+
     def read_array(data: bytes, position: int) -> tuple[tuple[Any, ...], int]:
         values: list[Any] = []
-        count, position = read_long(data, position)
+        count, position = read_item_count(data, position)
         while count:
-            if count < 0:
-                # A negative count is followed by the size in bytes, for those who want to skip the items.
-                _, position = read_long(data, position)
-            for _ in range(abs(count)):
+            limit.check(count, len(data) - position)
+            for _ in range(count):
                 value, position = read(data, position)
                 values.append(value)
-            count, position = read_long(data, position)
+            count, position = read_item_count(data, position)
         return tuple(values), position
 
     return read_array
@@ -262,7 +252,7 @@ def _sequence(reads: list[Read]) -> Read:
     return read
 
 
-_COMPLEX: Final[dict[str, Callable[[dict[str, AvroType], Named, Shape | None], Read]]] = {
+_COMPLEX: Final[dict[str, Callable[[dict[str, AvroType], NamedTypes, Shape | None], Read]]] = {
     "record": _record_reader,
     "array": lambda schema, named, _shape: _array(_reader(schema["items"], named)),
     "map": lambda schema, named, _shape: _array(_sequence([read_text, _reader(schema["values"], named)])),

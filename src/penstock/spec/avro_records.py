@@ -48,6 +48,9 @@ def _decode(data: bytes, path: str, make_reader: Callable[[AvroType], Read]) -> 
     try:
         read = make_reader(json.loads(container.schema))
         for count, payload in container.blocks:
+            # A record takes at least one byte: a snapshot's metadata have no records of nothing but nulls.
+            if not 0 <= count <= len(payload):
+                raise ValueError(f"a block of {len(payload)} bytes says that it has {count} records")
             position = 0
             for _ in range(count):
                 value, position = read(payload, position)
@@ -63,6 +66,8 @@ def _reason(error: Exception) -> str:
     match error:
         case IndexError() | struct.error():
             return "it ends inside a record"
+        case RecursionError():
+            return "its Avro schema is nested too deeply"
         case KeyError():
             return f"it has {error} where that means nothing"
         case _:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.spec.avro_primitives import read_long
+from penstock.spec.avro_primitives import ItemLimit, read_item_count, read_long, takes_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
     Reader: TypeAlias = Callable[[AvroType], Read]
 
+_PRESENT: Final = 2  # branch 1 of a union
+
 
 def read_past(skips: list[Skip]) -> Read:
     """Return a function that reads past several values at once."""
+    # Nothing to do for values without bytes, and a schema may have many of them.
+    skips = [skip for skip in skips if _takes_bytes(skip)]
 
     def read(data: bytes, position: int) -> tuple[None, int]:
         for skip in skips:
@@ -56,31 +60,45 @@ def skipper(avro_type: AvroType, reader: Reader) -> Skip:
 
 
 def _skip_nullable(skip: Skip) -> Skip:
-    return lambda data, position: position + 1 if data[position] == 0 else skip(data, position + 1)
+    def skip_nullable(data: bytes, position: int) -> int:
+        branch = data[position]
+        if branch == _PRESENT:
+            return skip(data, position + 1)
+        if branch:
+            raise ValueError("a value is neither null nor there")
+        return position + 1
+
+    return skip_nullable
 
 
 def _skip_array(skip: Skip) -> Skip:
+    has_bytes = _takes_bytes(skip)
+    limit = ItemLimit(takes_bytes=has_bytes)
+
     def skip_array(data: bytes, position: int) -> int:
         if data[position] == 0:
             return position + 1
-        count, position = read_long(data, position)
+        count, position = read_item_count(data, position)
         while count:
-            if count < 0:
-                size, position = read_long(data, position)
-                position += size
-            else:
-                for _ in range(count):
-                    position = skip(data, position)
-            count, position = read_long(data, position)
+            limit.check(count, len(data) - position)
+            for _ in range(count if has_bytes else 0):
+                position = skip(data, position)
+            count, position = read_item_count(data, position)
         return position
 
     return skip_array
 
 
+def _takes_bytes(skip: Skip) -> bool:
+    return takes_bytes(lambda data, position: (None, skip(data, position)))
+
+
 def _skip_long(data: bytes, position: int) -> int:
-    while data[position] >= 0x80:
-        position += 1
-    return position + 1
+    # Ten bytes at most, as in ``read_long``.
+    for end in range(position, position + 10):
+        if data[end] < 0x80:
+            return end + 1
+    raise ValueError("a number has more than 64 bits")
 
 
 def _skip_bytes(data: bytes, position: int) -> int:

@@ -6,14 +6,15 @@ Source:
 
 from __future__ import annotations
 
-# An in-memory file is what fastavro reads from; nothing here touches storage.
-from io import BytesIO
-from typing import Any, Final, NamedTuple, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-import fastavro
-
-from penstock.errors import FormatError
+from penstock.spec.avro_reader import Shape, Slot
+from penstock.spec.avro_records import decode_values
 from penstock.spec.manifest import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 DELETION_VECTORS: Final = "DELETION_VECTORS"
 
@@ -36,19 +37,22 @@ def decode_index_files(data: bytes, path: str) -> frozenset[str]:
     return frozenset(record.file_name for record in _decode(data, path))
 
 
-class _Record(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
     kind: int
     index_type: str
     file_name: str
 
 
-def _decode(data: bytes, path: str) -> list[_Record]:
-    try:
-        records = [cast("dict[str, Any]", record) for record in fastavro.reader(BytesIO(data))]
-        return [_Record(each["_KIND"], str(each["_INDEX_TYPE"]), str(each["_FILE_NAME"])) for each in records]
-    # fastavro has no error class of its own: damaged bytes end in whatever the decoder meets first.
-    except Exception as error:
-        raise FormatError(
-            f"index manifest {path} ({len(data)} bytes) cannot be read ({error!r}); restore it from a copy, or roll "
-            "back to a snapshot without it"
-        ) from error
+def _decode(data: bytes, path: str) -> Sequence[_Record]:
+    return decode_values(data, path, _RECORD)
+
+
+_RECORD: Final = Shape(
+    value_type=_Record,
+    slots={
+        "_KIND": Slot(attribute="kind"),
+        "_INDEX_TYPE": Slot(attribute="index_type"),
+        "_FILE_NAME": Slot(attribute="file_name"),
+    },
+)
