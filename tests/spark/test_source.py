@@ -149,6 +149,32 @@ def test_modes_append_and_overwrite_all_or_only_the_partitions_of_the_rows(spark
     assert table.latest_snapshot().id == 5
 
 
+def test_the_sessions_overwrite_mode_holds_unless_the_write_says_otherwise(spark: SparkSession, table: Table) -> None:
+    key = "spark.sql.sources.partitionOverwriteMode"
+    writer = frame(spark, (4, "four", "x")).write.format("penstock").mode("overwrite")
+    spark.conf.set(key, "dynamic")
+    try:
+        writer.save(table.location)
+        assert numbers(table) == [2, 4]
+        writer.option("partitionOverwriteMode", "static").save(table.location)
+        assert numbers(table) == [4]
+    finally:
+        spark.conf.unset(key)
+
+
+def test_replace_where_replaces_exactly_the_partitions_that_it_names(spark: SparkSession, table: Table) -> None:
+    writer = frame(spark, (4, "four", "x")).write.format("penstock").mode("overwrite")
+    writer.option("replaceWhere", "p = 'x'").save(table.location)
+    assert numbers(table) == [2, 4]
+    with pytest.raises(AnalysisException, match="'replaceWhere' = 'a = 1': 'a' is no partition column"):
+        writer.option("replaceWhere", "a = 1").save(table.location)
+    with pytest.raises(PySparkException, match="lie outside of the partition"):
+        writer.option("replaceWhere", "p = 'y'").save(table.location)
+    with pytest.raises(AnalysisException, match="goes with mode"):
+        writer.mode("append").option("replaceWhere", "p = 'x'").save(table.location)
+    assert numbers(table) == [2, 4]
+
+
 def test_rows_keep_their_order_and_no_rows_make_no_snapshot(spark: SparkSession, table: Table) -> None:
     many = spark.range(0, 5_000, 1, 4).selectExpr("cast(id AS INT) AS a", "'b' AS b", "'q' AS p")
     many.write.format("penstock").mode("append").save(table.location)

@@ -26,6 +26,7 @@ from penstock.options import KNOWN_KEYS, Side, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start
+from penstock.spark.overwrite import OVERWRITE_OPTIONS, OverwriteRule, session_mode
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.sink import collect_messages
 from penstock.spark.stream_door import PenstockStreamWriter
@@ -38,7 +39,6 @@ from penstock.table.changes import commit_append, commit_overwrite, open_committ
 from penstock.table.compact.dedicated import run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.discard import delete_job_files, delete_new_files
-from penstock.table.partition_scope import TouchedPartitions, WholeTable
 from penstock.table.query import plan_query, read_ref
 from penstock.table.read import TableReader, select_fields
 from penstock.table.split import DataSplit, plan_splits
@@ -55,10 +55,9 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _FILTER: Final = "filter"
-_OVERWRITE_MODE: Final = "partitionoverwritemode"
 # What Spark puts among the options, or we read ourselves; the rest are options of the table.
 _OWN_OPTIONS: Final = (
-    frozenset({"path", "location", "paths", "checkpointlocation", _FILTER, _OVERWRITE_MODE}) | HANDED_OVER
+    frozenset({"path", "location", "paths", "checkpointlocation", _FILTER}) | OVERWRITE_OPTIONS | HANDED_OVER
 )
 # PySpark hands options over in lower case.
 _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
@@ -132,7 +131,8 @@ class PenstockDataSource(DataSource):
         if system_table is not None:
             raise InvalidOptionError(f"table {ref.name}${system_table} shows metadata; it cannot be written")
         check_writable(ref)
-        return TableSourceWriter(ref, overwrite=overwrite, mode=self.options.get(_OVERWRITE_MODE, "static"))
+        rule = OverwriteRule.of(ref, self.options, overwrite=overwrite)
+        return TableSourceWriter(ref, replaces=rule if overwrite else None)
 
 
 @dataclass
@@ -188,43 +188,43 @@ class SystemTableReader(DataSourceReader):
 
 @dataclass
 class OutcomeMessage(WriterCommitMessage):
-    """What one task hands to ``commit``."""
+    """What one task hands to ``commit``.
+
+    Attributes:
+        overwrite_mode: of the session, which ``commit`` does not see.
+    """
 
     outcome: TaskOutcome
+    overwrite_mode: str | None
 
 
 class TableSourceWriter(DataSourceArrowWriter):
     """Writes in the tasks, commits on the driver.
 
     Args:
-        overwrite: replace rows instead of adding to them.
-        mode: what an overwrite replaces: ``static`` the whole table, ``dynamic`` the partitions that receive rows.
+        replaces: rows take the place of others instead of being added.
     """
 
-    def __init__(self, ref: TableRef, *, overwrite: bool, mode: str) -> None:
-        if mode.lower() not in {"static", "dynamic"}:
-            raise InvalidOptionError(
-                f"table {ref.name}: option 'partitionOverwriteMode' = '{mode}': expected static or dynamic"
-            )
+    def __init__(self, ref: TableRef, *, replaces: OverwriteRule | None) -> None:
         self._task = WriteTask(ref=ref, job_id=new_job_id(), storage=mark_storage(ref))
-        self._overwrite = overwrite
-        self._is_dynamic = mode.lower() == "dynamic" and bool(ref.schema.partition_keys)
+        self._replaces = replaces
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
         """Write one task's rows."""
-        return OutcomeMessage(self._task.run(iterator))
+        return OutcomeMessage(self._task.run(iterator), session_mode())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the rows of all tasks one snapshot."""
         ref = self._task.ref
-        outcomes = [cast("OutcomeMessage", message).outcome for message in messages if message is not None]
-        files = collect_messages(ref, outcomes, self._task.job_id, speculates=False)
+        done = [cast("OutcomeMessage", message) for message in messages if message is not None]
+        files = collect_messages(ref, [each.outcome for each in done], self._task.job_id, speculates=False)
         files = merge_if_asked(files, ref, run_here(ref))
         committer = open_committer(ref)
-        if self._overwrite:
-            commit_overwrite(committer, files, TouchedPartitions() if self._is_dynamic else WholeTable())
-        else:
+        if self._replaces is None:
             commit_append(committer, files)
+        else:
+            mode = next((each.overwrite_mode for each in done if each.overwrite_mode), None)
+            commit_overwrite(committer, files, self._replaces.scope_in(mode))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete what the tasks of a failed job have written."""

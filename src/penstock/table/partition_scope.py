@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.errors import InvalidFilterError, InvalidOptionError
 from penstock.options import LayoutOptions
-from penstock.predicate.bind import bind
+from penstock.predicate.bind import bind, columns_of
 from penstock.predicate.evaluate import evaluate
+from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
 from penstock.spec.binary_row import encode_row, row_decoder
 from penstock.spec.types import AtomicType, TypeRoot
@@ -71,6 +72,32 @@ def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Over
     except InvalidFilterError as error:
         raise InvalidOptionError(f"in a partition to replace: {error}") from error
     return MatchingPartitions(predicate=predicate)
+
+
+def scope_of_filter(ref: TableRef, text: str, option: str) -> OverwriteScope:
+    """Return the scope that covers the partitions for which a condition holds.
+
+    Args:
+        text: such as ``dt >= '2026-01-01' AND region = 'eu'``.
+        option: where it was given, for messages.
+
+    Raises:
+        InvalidOptionError: it names a column that is no partition column, so that it may hold for some rows of a
+            partition only; or it is no condition.
+    """
+    fields = ref.schema.partition_fields
+    try:
+        condition = parse_filter(text)
+        names = {field.name for field in fields}
+        for column in columns_of(condition):
+            if column not in names:
+                raise InvalidOptionError(
+                    f"table {ref.name}: option '{option}' = '{text}': '{column}' is no partition column, and only "
+                    f"whole partitions are replaced; partition columns are {', '.join(sorted(names)) or 'none'}"
+                )
+        return MatchingPartitions(predicate=bind(condition, fields, ref.name))
+    except InvalidFilterError as error:
+        raise InvalidOptionError(f"table {ref.name}: option '{option}' = '{text}': {error}") from error
 
 
 def partition_of_spec(ref: TableRef, spec: Mapping[str, object]) -> bytes:

@@ -20,6 +20,7 @@ from penstock.table.partition_scope import (
     TouchedPartitions,
     WholeTable,
     partition_test,
+    scope_of_filter,
     scope_of_specs,
 )
 
@@ -135,3 +136,23 @@ def test_without_a_spec_the_option_and_the_table_say_what_is_replaced() -> None:
     assert isinstance(overwrite_scope(plain, None), WholeTable)
     assert isinstance(overwrite_scope(partitioned, {}), WholeTable)
     assert isinstance(overwrite_scope(partitioned, {"dt": "mon"}), MatchingPartitions)
+
+
+def test_a_condition_on_partition_columns_covers_the_partitions_for_which_it_holds() -> None:
+    ref = table(DT_HOUR, "dt", "h")
+    scope = scope_of_filter(ref, "dt >= 'mon' AND h < 2", "replaceWhere")
+    assert covered(ref, scope, *HOURS) == [("mon", 1), ("tue", 1)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("dt = 'mon' AND v = 1", "'v' is no partition column, and only whole partitions are replaced; .* are dt, h"),
+        ("nothing = 1", "'nothing' is no partition column"),
+        ("dt =", "option 'replaceWhere' = 'dt =': "),
+        ("h = 'x'", "option 'replaceWhere' = 'h = 'x'': "),
+    ],
+)
+def test_a_condition_that_whole_partitions_cannot_answer_is_refused(condition: str, message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        scope_of_filter(table(DT_HOUR, "dt", "h"), condition, "replaceWhere")

@@ -1,0 +1,93 @@
+"""What ``mode("overwrite")`` and ``INSERT OVERWRITE`` replace through ``format("penstock")``.
+
+Source:
+    Spark ``spark.sql.sources.partitionOverwriteMode``; Delta Lake's write option ``replaceWhere``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from pyspark import TaskContext
+
+from penstock.errors import InvalidOptionError
+from penstock.table.partition_scope import OverwriteScope, TouchedPartitions, WholeTable, scope_of_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.table.ref import TableRef
+
+# PySpark hands options over in lower case.
+_MODE: Final = "partitionoverwritemode"
+_REPLACE_WHERE: Final = "replacewhere"
+OVERWRITE_OPTIONS: Final = frozenset({_MODE, _REPLACE_WHERE})
+"""Options of a write that are no options of the table."""
+
+_SESSION_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
+_MODES: Final = ("static", "dynamic")
+
+
+def session_mode() -> str | None:
+    """Return the session's overwrite mode as a task sees it; None where the session leaves it as it is.
+
+    The process that plans the write sees nothing of the session; its tasks do, as local properties.
+    """
+    context = TaskContext.get()
+    return None if context is None else context.getLocalProperty(_SESSION_MODE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverwriteRule:
+    """What a write replaces.
+
+    Attributes:
+        scope: what its options say; None where they leave it to the session.
+    """
+
+    ref: TableRef
+    scope: OverwriteScope | None = None
+
+    @classmethod
+    def of(cls, ref: TableRef, options: Mapping[str, str], *, overwrite: bool) -> Self:
+        """Read the options of a write.
+
+        Args:
+            options: with keys in lower case.
+            overwrite: whether the write replaces anything.
+
+        Raises:
+            InvalidOptionError: another mode; a condition that whole partitions cannot answer, or that stands beside an
+                append or the dynamic mode.
+        """
+        mode, condition = options.get(_MODE), options.get(_REPLACE_WHERE)
+        if mode is not None and mode.lower() not in _MODES:
+            raise InvalidOptionError(
+                f"table {ref.name}: option 'partitionOverwriteMode' = '{mode}': expected static or dynamic"
+            )
+        if condition is None:
+            return cls(ref=ref, scope=None if mode is None else _scope_of_mode(ref, mode))
+        if not overwrite:
+            raise InvalidOptionError(
+                f"table {ref.name}: option 'replaceWhere' = '{condition}' goes with mode('overwrite') only: an append "
+                "replaces nothing"
+            )
+        if mode is not None and mode.lower() == "dynamic":
+            raise InvalidOptionError(
+                f"table {ref.name}: options 'replaceWhere' and 'partitionOverwriteMode' = '{mode}' contradict each "
+                "other: leave one out"
+            )
+        return cls(ref=ref, scope=scope_of_filter(ref, condition, "replaceWhere"))
+
+    def scope_in(self, session: str | None) -> OverwriteScope:
+        """Return what is replaced.
+
+        Args:
+            session: the session's mode, as ``session_mode`` returned it to a task.
+        """
+        return self.scope or _scope_of_mode(self.ref, session or "static")
+
+
+def _scope_of_mode(ref: TableRef, mode: str) -> OverwriteScope:
+    return TouchedPartitions() if mode.lower() == "dynamic" and ref.schema.partition_keys else WholeTable()
