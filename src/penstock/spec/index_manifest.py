@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.spec.avro_reader import Shape, Slot
 from penstock.spec.avro_records import decode_values
+from penstock.spec.file_name import check_file_name
 from penstock.spec.manifest import FileKind
 
 if TYPE_CHECKING:
@@ -53,6 +54,6 @@ _RECORD: Final = Shape(
     slots={
         "_KIND": Slot(attribute="kind"),
         "_INDEX_TYPE": Slot(attribute="index_type"),
-        "_FILE_NAME": Slot(attribute="file_name"),
+        "_FILE_NAME": Slot(attribute="file_name", adapt=check_file_name),
     },
 )

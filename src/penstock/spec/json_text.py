@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from penstock.errors import FormatError
+from penstock.spec.file_name import check_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -127,6 +128,29 @@ class JsonObject:
         if value is None:
             raise self.error(f"lacks the key '{key}'")
         return value
+
+    def optional_file_name(self, key: str) -> str | None:
+        """Return the name of a file in the directory for its kind; None where it is absent or null.
+
+        Raises:
+            FormatError: it is a path, or something else.
+        """
+        name = self.optional_text(key)
+        try:
+            return None if name is None else check_file_name(name)
+        except ValueError as error:
+            raise self.error(f"{error}, under '{key}'") from error
+
+    def file_name(self, key: str) -> str:
+        """Return the name of a file in the directory for its kind.
+
+        Raises:
+            FormatError: it is absent, a path, or something else.
+        """
+        name = self.optional_file_name(key)
+        if name is None:
+            raise self.error(f"lacks the key '{key}'")
+        return name
 
     def items(self, key: str) -> list[Json]:
         """Return a list of anything.

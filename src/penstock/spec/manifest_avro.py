@@ -27,6 +27,7 @@ from penstock.spec.avro_values import (
     encode_text,
     encode_texts,
 )
+from penstock.spec.file_name import check_file_name, check_file_names
 from penstock.spec.manifest import (
     DataFileMeta,
     EntryNumbers,
@@ -200,7 +201,7 @@ _STATS: Final = Shape(
 _FILE: Final = Shape(
     value_type=DataFileMeta,
     slots={
-        "_FILE_NAME": Slot(attribute="file_name"),
+        "_FILE_NAME": Slot(attribute="file_name", adapt=check_file_name),
         "_FILE_SIZE": Slot(attribute="file_size"),
         "_ROW_COUNT": Slot(attribute="row_count"),
         "_MIN_KEY": Slot(attribute="min_key", repeats=True),
@@ -211,7 +212,7 @@ _FILE: Final = Shape(
         "_MAX_SEQUENCE_NUMBER": Slot(attribute="max_sequence_number"),
         "_SCHEMA_ID": Slot(attribute="schema_id"),
         "_LEVEL": Slot(attribute="level"),
-        "_EXTRA_FILES": Slot(attribute="extra_files", absent=(), adapt=_or_empty),
+        "_EXTRA_FILES": Slot(attribute="extra_files", absent=(), adapt=check_file_names),
         "_CREATION_TIME": Slot(attribute="creation_millis", absent=None),
         "_DELETE_ROW_COUNT": Slot(attribute="delete_row_count", absent=None),
         "_EMBEDDED_FILE_INDEX": Slot(attribute="embedded_file_index", absent=None),
@@ -268,7 +269,7 @@ _MANIFEST_META: Final = Shape(
     value_type=ManifestFileMeta,
     slots={
         "_VERSION": Slot(attribute=None, adapt=_check_version),
-        "_FILE_NAME": Slot(attribute="file_name"),
+        "_FILE_NAME": Slot(attribute="file_name", adapt=check_file_name),
         "_FILE_SIZE": Slot(attribute="file_size"),
         "_NUM_ADDED_FILES": Slot(attribute="num_added_files"),
         "_NUM_DELETED_FILES": Slot(attribute="num_deleted_files"),

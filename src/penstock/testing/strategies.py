@@ -185,11 +185,18 @@ def _unknown_keys() -> st.SearchStrategy[tuple[tuple[str, str], ...]]:
     )
 
 
+def file_names() -> st.SearchStrategy[str]:
+    """Names that a file in one directory can have."""
+    characters = st.characters(codec="utf-8", exclude_characters="/\\", exclude_categories=["Cc"])
+    return st.text(characters, min_size=1, max_size=20).filter(lambda name: name not in {".", ".."})
+
+
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
     """Snapshots with any of the optional keys, and keys of versions to come."""
     text = st.text(max_size=12)
     maybe_text = st.none() | text
+    maybe_file = st.none() | file_names()
     maybe_long = st.none() | long_integers()
     names_of_lists = st.uuids().map(lambda uuid: f"manifest-list-{uuid}-0")
     properties = draw(st.dictionaries(text, text, max_size=3))
@@ -200,9 +207,9 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         base_manifest_list_size=draw(maybe_long),
         delta_manifest_list=draw(names_of_lists),
         delta_manifest_list_size=draw(maybe_long),
-        changelog_manifest_list=draw(maybe_text),
+        changelog_manifest_list=draw(maybe_file),
         changelog_manifest_list_size=draw(maybe_long),
-        index_manifest=draw(maybe_text),
+        index_manifest=draw(maybe_file),
         commit_user=draw(text),
         commit_identifier=draw(st.just(BATCH_COMMIT_IDENTIFIER) | long_integers()),
         commit_kind=draw(st.sampled_from(CommitKind)),
@@ -211,7 +218,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         delta_record_count=draw(maybe_long),
         changelog_record_count=draw(maybe_long),
         watermark=draw(maybe_long),
-        statistics=draw(maybe_text),
+        statistics=draw(maybe_file),
         properties=tuple(properties.items()),
         next_row_id=draw(maybe_long),
         uuid=draw(maybe_text),

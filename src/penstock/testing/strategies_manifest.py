@@ -27,6 +27,7 @@ from penstock.spec.types import (
     TypeRoot,
     VectorType,
 )
+from penstock.testing.strategies import file_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +143,7 @@ def _ints() -> st.SearchStrategy[int]:
 def data_files(draw: st.DrawFn) -> DataFileMeta:
     """Files with any of the optional fields."""
     return DataFileMeta(
-        file_name=draw(st.text(max_size=20)),
+        file_name=draw(file_names()),
         file_size=draw(_longs()),
         row_count=draw(_longs()),
         min_sequence_number=draw(_longs()),
@@ -154,7 +155,7 @@ def data_files(draw: st.DrawFn) -> DataFileMeta:
         max_key=draw(_serialized_rows()),
         key_stats=draw(simple_stats()),
         level=draw(_ints()),
-        extra_files=draw(_names()),
+        extra_files=draw(st.lists(file_names(), max_size=4).map(tuple)),
         creation_millis=draw(_maybe(_longs())),
         delete_row_count=draw(_maybe(_longs())),
         embedded_file_index=draw(_maybe(st.binary(max_size=20))),
@@ -181,7 +182,7 @@ def manifest_metas() -> st.SearchStrategy[ManifestFileMeta]:
     """Manifests as lists name them."""
     return st.builds(
         ManifestFileMeta,
-        file_name=st.text(max_size=20),
+        file_name=file_names(),
         file_size=_longs(),
         num_added_files=_longs(),
         num_deleted_files=_longs(),

@@ -1,0 +1,36 @@
+"""Names of files that metadata state: one name in a known directory, never a path.
+
+Metadata come from storage that others write to. A name with ``..`` or ``/`` in it would let whoever can write one
+manifest choose which file outside of the table a reader opens or an expiration deletes.
+
+Source:
+    Paimon ``core:utils/FileStorePathFactory.java`` and ``core:io/DataFilePathFactory.java``, which join each of these
+    names to a directory; all names that Paimon makes are a prefix, a UUID, numbers and extensions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# No separator of any system, no NUL, no control character (C0, DEL, C1).
+_FILE_NAME: Final = re.compile(r"[^/\\\x00-\x1f\x7f-\x9f]+")
+_MAX_BYTES: Final = 255
+
+
+def check_file_name(name: str) -> str:
+    """Return the name if it can be that of a file in one directory.
+
+    Raises:
+        ValueError: it is empty, ``.`` or ``..``, too long, or holds a separator or a control character.
+    """
+    if _FILE_NAME.fullmatch(name) is None or name in {".", ".."}:
+        raise ValueError(f"states the file name {name[:100]!r}, which is not the name of one file")
+    if len(name) > _MAX_BYTES:
+        raise ValueError(f"states a file name of {len(name)} characters, which no file can have")
+    return name
+
+
+def check_file_names(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the names, none for None; errors as ``check_file_name``."""
+    return tuple(check_file_name(name) for name in names) if names else ()
