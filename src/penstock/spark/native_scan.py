@@ -11,23 +11,23 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spec.file_format import FileFormat
+from pyspark.sql import DataFrame
+
+from penstock.spark.native_settings import SCAN_OPTIONS, scan_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+    from penstock.spec.file_format import FileFormat
 
 _LOG_DIRECTORY: Final = "_spark_metadata"
 # What the block size of a local file says to Spark; only splitting looks at it.
 _BLOCK_BYTES: Final = 134_217_728
-_READ_OPTIONS: Final = {
-    FileFormat.PARQUET: {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"},
-    FileFormat.ORC: {},
-}
 
 
 def scan_files(
@@ -44,14 +44,23 @@ def scan_files(
         log = Path(directory, _LOG_DIRECTORY)
         log.mkdir()
         (log / "0").write_text("\n".join(["v1", *(_log_line(uri, size) for uri, size in files)]), encoding="utf-8")
-        return (
-            spark.read.schema(schema)
-            .format(file_format)
-            .options(recursiveFileLookup="true", **_READ_OPTIONS[file_format])
-            .load(Path(directory).as_uri())
-        )
+        return _load(spark, file_format, schema, Path(directory).as_uri())
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _load(spark: SparkSession, file_format: FileFormat, schema: StructType, uri: str) -> DataFrame:
+    given: Any = spark._jsparkSession  # noqa: SLF001 - Python has no way to resolve in another session
+    resolving = scan_session(given)
+    reader: Any = spark.read
+    reader._jreader = resolving.read()  # noqa: SLF001 - see above
+    frame: DataFrame = reader.schema(schema).format(file_format).options(**SCAN_OPTIONS).load(uri)
+    if resolving is given:
+        return frame
+    jvm: Any = spark._jvm  # noqa: SLF001 - see above
+    resolved: Any = frame._jdf  # noqa: SLF001 - see above
+    plan = resolved.queryExecution().analyzed()
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(given, plan), spark)
 
 
 def _log_line(uri: str, size: int) -> str:

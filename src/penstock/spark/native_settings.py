@@ -1,8 +1,8 @@
-"""Settings of Spark and Hadoop under which Spark writes the Parquet files of tables.
+"""Settings of Spark and Hadoop under which Spark writes and reads the data files of tables.
 
-What a file of a table holds must not depend on how a user has set up Spark. Each setting that decides about it is
-therefore given by us: settings of the session in a clone of the session, so that no other thread sees them; settings of
-Hadoop as options of the one write, where they win over the configuration.
+What a file of a table holds, and which rows a scan finds, must not depend on how a user has set up Spark. Each setting
+that decides about it is therefore given by us: settings of the session in a clone of the session, so that no other
+thread sees them; settings of Hadoop as options of the one write or scan, where they win over the configuration.
 """
 
 from __future__ import annotations
@@ -46,6 +46,31 @@ WRITE_OPTIONS: Final = {
 }
 """Of such a write."""
 
+SCAN_SETTINGS: Final = {
+    # A scan's files are named by a log that Spark finds in a directory; without it the scan is empty.
+    "spark.sql.streaming.fileStreamSink.ignoreMetadata": "false",
+    "spark.sql.streaming.fileSink.log.compactInterval": "10",
+    # Version 1 of both formats: version 2 answers aggregates from footers, which do not count NaN.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,kafka,orc,parquet,text",
+    # Hive's reader of ORC returns null for columns that are not wanted in the file's order.
+    "spark.sql.orc.impl": "native",
+}
+"""Of the session in which a scan of data files is resolved; the values are Spark's defaults."""
+
+SCAN_OPTIONS: Final = {
+    "recursiveFileLookup": "true",
+    # A file that is gone or damaged is an error: its rows would be missing.
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    # A scan names the columns that it needs, so places of columns in the file are no use.
+    "orc.force.positional.evolution": "false",
+}
+"""Of such a scan."""
+
+_FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
+
 
 def clone_session(session: Any, settings: Mapping[str, str]) -> Any:  # noqa: ANN401 - objects of the JVM
     """Return a copy of a session of the JVM with other settings; the session itself stays as it is."""
@@ -53,6 +78,21 @@ def clone_session(session: Any, settings: Mapping[str, str]) -> Any:  # noqa: AN
     conf = clone.sessionState().conf()
     for key, value in settings.items():
         conf.setConfString(key, value)
+    return clone
+
+
+def scan_session(session: Any) -> Any:  # noqa: ANN401 - see above
+    """Return the session of the JVM in which to resolve a scan: the given one, or a clone with ``SCAN_SETTINGS``.
+
+    A clone keeps its settings when those of the session change, so it is made only where it is needed.
+    """
+    conf = session.sessionState().conf()
+    changed = {key: value for key, value in SCAN_SETTINGS.items() if conf.getConfString(key, value) != value}
+    if not changed and not conf.contains(_FILE_MANAGER):
+        return session
+    clone = clone_session(session, changed)
+    # A file manager for the store of a query's checkpoints may not know local files, where the log is.
+    clone.sessionState().conf().unsetConf(_FILE_MANAGER)
     return clone
 
 
