@@ -5,7 +5,9 @@ the lease creates the file of the next epoch by ``put_if_absent``, so that one o
 own file to renew it, and who was overtaken finds a higher epoch. Nothing here stops a holder that has lost its lease
 between two looks: what it does then must be harmless by itself, as a commit is.
 
-The clocks of machines that compete have to agree within a fraction of the lease's time.
+The clocks of machines that compete have to agree within a fraction of the lease's time. Where one is far ahead, or
+steps back, nobody waits longer than the time of one lease: who waits counts the time that passed, and an end that no
+clock near ours would state counts for nothing unless its holder is seen to renew it.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 # A renewal may fail, or come late, twice before the lease is over.
 _RENEWALS_A_LEASE: Final = 3
 _LOOKS_A_LEASE: Final = 30
+# Clocks that differ by less than a lease's time do no harm; an end further off than this is no end.
+_PLAUSIBLE_LEASES: Final = 2
 
 
 class Lease:
@@ -174,15 +178,18 @@ def acquire(
     """
     files = LeaseFiles(file_io, location, name)
     seen = files.load_newest()
-    give_up = clock() + _rest_ms(seen, clock())
+    # Counted by what was slept: the clock may step while we wait.
+    rest_ms = float(_rest_ms(seen, clock()))
     while True:
         now = clock()
-        if seen is None or now >= give_up or seen.is_free(now):
+        if seen is None or rest_ms <= 0 or seen.is_free(now):
             record = _new_record(seen, now, ttl_ms)
             if files.put(record):
                 return Lease(files, record, clock)
         else:
-            sleep(max(seen.ttl_ms, 1) / _LOOKS_A_LEASE / 1000)
+            pause_ms = max(seen.ttl_ms, 1) / _LOOKS_A_LEASE
+            sleep(pause_ms / 1000)
+            rest_ms -= pause_ms
         newest = files.load_newest()
         if newest is not None and newest != seen and not newest.is_free(clock()):
             raise files.held(newest, clock())
@@ -190,10 +197,30 @@ def acquire(
 
 
 def find_holder(
-    file_io: FileIO, location: str, name: str, *, clock: Callable[[], int] = wall_clock_millis
+    file_io: FileIO,
+    location: str,
+    name: str,
+    *,
+    clock: Callable[[], int] = wall_clock_millis,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> LeaseRecord | None:
-    """Return what the file of a lease says that somebody holds now; None where it is free."""
-    newest = LeaseFiles(file_io, location, name).load_newest()
+    """Return what the file of a lease says that somebody holds now; None where it is free.
+
+    An end further off than any renewal puts it comes from a clock far ahead of ours. Whether such a holder is there
+    shows by its renewals, for which this waits as long as the lease lasts.
+
+    Args:
+        clock: ms since 1970-01-01 UTC.
+        sleep: seconds.
+    """
+    files = LeaseFiles(file_io, location, name)
+    newest = files.load_newest()
+    if newest is not None and newest.expires_millis - clock() > newest.ttl_ms * _PLAUSIBLE_LEASES:
+        seen = newest
+        sleep(seen.ttl_ms / 1000)
+        newest = files.load_newest()
+        if newest == seen:
+            return None
     return None if newest is None or newest.is_free(clock()) else newest
 
 

@@ -11,7 +11,7 @@ from penstock.errors import InvalidOptionError, LeaseHeldError, StorageError
 from penstock.io.memory import MemoryFileIO
 from penstock.table import lease as module
 from penstock.table import lease_files
-from penstock.table.lease import Lease, LeaseKeeper, acquire, discard_lease
+from penstock.table.lease import Lease, LeaseKeeper, acquire, discard_lease, find_holder
 from penstock.table.lease_files import LeaseFiles
 from penstock.table.process import Process, is_surely_dead, this_process
 from penstock.testing.file_io import FailingFileIO, Fault, Operation
@@ -292,3 +292,53 @@ def test_threads_that_want_the_same_lease_get_it_once(file_io: MemoryFileIO) -> 
             thread.join()
         assert len(won) == 1
         won[0].check()
+
+
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the holder be on a machine of which nothing is known."""
+    monkeypatch.setattr(module, "this_process", lambda: Process(host="other", machine="m2", pid=1, started=1))
+
+
+@pytest.mark.parametrize("step_ms", [-3_600_000, -86_400_000])
+def test_a_clock_that_steps_back_makes_nobody_wait_longer(
+    file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch, step_ms: int
+) -> None:
+    elsewhere(monkeypatch)
+    take(file_io, clock)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        clock.sleep(seconds)
+        if len(slept) == 1:
+            clock.now += step_ms
+
+    acquire(file_io, "db.db/t", "consumer-c", clock=clock, sleep=sleep)
+    assert sum(slept) == pytest.approx(30)
+
+
+def test_a_dead_holder_whose_clock_was_far_ahead_holds_nothing(
+    file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere(monkeypatch)
+    take(file_io, Clock(now=clock.now + 86_400_000))
+    before = clock.now
+    assert find_holder(file_io, "db.db/t", "consumer-c", clock=clock, sleep=clock.sleep) is None
+    assert clock.now == before + 30_000
+
+
+def test_a_holder_whose_clock_is_far_ahead_holds_it_while_it_renews(
+    file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere(monkeypatch)
+    ahead = Clock(now=clock.now + 86_400_000)
+    lease = take(file_io, ahead)
+
+    def renew() -> None:
+        ahead.now += 10_000
+        lease.renew()
+
+    clock.at = (clock.now + 10_000, renew)
+    found = find_holder(file_io, "db.db/t", "consumer-c", clock=clock, sleep=clock.sleep)
+    assert found is not None
+    assert found.epoch == lease.epoch
