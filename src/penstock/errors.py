@@ -1,13 +1,22 @@
 """The error tree: one class per thing a caller would do about it.
 
-Every message names the table (or path), what happened, and what to do. All arguments go to ``super().__init__``, so
-errors survive pickling from a Spark task to the driver.
+Every message names the table (or path), what happened, and what to do, on one line that a terminal can show. All
+arguments go to ``super().__init__``, so errors survive pickling from a Spark task to the driver.
 """
 
 from __future__ import annotations
 
+from penstock.printable import one_line
 
-class TableStoreError(Exception):
+
+class _OneLine:
+    """What is raised or warned of: one line, whatever the names and texts in it are."""
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
+class TableStoreError(_OneLine, Exception):
     """Root of every error that Penstock raises on purpose."""
 
 
@@ -64,7 +73,7 @@ class StorageError(TableStoreError):
         self.retryable = retryable
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        return one_line(str(self.args[0]))
 
 
 class CommitConflictError(TableStoreError):
@@ -87,9 +96,9 @@ class TimedOutError(TableStoreError, TimeoutError):
     """What was waited for did not come in the time that it was given."""
 
 
-class DataLossWarning(UserWarning):
+class DataLossWarning(_OneLine, UserWarning):
     """A stream went on behind rows that it could not read any more, as it was told to."""
 
 
-class OptionWarning(UserWarning):
+class OptionWarning(_OneLine, UserWarning):
     """An option that nobody reads; the message has the nearest known name."""

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from penstock.cli.exit_codes import ExitCode, exit_code_of
 from penstock.cli.session import Session
 from penstock.errors import OptionWarning, TableStoreError
+from penstock.printable import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,4 +98,4 @@ def _show_warning(message: Warning | str, category: type[Warning], *_rest: objec
 
 
 def _say(kind: str, text: str) -> None:
-    typer.echo(f"{kind}: {' '.join(text.split(chr(10)))}", err=True)
+    typer.echo(f"{kind}: {one_line(text)}", err=True)

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from penstock.printable import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -39,7 +41,7 @@ def progress_bar(session: Session, title: str, total_bytes: int | None) -> Itera
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=total_bytes, rows=0)
+        task = bar.add_task(escape(visible(title)), total=total_bytes, rows=0)
 
         def report(rows: int, done_bytes: int | None) -> None:
             bar.update(task, rows=rows, completed=done_bytes)
@@ -55,8 +57,8 @@ def status_line(session: Session, title: str) -> Iterator[Callable[[str], None]]
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as line:
-        task = line.add_task(escape(title))
-        yield lambda text: line.update(task, description=escape(text))
+        task = line.add_task(escape(visible(title)))
+        yield lambda text: line.update(task, description=escape(visible(text)))
 
 
 def _ignore(_rows: int, _bytes: int | None) -> None:

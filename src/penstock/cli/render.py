@@ -17,6 +17,7 @@ from rich.text import Text
 
 from penstock.cli.plain import to_plain
 from penstock.cli.session import OutputFormat, Session
+from penstock.printable import visible, visible_json, visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,8 +32,12 @@ _UNBOUNDED: Final = 1_000_000
 _NULL: Final = Text("NULL", style="dim")
 
 
-def print_rows(session: Session, rows: Rows) -> int:
+def print_rows(session: Session, rows: Rows, *, exact: bool = False) -> int:
     """Print rows; JSON and CSV batch by batch, a table all at once since its widths need them all.
+
+    Args:
+        exact: the rows are somebody's data: CSV, which cannot spell characters out, keeps those that act on terminals,
+            unless this is one.
 
     Returns:
         How many there were.
@@ -42,7 +47,7 @@ def print_rows(session: Session, rows: Rows) -> int:
         case OutputFormat.JSON:
             return _print_json(batches)
         case OutputFormat.CSV:
-            return _print_csv(batches, rows.schema)
+            return _print_csv(batches, rows.schema, exact=exact)
         case OutputFormat.TABLE:
             return _print_table(batches, rows.schema)
 
@@ -67,7 +72,7 @@ def print_record(session: Session, record: Mapping[str, Plain], message: str | N
     elif message is None:
         _print_table(iter(pairs.to_batches()), pairs.schema)
     elif not session.quiet:
-        _write(f"{message}\n")
+        _write(f"{visible(message)}\n")
 
 
 def print_records(session: Session, records: Sequence[Mapping[str, Plain]], columns: Sequence[str]) -> None:
@@ -87,13 +92,24 @@ def print_line(record: Mapping[str, Plain]) -> None:
 
 def print_text(text: str) -> None:
     """Print lines that are the answer themselves."""
-    _write(f"{text}\n")
+    _write(f"{visible_lines(text)}\n")
 
 
 def note(session: Session, text: str) -> None:
     """Say something beside the output, on the error stream."""
     if not session.quiet:
-        sys.stderr.write(f"{text}\n")
+        say(text)
+
+
+def print_drawn(text: str) -> None:
+    """Print what has colours, or is a page: its maker spelled the names in it out."""
+    _write(f"{text}\n")
+
+
+def say(text: str) -> None:
+    """Write a line to the error stream."""
+    sys.stderr.write(f"{visible(text)}\n")
+    sys.stderr.flush()
 
 
 def json_objects(batch: pa.RecordBatch) -> Iterator[str]:
@@ -113,16 +129,17 @@ def cells_of(batch: pa.RecordBatch) -> Iterator[tuple[Text, ...]]:
     yield from zip(*columns, strict=True)
 
 
-def csv_header(schema: pa.Schema) -> str:
+def csv_header(schema: pa.Schema, *, exact: bool = False) -> str:
     """Return the line of CSV that names the columns."""
-    return _csv_text(pa.schema([(field.name, _csv_type(field.type)) for field in schema]).empty_table(), header=True)
+    flat = pa.schema([(field.name, _csv_type(field.type)) for field in schema])
+    return _csv_text(flat.empty_table(), header=True, exact=exact)
 
 
-def csv_lines(batch: pa.RecordBatch) -> str:
-    """Return rows as lines of CSV."""
+def csv_lines(batch: pa.RecordBatch, *, exact: bool = False) -> str:
+    """Return rows as lines of CSV; ``exact`` as for ``print_rows``."""
     flat = pa.schema([(field.name, _csv_type(field.type)) for field in batch.schema])
     arrays = [_csv_array(column) for column in batch.columns]
-    return _csv_text(pa.Table.from_arrays(arrays, schema=flat), header=False)
+    return _csv_text(pa.Table.from_arrays(arrays, schema=flat), header=False, exact=exact)
 
 
 def is_number(data_type: ArrowAny) -> bool:
@@ -145,19 +162,20 @@ def _print_json(batches: Iterable[pa.RecordBatch]) -> int:
     return count
 
 
-def _print_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    _write(csv_header(schema))
+def _print_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, exact: bool = False) -> int:
+    _write(csv_header(schema, exact=exact))
     count = 0
     for batch in batches:
-        _write(csv_lines(batch))
+        _write(csv_lines(batch, exact=exact))
         count += batch.num_rows
     return count
 
 
-def _csv_text(rows: pa.Table, *, header: bool) -> str:
+def _csv_text(rows: pa.Table, *, header: bool, exact: bool) -> str:
     sink = io.BytesIO()
     pc.write_csv(rows, sink, pc.WriteOptions(include_header=header))
-    return sink.getvalue().decode()
+    text = sink.getvalue().decode()
+    return text if exact and not sys.stdout.isatty() else visible_lines(text)
 
 
 def _csv_type(data_type: ArrowAny) -> pa.DataType:
@@ -217,17 +235,8 @@ def _cell_text(value: Plain) -> str | None:
     return str(value) if isinstance(value, float) else _dump(value)
 
 
-def visible(text: str) -> str:
-    """Return the text with line ends and control characters spelled out: they would act on the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
-    )
-
-
 def _dump(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
-    return json.dumps(value, ensure_ascii=False)
+    return visible_json(json.dumps(value, ensure_ascii=False))
 
 
 def _write(text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from penstock.cli.draw.page import draw_page
-from penstock.cli.render import print_record, print_text
+from penstock.cli.render import print_drawn, print_record
 from penstock.cli.result_rows import load_result, parse_result
 from penstock.cli.session import session_of
 from penstock.errors import InvalidOptionError, StorageError
@@ -47,7 +47,7 @@ def report(
     stories = [StoryReader(ref, MetadataStore(ref), checkpoints=checkpoint or (), limit=limit).load() for ref in refs]
     page = draw_page(stories, [load_result(session.table(each.table), each) for each in wanted])
     if str(output) == "-":
-        print_text(page)
+        print_drawn(page)
         return
     _write(output, page)
     drawn = ", ".join(ref.name for ref in refs)

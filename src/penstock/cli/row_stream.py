@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from penstock.cli.render import cells_of, csv_header, csv_lines, is_number, json_objects, visible
+from penstock.cli.render import cells_of, csv_header, csv_lines, is_number, json_objects
 from penstock.cli.session import OutputFormat
+from penstock.printable import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,9 +23,13 @@ class RowStream:
     """Prints batches of one schema: JSON an object a line, CSV with one header, a table whose columns widen as needed.
 
     Every batch is flushed, so that whoever reads a pipe has it at once.
+
+    Args:
+        exact: as for ``print_rows``.
     """
 
-    def __init__(self, session: Session, schema: pa.Schema) -> None:
+    def __init__(self, session: Session, schema: pa.Schema, *, exact: bool = False) -> None:
+        self._exact = exact
         self._format = session.format
         self._schema = schema
         self._has_header = False
@@ -36,7 +41,7 @@ class RowStream:
             case OutputFormat.JSON:
                 text = "".join(f"{row}\n" for row in json_objects(batch))
             case OutputFormat.CSV:
-                text = self._header(csv_header(self._schema)) + csv_lines(batch)
+                text = self._header(csv_header(self._schema, exact=self._exact)) + csv_lines(batch, exact=self._exact)
             case OutputFormat.TABLE:
                 text = self._table(batch)
         sys.stdout.write(text)
@@ -45,7 +50,7 @@ class RowStream:
     def finish(self) -> None:
         """Print the header when no batch came."""
         if self._format is OutputFormat.CSV:
-            sys.stdout.write(self._header(csv_header(self._schema)))
+            sys.stdout.write(self._header(csv_header(self._schema, exact=self._exact)))
         elif self._format is OutputFormat.TABLE:
             sys.stdout.write(self._header(self._title()))
 

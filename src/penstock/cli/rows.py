@@ -176,10 +176,10 @@ def read(
         watermark=parse_millis(watermark, "--watermark"),
     )
     if not is_cut:
-        print_rows(session, rows)
+        print_rows(session, rows, exact=True)
         return
     first = rows.read_all()
-    print_rows(session, first.slice(0, _ROWS_FOR_PEOPLE))
+    print_rows(session, first.slice(0, _ROWS_FOR_PEOPLE), exact=True)
     if first.num_rows > _ROWS_FOR_PEOPLE:
         note(session, f"only the first {_ROWS_FOR_PEOPLE} rows; --limit N or --all shows more")
 

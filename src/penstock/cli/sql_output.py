@@ -79,7 +79,7 @@ def wait_while(queries: Sequence[Query], interrupted: threading.Event) -> None:
 
 def _print_rows(session: Session, rows: pa.Table, *, show_all: bool) -> None:
     is_cut = not show_all and session.format is OutputFormat.TABLE and rows.num_rows > _ROWS_FOR_PEOPLE
-    print_rows(session, rows.slice(0, _ROWS_FOR_PEOPLE) if is_cut else rows)
+    print_rows(session, rows.slice(0, _ROWS_FOR_PEOPLE) if is_cut else rows, exact=True)
     if is_cut:
         note(session, f"only the first {_ROWS_FOR_PEOPLE} rows; LIMIT or --all shows more")
 
@@ -100,7 +100,7 @@ def _print_stream(
         rows = batch.toArrow()
         with lock:
             if not printers:
-                printers.append(RowStream(session, rows.schema))
+                printers.append(RowStream(session, rows.schema, exact=True))
             for each in rows.to_batches():
                 if each.num_rows:
                     printers[0].write(each)

@@ -69,7 +69,7 @@ def follow(
         on_snapshot=_announcer(session) if snapshots else None,
     )
     waiting = Waiting(interval_ms=parse_duration_ms(interval), once=once)
-    printer = RowStream(session, tail.schema)
+    printer = RowStream(session, tail.schema, exact=True)
     with closing(tail.read(waiting, limit=limit)) as batches:
         for batch in batches:
             printer.write(batch)

@@ -13,7 +13,7 @@ from rich.live import Live
 from penstock.cli.arguments import TableName
 from penstock.cli.draw.terminal import draw_screen
 from penstock.cli.interrupt import until_interrupted
-from penstock.cli.render import print_line, print_rows, print_text
+from penstock.cli.render import print_drawn, print_line, print_rows
 from penstock.cli.session import OutputFormat, Session, session_of
 from penstock.cli.story_record import story_record
 from penstock.errors import InvalidOptionError
@@ -79,7 +79,7 @@ def _print(session: Session, story: Story) -> None:
             console = Console(width=width, highlight=False)
             with console.capture() as captured:
                 console.print(draw_screen(story, width=width, height=_HEIGHT))
-            print_text("\n".join(line.rstrip() for line in captured.get().splitlines()))
+            print_drawn("\n".join(line.rstrip() for line in captured.get().splitlines()))
     sys.stdout.flush()
 
 

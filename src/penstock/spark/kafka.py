@@ -8,7 +8,6 @@ Source:
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.options.kafka import EndMode, StartMode, parse_kafka
+from penstock.printable import open_log
 from penstock.spark.kafka_decode import ORIGIN, check_columns, decode_values
 from penstock.spark.observed_times import observe_times, partition_name
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.spec.types import DataField
     from penstock.spec.watermark import DeclaredWatermark
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 _WAIT_MS: Final = 10_000
 # The one must not be below the other, so both are ours or none is.
 _WAITS: Final = frozenset({"default.api.timeout.ms", "request.timeout.ms"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from contextlib import suppress
@@ -16,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from penstock.catalog.features import check_writable
 from penstock.errors import TableStoreError
 from penstock.options import WatermarkOptions, WriteOptions
+from penstock.printable import open_log
 from penstock.spark.event_time import has_watermark_of_all, keeps_rows_for_watermark
 from penstock.spark.observed_times import ObservedTimes
 from penstock.spark.query_lease import QueryLease
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.stream.checkpoint import BatchEnds
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 
 
 class MicroBatches:

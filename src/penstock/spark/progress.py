@@ -7,7 +7,6 @@ Spark reports after every micro-batch. Our source adds how far the table is ahea
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,6 +16,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from penstock.errors import TableStoreError
 from penstock.options import ConsumerOptions
+from penstock.printable import open_log
 from penstock.spark.stream_end import StreamEnder
 from penstock.spark.stream_session import following_snapshot
 from penstock.spark.write_progress import WriteProgress, last_write
@@ -42,7 +42,7 @@ __all__ = ["ProgressListener", "StreamProgress", "WriteProgress", "decode_progre
 
 _Value = TypeVar("_Value")
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 # Of queries that have ended, too.
 _QUERIES_KEPT: Final = 1_000
 

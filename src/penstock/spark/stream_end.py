@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from contextlib import suppress
 from functools import partial
@@ -13,6 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from penstock.errors import TableStoreError
+from penstock.printable import open_log
 from penstock.spark.checkpoint import Checkpoint
 from penstock.table.stream.checkpoint import decode_batch
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 
 
 class StreamEnder:

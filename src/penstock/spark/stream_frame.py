@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, Waterm
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.text import format_filter
+from penstock.printable import open_log
 from penstock.spark.event_time import with_watermark
 from penstock.spark.progress import listen
 from penstock.spark.python_worker import ensure_python_worker
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.spec.watermark import DeclaredWatermark
     from penstock.table.ref import TableRef
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 
 
 def read_stream(

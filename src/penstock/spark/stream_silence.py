@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import TableStoreError
+from penstock.printable import open_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 # Idle times are given in seconds and more.
 _LOOK_SECONDS: Final = 0.5
 

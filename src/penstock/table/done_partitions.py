@@ -6,13 +6,13 @@ Source:
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError
 from penstock.options import MarkDoneOptions
+from penstock.printable import open_log
 from penstock.table.done_ledger import add_to_ledger, load_ledger
 from penstock.table.done_watch import DoneWatch
 from penstock.table.mark_done import check_actions, find_partitions, ledger_entries, mark_done
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 
 
 def open_done_watch(ref: TableRef, *, clock_millis: Callable[[], int]) -> DoneWatch | None:

@@ -11,13 +11,13 @@ Source:
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from penstock.options import MarkDoneMode
+from penstock.printable import open_log
 from penstock.spec.binary_row import row_decoder
 from penstock.spec.layout import partition_success_path
 from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks without a zone
 _LONG_AGO: Final = -(2**63)
 _NEVER: Final = 2**63

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
 from penstock.options import ExpireMode, RetentionOptions, WriteOptions
+from penstock.printable import open_log
 from penstock.table.done_partitions import open_done_watch
 from penstock.table.retention import Retention
 from penstock.table.sequence import BucketIndex
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.table.commit import TableCommitter
     from penstock.table.ref import TableRef
 
-_LOG: Final = logging.getLogger("penstock.housekeeping")
+_LOG: Final = open_log("penstock.housekeeping")
 
 
 @dataclass(slots=True, kw_only=True)

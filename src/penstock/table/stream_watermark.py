@@ -12,10 +12,11 @@ Source:
 from __future__ import annotations
 
 import json
-import logging
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from penstock.printable import open_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 UPSTREAM_TIMES: Final = "penstock.upstream-times"
 """Property of a snapshot: what ``SinkWatermark.encode`` made behind it."""
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,11 @@ Source:
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.options import SinkStrategy, WriteOptions
+from penstock.printable import open_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 MOST_WRITERS: Final = 100
-_LOG: Final = logging.getLogger("penstock.write")
+_LOG: Final = open_log("penstock.write")
 _SILENCE_SECONDS: Final = 3_600.0
 _told: dict[str, float] = {}
 

@@ -103,6 +103,39 @@ def test_control_characters_do_not_reach_the_terminal(penstock: Command) -> None
     assert r"\x1b[31mred[bold]\x07" in output
 
 
+HOSTILE: Final = "\x1b]0;title\x07\x1b[31m\x9b2J\u202e"
+
+
+@pytest.mark.parametrize("format", ["table", "json", "csv"])
+def test_names_and_comments_of_others_act_on_no_terminal(penstock: Command, format: str) -> None:
+    penstock("create", "shop.t", "s STRING", "--comment", HOSTILE, "-o", f"metadata.note={HOSTILE}")
+    penstock("create", "shop.u", "s STRING, p STRING", "--partition-by", "p")
+    penstock.catalog.load_table("shop.u").append(pa.table({"s": ["x"], "p": [HOSTILE]}))
+    for args in (("show", "shop.t"), ("options", "shop.t"), ("schemas", "shop.t"), ("partitions", "shop.u")):
+        output = penstock(*args, "--format", format)
+        assert "title" in output.stdout
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(output.stdout + output.stderr)
+
+
+def test_csv_of_rows_has_what_they_hold(penstock: Command) -> None:
+    penstock("create", "shop.t", "s STRING")
+    penstock.catalog.load_table("shop.t").append(pa.table({"s": [HOSTILE]}))
+    assert HOSTILE in penstock("read", "shop.t", "--format", "csv").stdout
+    assert penstock.rows("shop.t") == [{"s": HOSTILE}]
+    assert "\x9b" not in penstock("read", "shop.t", "--format", "json").stdout
+
+
+def test_messages_act_on_no_terminal(penstock: Command) -> None:
+    penstock("create", "shop.t", "s STRING")
+    for args in (
+        ("read", f"shop.{HOSTILE}"),
+        ("read", "shop.t", "--where", HOSTILE),
+        ("sql", "-e", f"`{HOSTILE}`"),
+    ):
+        result = penstock(*args, code=2)
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(result.stderr)
+
+
 def test_numbers_that_json_has_not_are_text(penstock: Command) -> None:
     penstock("create", "shop.t", "d DOUBLE")
     penstock("create", "shop.u", "d DOUBLE")

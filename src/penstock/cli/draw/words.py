@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from penstock.cli.render import visible
+from penstock.printable import visible
 from penstock.table.story.commits import END_OF_TIME_MS
 
 SECOND: Final = 1_000

@@ -15,7 +15,7 @@ from penstock.cli.prompt.history import open_history
 from penstock.cli.prompt.interrupts import Interrupts
 from penstock.cli.prompt.keys import command_of, prompt_keys
 from penstock.cli.prompt.words import WordCompleter
-from penstock.cli.render import note, print_text
+from penstock.cli.render import note, print_text, say
 from penstock.cli.spark_failure import failure_of
 from penstock.cli.sql_output import print_outcome, wait_while
 from penstock.dialect.late import run_script_late
@@ -124,7 +124,7 @@ class _Prompt:
                     self._tell(error, text)
             sys.stdout.flush()
             if interrupts.event.is_set():
-                _say("interrupted")
+                say("interrupted")
 
     def _tell(self, error: Exception, text: str) -> None:
         if self._session.debug:
@@ -132,10 +132,10 @@ class _Prompt:
         if isinstance(error, TableStoreError):
             if _is_script(text):
                 for each in getattr(error, "__notes__", ()):
-                    _say(each)
-            _say(f"error: {error}")
+                    say(each)
+            say(f"error: {error}")
             return
-        _say(f"error: {failure_of(error) or f'{type(error).__name__}: {error}'}")
+        say(f"error: {failure_of(error) or f'{type(error).__name__}: {error}'}")
 
     def _tell_of_ended(self) -> None:
         """Say which queries have ended that went on beside the prompt."""
@@ -143,7 +143,7 @@ class _Prompt:
             self._started.remove(query)
             error: Any = query.exception()
             why = "" if error is None else f": {failure_of(error)}"
-            _say(f"query {query.name or query.id} has {'ended' if error is None else 'failed'}{why}")
+            say(f"query {query.name or query.id} has {'ended' if error is None else 'failed'}{why}")
 
     def _stop(self) -> None:
         running = [query for query in self._started if query.isActive]
@@ -158,11 +158,6 @@ def _is_script(text: str) -> bool:
         return len(split_script(text)) > 1
     except TableStoreError:
         return False
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
 
 
 def _continuation(width: int, _line: int, _wrap_count: int) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CommitConflictError, LeaseHeldError, NotFoundError, TableStoreError
 from penstock.options import WriteOptions
+from penstock.printable import open_log
 from penstock.table.changes import open_committer
 from penstock.table.compact.aside import Aside
 from penstock.table.compact.commit import Compacted, commit_compacted, is_outrun
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 LEASE_NAME: Final = "compaction"
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 _IDLE_SECONDS: Final = 10.0
 # A snapshot for each merge would be as many as a batch has partitions and buckets, each in a race with the stream's.
 _GROUP_TASKS: Final = 64

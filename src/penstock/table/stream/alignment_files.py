@@ -6,12 +6,12 @@ left.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError
 from penstock.io.resolve import resolve
+from penstock.printable import open_log
 from penstock.spec.json_text import decode_json, encode_json
 from penstock.spec.layout import DATABASE_SUFFIX
 from penstock.table.process import decode_process, encode_process
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.stream.alignment import AlignmentRule
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 _PREFIX: Final = "member-"
 _VERSION: Final = 1
 

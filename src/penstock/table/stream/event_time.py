@@ -10,9 +10,9 @@ Source:
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
+from penstock.printable import open_log
 from penstock.spec.watermark import declared_watermark
 from penstock.table.column_stats import ColumnStatsReader
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
     from penstock.table.stream.offset import BucketWatermarks
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 _NANOS_PER_MILLI: Final = 1_000_000
 
 

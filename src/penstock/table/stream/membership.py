@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 import uuid
@@ -12,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import OptionWarning, StorageError
+from penstock.printable import open_log
 from penstock.table.lease import LeaseKeeper
 from penstock.table.process import is_surely_dead, this_process
 from penstock.table.stream.alignment import AlignmentRule, Member, MemberState, allowance_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.table.stream.alignment import Allowance
     from penstock.table.stream.alignment_files import Sign
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 _NO_TIME: Final = "it declares no watermark that can be told from its files, and its snapshots have none, so"
 _CURE: Final = "create it with watermark=(<column>, <delay>), or write it with a stream that has a watermark"
 
