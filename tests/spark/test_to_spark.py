@@ -173,6 +173,34 @@ def plan_of(frame: DataFrame) -> str:
     return frame._jdf.queryExecution().executedPlan().toString()
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_ranges_in_footers_that_leave_out_nan_lose_no_rows(
+    spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, file_format: str
+) -> None:
+    # Footers as Arrow writes them, and as we did: NaN is in none of the ranges.
+    monkeypatch.setattr("penstock.datafile.parquet_writer._has_safe_range", lambda _: True)
+    monkeypatch.setattr("penstock.datafile.parquet_writer.drop_ranges", lambda *_, **__: None)
+    table = catalog.create_table(
+        f"d.nan_{file_format}",
+        "f FLOAT, d DOUBLE, r ROW<i INT, s ROW<`x.y` DOUBLE>>",
+        options={"file.format": file_format},
+    )
+    numbers = [1.0, NAN, -0.0]
+    rows = [{"f": x, "d": x, "r": {"i": 1, "s": {"x.y": x}}} for x in numbers] + [{"f": None, "d": None, "r": None}]
+    table.append(pa.Table.from_pylist(rows, table.arrow_schema))
+
+    frame = table.to_spark(spark)
+
+    assert plan_of(frame).count("FileScan") == 1
+    assert table.to_spark(spark, filter="f > 5").count() == 1
+    for name in ("f", "d", "r.s.`x.y`"):
+        assert [frame.where(f"{name} {text}").count() for text in ("> 5", "= double('NaN')")] == [1, 1], name
+    assert [str(each["r"]) for each in frame.collect()] == [
+        *(f"Row(i=1, s=Row(x.y={x}))" for x in numbers),
+        "None",
+    ]
+
+
 # Pruning, projection, time travel
 
 

@@ -86,51 +86,6 @@ def _check_range(days: Array, nanos: Array, per_day: int) -> None:
             )
 
 
-class Int96Sink:
-    """What pyarrow writes a file into; after ``expect_footer`` the footer is kept back and changed by ``finish``."""
-
-    closed = False
-
-    def __init__(self, target: Any) -> None:  # noqa: ANN401 - whatever FileIO.open_output gives
-        self._target = target
-        self._footer: bytearray | None = None
-        self._size = 0
-
-    def write(self, data: bytes | memoryview) -> int:
-        """Pass bytes on, or keep them."""
-        size = memoryview(data).nbytes
-        if self._footer is None:
-            self._target.write(data)
-            self._size += size
-        else:
-            self._footer += data
-        return size
-
-    def tell(self) -> int:
-        """Bytes so far, as pyarrow counts them."""
-        return self._size + len(self._footer or b"")
-
-    def flush(self) -> None:
-        """Nothing is kept back that could be passed on."""
-
-    def close(self) -> None:
-        """The target is closed by whoever opened it."""
-
-    def expect_footer(self) -> None:
-        """From now on, up to ``finish``, comes the footer."""
-        self._footer = bytearray()
-
-    def finish(self) -> int:
-        """Write the changed footer; returns the size of the file."""
-        footer = bytes(self._footer or b"")
-        self._footer = None
-        length = int.from_bytes(footer[-_TAIL_BYTES:-4], "little")
-        start = len(footer) - _TAIL_BYTES - length
-        changed = _with_int96(footer[start:-_TAIL_BYTES])
-        self.write(footer[:start] + changed + len(changed).to_bytes(4, "little") + footer[-4:])
-        return self._size
-
-
 def int96_as_carriers(file: pa.NativeFile) -> pa.Buffer:
     """Footer of a Parquet file in which INT96 columns are declared as carriers.
 
@@ -151,12 +106,10 @@ def int96_as_carriers(file: pa.NativeFile) -> pa.Buffer:
     return pa.py_buffer(_MAGIC + changed + len(changed).to_bytes(4, "little") + _MAGIC)
 
 
-def _with_int96(metadata: bytes) -> bytes:
+def carriers_as_int96(footer: ThriftStruct) -> None:
     """Declare the carrier columns of a Parquet ``FileMetaData`` as INT96."""
-    footer = decode_struct(metadata)
     for element in _retype(footer, _is_carrier, _INT96):
         del element.fields[2]
-    return encode_struct(footer)
 
 
 def _retype(footer: ThriftStruct, applies: Callable[[ThriftStruct], bool], to: int) -> list[ThriftStruct]:

@@ -7,6 +7,7 @@ Source:
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from penstock.datafile.column_stats import holds_nan
 from penstock.datafile.conform import convert_leaves
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.dictionary import dictionary_columns
-from penstock.datafile.int96 import Int96Sink, encode_int96
+from penstock.datafile.footer_sink import FooterSink, drop_ranges
+from penstock.datafile.int96 import carriers_as_int96, encode_int96
 from penstock.datafile.parquet_schema import is_int96_type, leaves_of, to_parquet_schema
 from penstock.datafile.parquet_stats import footer_stats
 from penstock.datafile.streams import writing
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from penstock.datafile.conform import Array
     from penstock.datafile.parquet_schema import Leaf
+    from penstock.datafile.thrift import ThriftStruct
     from penstock.datafile.types import ArrowAny
     from penstock.io.file_io import FileIO
     from penstock.options import FormatOptions
@@ -42,6 +45,7 @@ _MIB: Final = 1024 * 1024
 _ROW_GROUP_BYTES: Final = 128 * _MIB
 _LEAST_ROW_GROUP_ROWS: Final = 64
 _ANY_ROWS: Final = 2**31
+_FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
 # Option value to pyarrow's name. pyarrow's "lz4" is the LZ4_RAW of the format; the framed LZ4 of Hadoop nobody but
 # Hadoop reads.
@@ -68,10 +72,9 @@ class ParquetFileWriter:
         self._schema = to_parquet_schema(fields)
         self._int96_places = frozenset(leaf.place for leaf in self._leaves if leaf.is_int96)
         self._float_places = frozenset(
-            leaf.place
-            for leaf in self._leaves
-            if leaf.data_type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE) and not leaf.is_nested
+            leaf.place for leaf in self._leaves if leaf.data_type.root in _FLOATS and not leaf.is_nested
         )
+        self._edits_footer = bool(self._int96_places or self._float_places)
         # Columns whose footer range says too little; INT96 columns with their null count, which the footer lacks.
         self._unordered: dict[int, int | None] = {
             leaf.place: 0 for leaf in self._leaves if leaf.is_int96 and not leaf.is_nested
@@ -129,10 +132,10 @@ class ParquetFileWriter:
         with writing(self._path):
             if self._writer is None:
                 self._open(())
-            if self._int96_places:
+            if self._edits_footer:
                 self._sink.expect_footer()
             self._writer.close()
-            size = self._sink.finish() if self._int96_places else self._sink.tell()
+            size = self._sink.finish(self._footer_changes()) if self._edits_footer else self._sink.tell()
             self._target.close()
         return WrittenFile(
             file_size=size,
@@ -166,6 +169,19 @@ class ParquetFileWriter:
             if null_count is not None:
                 self._unordered[place] = null_count + batch.column(place).null_count
 
+    def _footer_changes(self) -> list[Callable[[ThriftStruct], None]]:
+        """What pyarrow's footer states otherwise than readers take it."""
+        # pyarrow's ranges leave NaN out. For readers that rank it above all numbers, `f > 5` would skip its rows.
+        with_nan = [
+            index
+            for index, leaf in enumerate(self._leaves)
+            if leaf.place in self._float_places and leaf.place in self._unordered
+        ]
+        changes: list[Callable[[ThriftStruct], None]] = [carriers_as_int96] if self._int96_places else []
+        if with_nan:
+            changes.append(partial(drop_ranges, columns=with_nan))
+        return changes
+
     def _with_carriers(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = batch.columns
         for place in self._int96_places:
@@ -198,20 +214,24 @@ class ParquetFileWriter:
 
     def _open(self, dictionaries: Sequence[str]) -> None:
         self._target = self._file_io.open_output(self._path)
-        self._sink = Int96Sink(self._target) if self._int96_places else self._target
+        self._sink = FooterSink(self._target) if self._edits_footer else self._target
         settings: dict[str, Any] = {
             **self._settings,
             "use_dictionary": _enabled_dictionaries(dictionaries, self._leaves, self._options),
         }
-        ranged = [leaf.path for leaf in self._leaves if not leaf.is_int96]
+        ranged = [leaf.path for leaf in self._leaves if _has_safe_range(leaf)]
         self._writer = pq.ParquetWriter(
             self._sink,
             self._schema,
-            # The range of a carrier column would be one of bytes.
             write_statistics=ranged if len(ranged) < len(self._leaves) else True,
             metadata_collector=self._metadata,
             **settings,
         )
+
+
+def _has_safe_range(leaf: Leaf) -> bool:
+    # The range of a carrier column would be one of bytes. Nested numbers are not looked through for NaN.
+    return not leaf.is_int96 and not (leaf.is_nested and leaf.data_type.root in _FLOATS)
 
 
 def _carry_int96(data_type: AtomicType) -> Callable[[Array], Array] | None:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Operator, Or, StartsWith
 from penstock.spark.names import quoted
-from penstock.spec.types import AtomicType, TypeRoot
+from penstock.spec.types import AtomicType, RowType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,6 +35,28 @@ _EPOCH_TIME: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
 def to_column(predicate: BoundPredicate) -> Column:
     """Return the filter as a Spark column over columns of the same names; unknown stays null."""
     return _Translator({field.name: field.type for field in predicate.fields}).column(predicate.root)
+
+
+def without_float_pushdown(column: Column, data_type: DataType) -> Column:
+    """Return a column of a Parquet file such that Spark does not compare its floating-point numbers with footers.
+
+    NaN is above all numbers in Spark, but many writers (Arrow's is one) leave it out of the ranges in a footer, so that
+    a push-down of ``f > 5`` skips row groups with NaN. Spark pushes comparisons of columns and fields of ROWs, not of
+    expressions; elements of ARRAY and MAP are never pushed.
+    """
+    match data_type:
+        case AtomicType(root=TypeRoot.FLOAT | TypeRoot.DOUBLE):
+            return F.nanvl(column, column)
+        case RowType(fields=fields):
+            guarded = column
+            for field in fields:
+                stored = column.getField(field.name)
+                value = without_float_pushdown(stored, field.type)
+                if value is not stored:
+                    guarded = guarded.withField(quoted(field.name), value)
+            return guarded
+        case _:
+            return column
 
 
 class _Translator:

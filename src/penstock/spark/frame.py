@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.predicate.tree import TRUE
 from penstock.spark.batches import to_spark_batches
-from penstock.spark.filters import to_column
+from penstock.spark.filters import to_column, without_float_pushdown
 from penstock.spark.names import quoted
 from penstock.spark.native_columns import NativeColumn, plan_native_columns
 from penstock.spark.native_scan import scan_files
@@ -113,22 +113,24 @@ def _native_frame(
     stored = [column.file_field for column in group.columns if column.file_field is not None]
     frame = scan_files(spark, group.file_format, to_spark_schema(stored), files)
     # Partition columns are read from the files: append tables store them there like any other column.
-    frame = frame.select(*[_column(column) for column in group.columns])
+    frame = frame.select(*[_column(column, group.file_format) for column in group.columns])
     if plan.predicate.root != TRUE:
         frame = frame.where(to_column(plan.predicate))
     return frame.select(*[F.col(quoted(field.name)) for field in fields])
 
 
-def _column(column: NativeColumn) -> Column:
+def _column(column: NativeColumn, file_format: FileFormat) -> Column:
     field = column.field
     wanted = to_spark_type(field.type)
     metadata = {"comment": field.description} if field.description else {}
     if column.file_field is None:
         value = F.lit(None).cast(wanted)
-    elif column.is_cast:
-        value = F.col(quoted(column.file_field.name)).cast(wanted)
     else:
         value = F.col(quoted(column.file_field.name))
+        if file_format is FileFormat.PARQUET:
+            value = without_float_pushdown(value, column.file_field.type)
+        if column.is_cast:
+            value = value.cast(wanted)
     return value.alias(field.name, metadata=metadata)
 
 

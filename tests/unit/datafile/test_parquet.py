@@ -295,6 +295,20 @@ def test_statistics_cover_all_row_groups() -> None:
     assert written.columns[2] == ColumnStats(null_count=0)
 
 
+def test_footer_has_no_range_that_leaves_out_nan() -> None:
+    # Readers that rank NaN above all numbers would skip a row group of 1.0 and NaN where `f > 5` is wanted.
+    fields = columns(INT, DOUBLE, FLOAT, RowType(fields=(DataField(id=9, name="x", type=FLOAT),)), timestamp_type(9))
+    rows = [(1, 1.0, 2.0, (NAN,), 0), (2, NAN, 3.0, (1.0,), 0), (3, None, 4.0, (2.0,), 0)]
+
+    path, _ = write(fields, batch_of(rows, fields))
+
+    group = footer(path).metadata.row_group(0)
+    stats: list[Any] = [group.column(place).statistics for place in range(5)]
+    assert (stats[0].min, stats[0].max, stats[2].min, stats[2].max) == (1, 3, 2.0, 4.0)
+    assert (stats[1].has_min_max, stats[1].null_count, stats[3], stats[4]) == (False, 1, None, None)
+    assert [row[2] for row in rows_of(read(path, fields), fields)] == [2.0, 3.0, 4.0]
+
+
 def test_small_batches_are_gathered_to_row_groups() -> None:
     fields = columns(BIGINT)
     batches = [
