@@ -8,6 +8,7 @@ from penstock.catalog.features import check_writable
 from penstock.datafile.types import to_arrow_schema
 from penstock.table import changes
 from penstock.table.fsck import Report, check_table
+from penstock.table.identity import check_same_table
 from penstock.table.store import MetadataStore
 from penstock.table.story.commits import DEFAULT_LIMIT
 from penstock.table.story.history_table import history_table
@@ -31,8 +32,15 @@ class TableHandle:
 
     def __init__(self, ref: TableRef) -> None:
         self._ref = ref
-        self._store = MetadataStore(ref)
+        # For what checks by itself that it is still the same table: plans and commits.
+        self._unchecked_store = MetadataStore(ref)
         self._open_committer: TableCommitter | None = None
+
+    @property
+    def _store(self) -> MetadataStore:
+        """The table's metadata, after a look that the table is still there; ``NotFoundError`` where it is not."""
+        check_same_table(self._ref)
+        return self._unchecked_store
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, location={self.location!r}, schema_id={self.schema.id})"
@@ -72,8 +80,9 @@ class TableHandle:
         Args:
             snapshot_id: for those that speak of one snapshot; None for the latest.
         """
-        snapshot = None if snapshot_id is None else self._store.load_snapshot(snapshot_id)
-        return load_system_table(name, self._ref, self._store, snapshot)
+        store = self._store
+        snapshot = None if snapshot_id is None else store.load_snapshot(snapshot_id)
+        return load_system_table(name, self._ref, store, snapshot)
 
     def snapshots(self) -> pa.Table:
         """All snapshots, oldest first."""
@@ -152,5 +161,5 @@ class TableHandle:
     def _committer(self) -> TableCommitter:
         check_writable(self._ref)
         if self._open_committer is None:
-            self._open_committer = changes.open_committer(self._ref, self._store)
+            self._open_committer = changes.open_committer(self._ref, self._unchecked_store)
         return self._open_committer

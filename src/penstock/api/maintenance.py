@@ -72,9 +72,10 @@ class TableMaintenance(TableCompleteness):
             NotFoundError: there is no such snapshot or tag.
             InvalidOptionError: not exactly one target.
         """
-        plan = plan_rollback(self._store, snapshot_id=snapshot_id, tag=tag, watermark=_to_millis(watermark))
+        store = self._store
+        plan = plan_rollback(store, snapshot_id=snapshot_id, tag=tag, watermark=_to_millis(watermark))
         if not dry_run:
-            apply_rollback(self._store, plan)
+            apply_rollback(store, plan)
         return plan
 
     # Consumers
@@ -231,7 +232,7 @@ class TableMaintenance(TableCompleteness):
         options = PartitionExpireOptions.parse(self._ref.options, given, table=self.name)
         found = find_expired_partitions(self._ref, self._store, options=options)
         if not dry_run:
-            committer = open_committer(self._ref, self._store, adds_rows=False)
+            committer = open_committer(self._ref, self._unchecked_store, adds_rows=False)
             drop_expired_partitions(committer, found, batch_size=options.batch_size)
         return found
 

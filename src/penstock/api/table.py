@@ -17,6 +17,7 @@ from penstock.table import changes
 from penstock.table.compact.dedicated import run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.explain import explain_plan
+from penstock.table.identity import check_same_table
 from penstock.table.query import Query, plan_query
 from penstock.table.read import open_batches, read_arrow
 from penstock.table.store import MetadataStore
@@ -183,7 +184,7 @@ class Table(TableMaintenance):
             InvalidFilterError: a filter that does not fit the table.
         """
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
-        return read_arrow(query.ref, self._store, query.plan, columns, limit)
+        return read_arrow(query.ref, self._unchecked_store, query.plan, columns, limit)
 
     def to_batches(  # noqa: PLR0913 - one keyword for each way to name a snapshot
         self,
@@ -199,7 +200,7 @@ class Table(TableMaintenance):
     ) -> pa.RecordBatchReader:
         """Read piece by piece: as ``to_arrow``, with files opened while the reader is consumed."""
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
-        return open_batches(query.ref, self._store, query.plan, columns, limit)
+        return open_batches(query.ref, self._unchecked_store, query.plan, columns, limit)
 
     def to_spark(  # noqa: PLR0913 - one keyword for each way to name a snapshot
         self,
@@ -220,7 +221,7 @@ class Table(TableMaintenance):
             snapshot_id: this and the others: as for ``to_arrow``.
         """
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
-        return spark_entry().read(spark, query, self._store, columns)
+        return spark_entry().read(spark, query, self._unchecked_store, columns)
 
     def read_stream(
         self,
@@ -250,6 +251,7 @@ class Table(TableMaintenance):
         """
         check_keys(options or {}, table=self.name)
         check_side(options or {}, self.name, Side.SOURCE)
+        check_same_table(self._ref)
         return spark_entry().read_stream(spark, self._ref.with_options(options or {}), columns, filter)
 
     def follow(
@@ -287,6 +289,7 @@ class Table(TableMaintenance):
         check_keys(given, table=self.name)
         check_side(given, self.name, Side.SOURCE)
         predicate = parse_filter(filter) if isinstance(filter, str) else filter
+        check_same_table(self._ref)
         tail = Tail(self._ref.with_options(given), MetadataStore(self._ref), columns=columns, predicate=predicate)
         return tail.read(Waiting(interval_ms=interval_ms, once=once), limit=limit)
 
@@ -308,7 +311,7 @@ class Table(TableMaintenance):
     ) -> Query:
         given = {**(options or {}), **position}
         check_keys(given, table=self.name)
-        return plan_query(self._ref.with_options(given), self._store, filter)
+        return plan_query(self._ref.with_options(given), self._unchecked_store, filter)
 
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)

@@ -28,6 +28,7 @@ from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_
 from penstock.spec.snapshot import Snapshot
 from penstock.spec.snapshot_json import decode_snapshot, encode_snapshot
 from penstock.table.delta import build_delta
+from penstock.table.identity import check_same_table
 from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.manifest_write import ManifestWriter
 from penstock.table.own_commits import search_commits
@@ -117,9 +118,10 @@ class TableCommitter:
         Raises:
             CommitConflictError: a file to replace is gone, or other writers won every race; nothing is visible.
             CommitUnknownError: the storage did not answer; nothing was deleted.
+            NotFoundError: the table was dropped or renamed, or is another one by now.
         """
         self.may_have_landed = False
-        base = self.store.load_latest_snapshot()
+        base = self._load_base()
         landed = self._find_landed(request, base, after_id=request.landed_after_id)
         return self._race(request, base) if landed is None else landed
 
@@ -133,7 +135,7 @@ class TableCommitter:
             with writer.deleted_on_error():
                 if attempt_number > 0:
                     self.sleep(self._wait_seconds(attempt_number - 1))
-                    known, base = base, self.store.load_latest_snapshot()
+                    known, base = base, self._load_base()
                     after_id = max(known.id if known else 0, request.landed_after_id)
                     landed = self._find_landed(request, base, after_id=after_id)
                     if landed is not None:
@@ -165,6 +167,11 @@ class TableCommitter:
             f"table {self.ref.name}: other writers won {attempt_number + 1} races for the next snapshot id; nothing "
             "was committed: raise 'commit.max-retries' or 'commit.timeout', or commit less often"
         )
+
+    def _load_base(self) -> Snapshot | None:
+        """Load the latest snapshot of the table that the changes were made for."""
+        check_same_table(self.ref)
+        return self.store.load_latest_snapshot()
 
     def _find_landed(self, request: CommitRequest, base: Snapshot | None, *, after_id: int) -> Snapshot | None:
         """Return the snapshot that shows a request to be a replay.

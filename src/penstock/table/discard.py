@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError, TableStoreError
 from penstock.options import LayoutOptions
-from penstock.spec.layout import extra_file_paths
+from penstock.spec.layout import extra_file_paths, manifest_directory, schema_directory, snapshot_directory
 from penstock.table.locate import FileLocator
+from penstock.table.sweep import delete_empty_directories
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -51,10 +52,25 @@ def commit_or_discard(committer: TableCommitter, request: CommitRequest) -> Snap
     except BaseException:
         if not committer.may_have_landed:
             delete_new_files(committer.ref, request.messages)
+            _delete_remains(committer.ref, request.messages)
         raise
     if snapshot is not None and not committer.may_have_landed:
         _discard_replay(committer, request, snapshot)
     return snapshot
+
+
+def _delete_remains(ref: TableRef, messages: Iterable[CommitMessage]) -> None:
+    """Where the table was dropped or renamed while its files were written, delete the empty directories they leave.
+
+    They would block the name for a new table.
+    """
+    with suppress(StorageError):
+        if ref.file_io.list(schema_directory(ref.location)):
+            return
+        locator = FileLocator.of(ref)
+        directories = {locator.directory(message.partition, message.bucket) for message in messages}
+        directories |= {manifest_directory(ref.location), snapshot_directory(ref.location)}
+        delete_empty_directories(ref.file_io, directories, root=ref.location.rpartition("/")[0])
 
 
 def _discard_replay(committer: TableCommitter, request: CommitRequest, landed: Snapshot) -> None:

@@ -8,9 +8,11 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
-from penstock.spec.layout import schema_path
+from penstock.spec.layout import schema_directory, schema_path
+from penstock.spec.schema_json import decode_schema
 
 if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
     from penstock.table.store import HasLocation
 
 _DIGEST_BYTES: Final = 16
@@ -51,6 +53,37 @@ def load_identity(table: HasLocation) -> str:
     except NotFoundError as error:
         raise NotFoundError(f"table {table.name}: {table.location} holds no table (any more)") from error
     return digest_of(data)
+
+
+def check_same_table(ref: TableRef) -> None:
+    """Raise unless the table that was loaded is still at its location; one read of storage.
+
+    A schema file never changes and holds the time at which it was made, so the file of the handle's schema id shows
+    another table in the same place, also one with the same columns.
+
+    Raises:
+        NotFoundError: it was dropped, renamed, or dropped and made anew.
+        FormatError: the schema file is damaged.
+    """
+    path = schema_path(ref.location, ref.schema.id)
+    try:
+        found = decode_schema(ref.file_io.read(path), path)
+    except NotFoundError as error:
+        if ref.file_io.list(schema_directory(ref.location)):
+            raise _made_anew(ref) from error
+        raise NotFoundError(
+            f"table {ref.name}: {ref.location} holds no table any more: it was dropped or renamed since it was loaded; "
+            "load it by the name that it has now"
+        ) from error
+    if found != ref.schema:
+        raise _made_anew(ref)
+
+
+def _made_anew(ref: TableRef) -> NotFoundError:
+    return NotFoundError(
+        f"table {ref.name} at {ref.location} is not the one that was loaded: that was dropped, and another was made "
+        "in its place; load the table again"
+    )
 
 
 def digest_of(data: bytes) -> str:

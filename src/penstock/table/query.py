@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.options import ReadOptions
 from penstock.predicate.parse import parse_filter
+from penstock.table.identity import check_same_table
 from penstock.table.incremental import plan_changes, reads_changes
 from penstock.table.scan import plan_scan
 from penstock.table.travel import at_snapshot, resolve_read
@@ -46,13 +47,14 @@ def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str |
         predicate: a filter, or the text of one.
 
     Raises:
-        NotFoundError: there is no such snapshot or tag, or metadata is missing.
+        NotFoundError: there is no such snapshot or tag, or metadata is missing; or the table is not there any more.
         InvalidOptionError: options that contradict each other.
         InvalidFilterError: the filter cannot be parsed, or does not fit the columns.
         UnsupportedFeatureError: the rows of the table are not simply those of its files.
         FormatError: metadata is damaged.
     """
     options = ReadOptions.parse(ref.options, table=ref.name)
+    check_same_table(ref)
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
     if reads_changes(options, ref.name):
         return Query(ref=ref, plan=plan_changes(store, ref, options, parsed))
