@@ -14,7 +14,7 @@ BENCH_SYNCED := .venv/.synced-bench
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow bench \
+.PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow bench model \
 	check check-format check-lint check-types check-rooms format java clean clean-all
 
 help: ## Show this list
@@ -45,6 +45,9 @@ test-slow: java $(SYNCED) ## Run the long soak tests
 
 bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 	$(BIN)/python -m bench $(ARGS)
+
+model: $(SYNCED) ## Search the model of the commit protocol, minutes, and print the figures
+	$(BIN)/python -m tests.model $(ARGS)
 
 check: check-format check-lint check-types check-rooms ## Format, lint, types, and which room imports which
 

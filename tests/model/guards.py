@@ -1,0 +1,29 @@
+"""What the protocol's safety rests on, each to be taken away by itself."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class Guard(StrEnum):
+    """A check or an order of steps in the code that the model can do without.
+
+    The values say what the code does while the guard is there.
+    """
+
+    PUT_IF_ABSENT = "a snapshot is created only where none has its id"
+    OWN_PUT_RECOGNIZED = "after a put without an answer, the snapshot that is there is compared with ours"
+    FILES_KEPT_IF_UNKNOWN = "a commit whose outcome is unknown deletes no file"
+    LATE_PUT_FOUND = "a put that succeeds below snapshots which others made meanwhile is taken back"
+    HINT_CHECKED = "LATEST counts only while no snapshot follows it"
+    LISTED_AGAIN = "a listing of snapshots that have all expired since is made again"
+    NUMBERS_AT_COMMIT = "sequence numbers are given out at commit"
+    INPUTS_LIVE = "a compaction lands only while all its inputs are live"
+    RETAIN_MIN = "expiration keeps the latest snapshot"
+    DELETIONS_ONLY = "expiration deletes data files that a delta deleted, no others"
+
+
+Guards: TypeAlias = "frozenset[Guard]"
+
+ALL: Guards = frozenset(Guard)

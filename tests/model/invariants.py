@@ -1,0 +1,102 @@
+"""What has to hold in every state, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tests.model.values import (
+    LATEST,
+    LOST_RACES,
+    Acknowledged,
+    Entry,
+    Failed,
+    Snapshot,
+    id_of,
+    ids_of,
+    in_order,
+    snapshot_path,
+)
+
+if TYPE_CHECKING:
+    from tests.model.views import Content, Invariant, View
+
+
+def latest_of(content: Content) -> Snapshot | None:
+    """Return the snapshot that a reader takes for the latest."""
+    hint = content.get(LATEST)
+    if isinstance(hint, int) and snapshot_path(hint + 1) not in content and snapshot_path(hint) in content:
+        return content[snapshot_path(hint)]  # type: ignore[return-value]
+    ids = ids_of(content)
+    return content[snapshot_path(ids[-1])] if ids else None  # type: ignore[return-value]
+
+
+def live_of(content: Content, snapshot: Snapshot | None) -> tuple[Entry, ...] | None:
+    """Return the files that a snapshot holds; None where its metadata are gone."""
+    if snapshot is None:
+        return ()
+    metadata = content.get(snapshot.metadata)
+    return None if metadata is None else metadata.live  # type: ignore[attr-defined]
+
+
+def visible_rows(content: Content) -> tuple[str, ...] | None:
+    """Return the table's rows in order; None where metadata are gone."""
+    live = live_of(content, latest_of(content))
+    return None if live is None else in_order(live)
+
+
+def acknowledged_rows_visible(view: View) -> str | None:
+    """The row of each append that returned is in the latest snapshot, once; so are those from before."""
+    rows = visible_rows(view.content)
+    if rows is None:
+        return None  # latest_whole says so
+    for row in ("first", "second", *(note.row for note in view.notes(Acknowledged))):
+        count = rows.count(row)
+        if count != 1:
+            return f"row {row} is there {count} times: {rows}"
+    return None
+
+
+def latest_whole(view: View) -> str | None:
+    """All files of the latest snapshot are there."""
+    latest = latest_of(view.content)
+    live = live_of(view.content, latest)
+    if live is None:
+        return f"the metadata of the latest snapshot {latest} are gone"
+    missing = [entry.path for entry in live if entry.path not in view.content]
+    return f"the latest snapshot needs {missing}, which are gone" if missing else None
+
+
+def chain_linear(view: View) -> str | None:
+    """Each snapshot was built on the one before it, once everybody came to the end: a late put stands for a moment."""
+    if not view.is_whole:
+        return None
+    for path, snapshot in view.content.items():
+        if isinstance(snapshot, Snapshot) and path.startswith("snapshot/"):
+            before = view.content.get(snapshot_path(id_of(path) - 1))
+            if isinstance(before, Snapshot) and snapshot.parent != before.uid:
+                return f"snapshot {snapshot.id} was built on {snapshot.parent}, but before it stands {before.uid}"
+    return None
+
+
+def order_kept(view: View) -> str | None:
+    """Rows are read in the order in which they were committed."""
+    rows = visible_rows(view.content) or ()
+    noted = sorted((note.snapshot_id, note.row) for note in view.notes(Acknowledged))
+    wanted = ["first", "second", *(row for _, row in noted)]
+    got = [row for row in rows if row in wanted]
+    return None if got == [row for row in wanted if row in got] else f"committed as {wanted}, read as {got}"
+
+
+def progress_made(view: View) -> str | None:
+    """Nobody loses more races than others have won."""
+    lost = [note for note in view.notes(Failed) if note.why == LOST_RACES]
+    return "a commit was given up, though nobody outran it so often" if lost else None
+
+
+INVARIANTS: Final[dict[str, Invariant]] = {
+    "acknowledged-rows-visible": acknowledged_rows_visible,
+    "latest-whole": latest_whole,
+    "snapshot-chain-linear": chain_linear,
+    "order-kept": order_kept,
+    "progress-made": progress_made,
+}

@@ -1,0 +1,206 @@
+"""The commit, call by call.
+
+Where the code reads a file that never changes and that it has read or written before, it has it in memory; so has the
+model. Metadata files of a snapshot are one file here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tests.model.calls import (
+    LOST,
+    Become,
+    Call,
+    Op,
+    Verb,
+    delete,
+    exists,
+    list_paths,
+    put_if_absent,
+    read,
+    write,
+)
+from tests.model.guards import Guard
+from tests.model.values import (
+    EARLIEST,
+    LATEST,
+    LOST_RACES,
+    SNAPSHOTS,
+    Entry,
+    File,
+    Snapshot,
+    id_of,
+    snapshot_path,
+)
+
+if TYPE_CHECKING:
+    from tests.model.calls import Program
+    from tests.model.guards import Guards
+
+
+PUT_TRIES = 2
+"""Puts of one snapshot before its outcome is unknown."""
+
+RACES = 4
+"""Attempts before a commit is given up; no scenario has so many commits that others make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A commit.
+
+    Attributes:
+        uid: of the attempt that comes next; each has its own.
+        added: numbered anew in each attempt, unless ``deleted`` says whose place they take.
+        number: sequence number that the writer drew by itself; None where the commit gives it.
+    """
+
+    uid: str
+    added: tuple[Entry, ...]
+    deleted: tuple[Entry, ...] = ()
+    user: str = ""
+    identifier: int = 0
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """A commit made this snapshot."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A file to replace is gone, or the base; nothing is visible."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The storage did not say what became of it."""
+
+
+def load_latest(guards: Guards) -> Program:
+    """``MetadataStore.load_latest_snapshot``."""
+    hint = yield read(LATEST)
+    if hint is not None:
+        has_next = (yield exists(snapshot_path(hint + 1))) if Guard.HINT_CHECKED in guards else False
+        if not has_next:
+            snapshot = yield read(snapshot_path(hint))
+            if snapshot is not None:
+                return snapshot
+    paths = yield list_paths(SNAPSHOTS)
+    for path in sorted(paths, key=id_of, reverse=True):
+        snapshot = yield read(path)
+        if snapshot is not None:
+            return snapshot
+    return Become(load_latest, (guards,)) if paths and Guard.LISTED_AGAIN in guards else None
+
+
+def commit(guards: Guards, request: Request) -> Program:
+    """``TableCommitter.commit``; returns ``Landed``, ``Conflict`` or ``Unknown``."""
+    base = yield Call(load_latest, (guards,))
+    return Become(attempt, (guards, request, base))
+
+
+def attempt(guards: Guards, request: Request, base: Snapshot | None) -> Program:
+    """One round of ``TableCommitter._race``."""
+    live: tuple[Entry, ...] = ()
+    if base is not None:
+        metadata = yield read(base.metadata)
+        if metadata is None:
+            return Conflict("the base has expired")
+        live = metadata.live
+    if Guard.INPUTS_LIVE in guards and any(entry not in live for entry in request.deleted):
+        return Conflict("a file to replace is gone")
+    snapshot = Snapshot(
+        base.id + 1 if base else 1, request.uid, base.uid if base else None, request.user, request.identifier
+    )
+    yield write(
+        snapshot.metadata,
+        File(
+            live=(*(each for each in live if each not in request.deleted), *_numbered(request, live)),
+            deleted=request.deleted,
+        ),
+    )
+    put = yield Call(put_snapshot, (guards, snapshot))
+    if put is None:
+        return Unknown()
+    if put and Guard.LATE_PUT_FOUND in guards and base is not None:
+        is_late = yield Call(is_late_put, (snapshot, base, request))
+        if is_late:
+            yield delete(snapshot_path(snapshot.id))
+            put = False
+    if not put:
+        yield delete(snapshot.metadata)
+        if request.uid.endswith(f".{RACES}"):
+            return Conflict(LOST_RACES)
+        newer = yield Call(load_latest, (guards,))
+        return Become(attempt, (guards, next_attempt(request), newer))
+    yield write(LATEST, snapshot.id)
+    if snapshot.id == 1:
+        yield write(EARLIEST, 1)
+    return Landed(snapshot)
+
+
+def put_snapshot(guards: Guards, snapshot: Snapshot) -> Program:
+    """``TableCommitter._put``: True when ours is there, False when another has its id, None when nobody knows."""
+    path = snapshot_path(snapshot.id)
+    for _ in range(PUT_TRIES):
+        if Guard.PUT_IF_ABSENT not in guards:
+            yield Op(Verb.REPLACE, path, snapshot)
+            return True
+        created = yield put_if_absent(path, snapshot)
+        if created == LOST:
+            if Guard.OWN_PUT_RECOGNIZED not in guards:
+                return False
+            continue
+        if created or Guard.OWN_PUT_RECOGNIZED not in guards:
+            return created
+        there = yield read(path)
+        if there is not None:
+            return there.uid == snapshot.uid
+    return None
+
+
+def is_late_put(snapshot: Snapshot, base: Snapshot, request: Request) -> Program:
+    """Whether others had made a snapshot of this id, which has expired, before ours was put.
+
+    Snapshots expire from the oldest on, so while our base is there ours cannot have come late. Else the next snapshot
+    that is there holds our files or replaces them; or, if ours was the right one, they were replaced before it: then
+    they went before the snapshots that read them.
+    """
+    if (yield exists(snapshot_path(base.id))):
+        return False
+    paths = yield list_paths(SNAPSHOTS)
+    later = sorted(each for each in map(id_of, paths) if each > snapshot.id)
+    if not later:
+        return False  # the latest one never expires
+    following = yield read(snapshot_path(later[0]))
+    metadata = (yield read(following.metadata)) if following else None
+    if metadata is None:
+        return Become(is_late_put, (snapshot, base, request))
+    known = {entry.path for entry in (*metadata.live, *metadata.deleted)}
+    for entry in request.added:
+        if entry.path not in known and (yield exists(entry.path)):
+            return True
+    return False
+
+
+def next_attempt(request: Request) -> Request:
+    """Return the same request under another uid."""
+    name, _, number = request.uid.rpartition(".")
+    return replace(request, uid=f"{name}.{int(number) + 1}")
+
+
+def _numbered(request: Request, live: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    if request.deleted:
+        return request.added
+    first = (
+        max((each.number + len(each.rows) for each in live), default=0) if request.number is None else request.number
+    )
+    return tuple(Entry(each.path, each.rows, first) for each in request.added)

@@ -1,0 +1,81 @@
+"""What commits: appends, compactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.model.calls import (
+    Call,
+    Note,
+    delete,
+    read,
+    write,
+)
+from tests.model.guards import Guard
+from tests.model.programs.commit import Conflict, Landed, Request, Unknown, commit, load_latest
+from tests.model.values import (
+    DATA,
+    Acknowledged,
+    Entry,
+    Failed,
+    File,
+)
+
+if TYPE_CHECKING:
+    from tests.model.calls import Program
+    from tests.model.guards import Guards
+
+
+def append(guards: Guards, rows: tuple[str, ...]) -> Program:
+    """``Table.append``, once for each row."""
+    for row in rows:
+        number = None
+        if Guard.NUMBERS_AT_COMMIT not in guards:
+            number = yield Call(draw_number, (guards,))
+        path = f"{DATA}{row}"
+        yield write(path, File())
+        done = yield Call(commit, (guards, Request(f"{row}.1", (Entry(path, (row,), 0),), user=row, number=number)))
+        match done:
+            case Landed():
+                yield Note(Acknowledged(row, done.snapshot.id))
+            case Unknown() if Guard.FILES_KEPT_IF_UNKNOWN in guards:
+                yield Note(Failed("unknown"))
+            case _:
+                yield delete(path)
+                yield Note(Failed(done.why if isinstance(done, Conflict) else "unknown"))
+
+
+def draw_number(guards: Guards) -> Program:
+    """What a writer would number its rows with that looks before it writes, as the reference does."""
+    base = yield Call(load_latest, (guards,))
+    metadata = (yield read(base.metadata)) if base else None
+    return len(rows_of(metadata.live)) if metadata else 0
+
+
+def compact(guards: Guards, name: str) -> Program:
+    """``Table.compact`` of all files to one."""
+    base = yield Call(load_latest, (guards,))
+    if base is None:
+        return
+    metadata = yield read(base.metadata)
+    if metadata is None:
+        yield Note(Failed("expired"))
+        return
+    inputs = tuple(sorted(metadata.live, key=lambda each: each.number))
+    if len(inputs) < 2:
+        return
+    for entry in inputs:
+        if (yield read(entry.path)) is None:
+            yield Note(Failed("outrun"))
+            return
+    output = Entry(f"{DATA}{name}", tuple(row for entry in inputs for row in entry.rows), inputs[0].number)
+    yield write(output.path, File())
+    done = yield Call(commit, (guards, Request(f"{name}.1", (output,), inputs, user=name)))
+    if isinstance(done, Conflict) or (isinstance(done, Unknown) and Guard.FILES_KEPT_IF_UNKNOWN not in guards):
+        yield delete(output.path)
+        yield Note(Failed("outrun"))
+
+
+def rows_of(live: tuple[Entry, ...]) -> tuple[str, ...]:
+    """Rows of the files, in no order."""
+    return tuple(row for entry in live for row in entry.rows)

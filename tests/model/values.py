@@ -1,0 +1,155 @@
+"""What the modelled storage holds, and what actors say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tests.model.views import Content
+
+LATEST: Final = "snapshot/LATEST"
+EARLIEST: Final = "snapshot/EARLIEST"
+SNAPSHOTS: Final = "snapshot/snapshot-"
+TAGS: Final = "tag/tag-"
+DATA: Final = "bucket-0/data-"
+LOST_RACES: Final = "lost every race"
+METADATA: Final = "manifest/manifest-"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A data file as metadata name it.
+
+    Attributes:
+        number: sequence number of its first row; rows are read in this order.
+    """
+
+    path: str
+    rows: tuple[str, ...]
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A data file, or a metadata file of one snapshot.
+
+    Attributes:
+        is_old: older than orphan removal asks for.
+        live: of a metadata file: what the snapshot holds.
+        deleted: of a metadata file: what its delta deleted.
+    """
+
+    is_old: bool = False
+    live: tuple[Entry, ...] = ()
+    deleted: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot file.
+
+    Attributes:
+        uid: drawn for each attempt; names the metadata file too.
+        parent: uid of the snapshot that it was built on. No such thing is on storage: for invariants alone.
+    """
+
+    id: int
+    uid: str
+    parent: str | None
+    user: str
+    identifier: int = 0
+
+    @property
+    def metadata(self) -> str:
+        """Path of its metadata file, which stands for its lists and manifests."""
+        return f"{METADATA}{self.uid}"
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """An append, or a batch of a stream, returned without an error."""
+
+    row: str
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A tag was made."""
+
+    name: str
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class RollingBack:
+    """A rollback is about to delete these rows from the table."""
+
+    target: Snapshot
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """A rollback returned without an error."""
+
+    target: Snapshot
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """An expiration is about to delete snapshots below ``end``."""
+
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It returned an error that says this."""
+
+    why: str
+
+
+def snapshot_path(snapshot_id: int) -> str:
+    """Path of a snapshot file."""
+    return f"{SNAPSHOTS}{snapshot_id}"
+
+
+def id_of(path: str) -> int:
+    """Id of the snapshot that lies there."""
+    return int(path.removeprefix(SNAPSHOTS))
+
+
+def ids_of(content: Content) -> list[int]:
+    """Ids of the snapshots that are there, ascending."""
+    return sorted(id_of(path) for path in content if path.startswith(SNAPSHOTS))
+
+
+def in_order(live: tuple[Entry, ...]) -> tuple[str, ...]:
+    """Rows as they are read."""
+    return tuple(row for entry in sorted(live, key=lambda each: each.number) for row in entry.rows)
+
+
+def first_content(*commits: tuple[str, ...], expired: int = 0) -> tuple[tuple[str, object], ...]:
+    """Return a table as earlier commits of one row each left it: their files are old.
+
+    Args:
+        commits: rows that each of the first snapshots added.
+        expired: how many of the first snapshots are gone.
+    """
+    content: dict[str, object] = {}
+    live: tuple[Entry, ...] = ()
+    for number, rows in enumerate(commits, 1):
+        entry = Entry(f"{DATA}{rows[0]}", rows, sum(len(each.rows) for each in live))
+        live = (*live, entry)
+        snapshot = Snapshot(number, f"first.{number}", f"first.{number - 1}" if number > 1 else None, "first", number)
+        content[entry.path] = File(is_old=True)
+        if number > expired:
+            content[snapshot_path(number)] = snapshot
+            content[snapshot.metadata] = File(is_old=True, live=live)
+    if commits:
+        content[LATEST] = len(commits)
+        content[EARLIEST] = expired + 1
+    return tuple(content.items())
