@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from penstock.cli.prompt import interrupts
 from penstock.cli.prompt.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import pytest
 
 
 def test_jobs_are_cancelled_until_the_statement_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,3 +36,35 @@ def test_jobs_are_cancelled_until_the_statement_ends(monkeypatch: pytest.MonkeyP
     while calls.acquire(timeout=0.2):
         pass
     assert not calls.acquire(timeout=0.2)
+
+
+def test_an_interrupt_before_spark_knows_the_statement_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancelled = threading.Event()
+
+    @contextmanager
+    def sql_jobs(_spark: object) -> Iterator[Callable[[], None]]:
+        os.kill(os.getpid(), signal.SIGINT)
+        yield cancelled.set
+
+    monkeypatch.setattr(interrupts, "spark_entry", lambda: SimpleNamespace(sql_jobs=sql_jobs))
+    before = signal.getsignal(signal.SIGINT)
+    spark: Any = object()
+    with Interrupts(spark) as statement:
+        assert statement.event.is_set()
+    assert not cancelled.is_set()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_interrupt_before_the_statement_gives_the_handler_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def sql_jobs(_spark: object) -> Iterator[Callable[[], None]]:
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+        yield lambda: None
+
+    monkeypatch.setattr(interrupts, "spark_entry", lambda: SimpleNamespace(sql_jobs=sql_jobs))
+    before = signal.getsignal(signal.SIGINT)
+    spark: Any = object()
+    with pytest.raises(KeyboardInterrupt), Interrupts(spark):
+        pass
+    assert signal.getsignal(signal.SIGINT) is before

@@ -162,3 +162,11 @@ def test_words_names_and_keys_are_completed(state: SqlState, typed: str, found: 
     if "|" in typed and before.endswith(("SELECT ", " ")):
         texts = texts[: len(found)]
     assert texts == found
+
+
+def test_an_interrupt_that_comes_with_the_statement_is_not_lost(typed: Callable[[str], tuple[str, str]]) -> None:
+    statement = "SELECT order_id FROM shop.orders;"
+    out, err = typed(f"{statement}{ENTER}{CTRL_C}SHOW DATABASES;{ENTER}{CTRL_D}")
+    assert "order_id" not in out
+    assert err.endswith("interrupted\n")
+    assert "shop" in out

@@ -24,7 +24,7 @@ class Interrupts:
     while the JVM is asked something would leave the answer for the next question. A second Ctrl-C does it all the same.
 
     Attributes:
-        event: set by an interrupt.
+        event: set by an interrupt, which may have come before the block began.
     """
 
     def __init__(self, spark: SparkSession | None) -> None:
@@ -35,10 +35,15 @@ class Interrupts:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        if self._spark is not None:
-            self._cancel = self._stack.enter_context(spark_entry().sql_jobs(self._spark))
+        # First and last: an interrupt while the JVM is asked for the tag of the jobs only sets the event.
         before = signal.signal(signal.SIGINT, self._interrupt)
         self._stack.callback(signal.signal, signal.SIGINT, before)
+        try:
+            if self._spark is not None:
+                self._cancel = self._stack.enter_context(spark_entry().sql_jobs(self._spark))
+        except BaseException:
+            self._stack.close()
+            raise
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -55,11 +60,14 @@ class Interrupts:
             self._cancel = before
 
     def _interrupt(self, _number: int, _frame: object) -> None:
-        if self._cancel is None or self.event.is_set():
+        cancel = self._cancel
+        if (self._spark is None and cancel is None) or self.event.is_set():
             raise KeyboardInterrupt
         self.event.set()
+        if cancel is None:
+            return
         # Not here: the main thread may be in the middle of a call to the JVM.
-        threading.Thread(target=self._cancel_until_ended, args=(self._cancel,), daemon=True).start()
+        threading.Thread(target=self._cancel_until_ended, args=(cancel,), daemon=True).start()
 
     def _cancel_until_ended(self, cancel: Callable[[], None]) -> None:
         """Cancel again and again: Spark cancels only jobs that have begun, and the first may begin after the call."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.keys import Keys
 
 from penstock.dialect.script import is_whole
 
 if TYPE_CHECKING:
+    from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
 
 # Commands of the prompt, which need no semicolon.
@@ -45,3 +48,15 @@ def command_of(text: str) -> str | None:
     """Return the command of the prompt that a text is; None where it is none."""
     word = text.strip().rstrip(";").strip().lower()
     return word if word in _COMMANDS else None
+
+
+def take_interrupt(given: Input) -> bool:
+    """Whether Ctrl-C was typed right after the statement that the prompt returned; other keys stay for the next one.
+
+    A slow machine may read both at once, or the Ctrl-C may come before the terminal makes signals of it again: it is a
+    key then, which the next prompt would take.
+    """
+    typed = [*get_typeahead(given), *given.read_keys()]
+    is_interrupt = bool(typed) and typed[0].key == Keys.ControlC
+    store_typeahead(given, typed[1:] if is_interrupt else typed)
+    return is_interrupt

@@ -13,7 +13,7 @@ from prompt_toolkit.shortcuts import clear
 
 from penstock.cli.prompt.history import open_history
 from penstock.cli.prompt.interrupts import Interrupts
-from penstock.cli.prompt.keys import command_of, prompt_keys
+from penstock.cli.prompt.keys import command_of, prompt_keys, take_interrupt
 from penstock.cli.prompt.words import WordCompleter
 from penstock.cli.render import note, print_text, say
 from penstock.cli.spark_failure import failure_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.cli.session import Session
     from penstock.cli.sql_output import Query
 
+_INTERRUPTED: Final = "interrupted"
 _HELP: Final = """\
 Statements end with ; and may have several lines; docs/sql.md says what there is.
   Tab        completes words, names of databases, tables and columns, and keys of options
@@ -85,8 +86,13 @@ class _Prompt:
                     continue
                 except EOFError:
                     return
-                if not self._answer(text):
-                    return
+                try:
+                    if take_interrupt(self._asking.app.input):
+                        say(_INTERRUPTED)
+                    elif not self._answer(text):
+                        return
+                except KeyboardInterrupt:  # between the prompt and what runs
+                    say(_INTERRUPTED)
         finally:
             self._stop()
 
@@ -111,7 +117,8 @@ class _Prompt:
                     wait_while(queries, interrupts.event)
 
             try:
-                for outcome in run_script_late(self._state, text):
+                outcomes = () if interrupts.event.is_set() else run_script_late(self._state, text)
+                for outcome in outcomes:
                     query = print_outcome(self._session, outcome, show_all=self._show_all, wait=wait)
                     if query is not None:
                         self._started.append(query)
@@ -124,7 +131,7 @@ class _Prompt:
                     self._tell(error, text)
             sys.stdout.flush()
             if interrupts.event.is_set():
-                say("interrupted")
+                say(_INTERRUPTED)
 
     def _tell(self, error: Exception, text: str) -> None:
         if self._session.debug:
