@@ -1,8 +1,11 @@
-"""What may be printed: text whose characters act on nothing that shows it.
+"""What may be printed: text whose characters act on nothing that shows it, without secrets.
 
 Names, comments, partition values and error texts come from files that others wrote. On a terminal, control characters
 in them would move the cursor, set the window's title or colour what follows; a line end would forge a line of a log;
 characters that change the direction of text show names as others. So all that is printed goes through ``visible``.
+
+Options hold passwords and keys of storages and brokers, for this engine or for others. They are stored as given, and
+printed masked: what to keep secret is said by ``is_secret`` alone.
 """
 
 from __future__ import annotations
@@ -10,13 +13,59 @@ from __future__ import annotations
 import json
 import logging
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Line ends and tabs of a text that has lines.
 _LAYOUT: Final = frozenset("\n\t")
 # Beside C0, C1 and DEL: halves of surrogate pairs, marks of direction, line and paragraph separators. JSON may hold
 # the rest as it is.
 _ACTING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+# Of a key without its dots, dashes and underlines, in any case: fs.s3a.secret.key, properties.sasl.jaas.config.
+_SECRET: Final = re.compile(
+    "password|passwd|passphrase|secret|token|jaas|accesskey|accountkey|privatekey|apikey|credential|sassignature"
+)
+_JOINTS: Final = re.compile("[-_. ]")
+_PAIR: Final = re.compile(r"'(?P<key>[^'\n]*)'(?P<between>\s*=\s*)'(?:[^']|'')*'?")
+_USER: Final = re.compile(r"(?P<scheme>\b[A-Za-z][\w+.-]{0,30}://)[^\s/@'\"]+@")
+_QUERY: Final = re.compile(r"(?P<location>\b[A-Za-z][\w+.-]{0,30}://[^\s?'\"]{0,2000})\?[^\s'\"]*=[^\s'\"]*")
+
+MASK: Final = "******"
+"""What stands in the place of a secret."""
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of an option of that key is not to be shown."""
+    return _SECRET.search(_JOINTS.sub("", key.lower())) is not None
+
+
+def mask_value(key: str, value: str) -> str:
+    """Return the value of an option as it may be shown."""
+    return MASK if is_secret(key) else mask_locations(value)
+
+
+def mask_options(options: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return options as they may be shown."""
+    return {key: mask_value(key, value) for key, value in options}
+
+
+def mask_locations(text: str) -> str:
+    """Return the text without the user, the password and the query of the URLs in it."""
+    if "://" not in text:
+        return text
+    return _QUERY.sub(rf"\g<location>?{MASK}", _USER.sub(rf"\g<scheme>{MASK}@", text))
+
+
+def mask_text(text: str) -> str:
+    """Return a message, or SQL, with the secrets masked: in URLs, and in ``'key' = 'value'``."""
+    return mask_locations(_PAIR.sub(_masked_pair, text) if "=" in text else text)
+
+
+def _masked_pair(found: re.Match[str]) -> str:
+    return f"'{found['key']}'{found['between']}'{MASK}'" if is_secret(found["key"]) else found[0]
 
 
 def visible(text: str) -> str:
@@ -27,8 +76,8 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a message like ``visible``, with blanks for the line ends."""
-    return visible(text.replace("\n", " "))
+    """Return a message as it may be shown: on one line, with blanks for its line ends, and without secrets."""
+    return visible(mask_text(text).replace("\n", " "))
 
 
 def visible_lines(text: str) -> str:
@@ -52,7 +101,7 @@ def open_log(name: str) -> logging.Logger:
 
 def _make_visible(record: logging.LogRecord) -> bool:
     if isinstance(record.args, tuple):
-        record.args = tuple(each if isinstance(each, int | float) else visible(str(each)) for each in record.args)
+        record.args = tuple(each if isinstance(each, int | float) else one_line(str(each)) for each in record.args)
     return True
 
 

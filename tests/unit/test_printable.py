@@ -5,13 +5,25 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import time
 import unicodedata
 import warnings
 
 import pytest
 
 from penstock.errors import NotFoundError, OptionWarning, StorageError, TableStoreError
-from penstock.printable import one_line, open_log, visible, visible_json, visible_lines
+from penstock.options.known import KNOWN_KEYS
+from penstock.printable import (
+    MASK,
+    is_secret,
+    mask_options,
+    mask_text,
+    one_line,
+    open_log,
+    visible,
+    visible_json,
+    visible_lines,
+)
 
 HOSTILE = "a\x1b]0;title\x07b\x1b[31m\x9b2J\u202e\u2066\u2028\ud800\x7f\r"
 
@@ -59,3 +71,42 @@ def test_a_record_of_a_log_is_one_line(caplog: pytest.LogCaptureFixture) -> None
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
     assert not acts(caplog.records[0].getMessage())
     assert "3 files" in caplog.records[0].getMessage()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "fs.s3a.secret.key", "fs.s3a.access.key", "fs.oss.accessKeyId", "s3.access-key", "fs.azure.account.key.x",
+        "properties.sasl.jaas.config", "properties.ssl.keystore.password", "TOKEN", "dlf.token", "my_credential",
+        "google.cloud.auth.private_key",
+    ],
+)  # fmt: skip
+def test_keys_of_secrets_are_known_by_their_words(key: str) -> None:
+    assert is_secret(key)
+    assert mask_options([(key, "x")]) == {key: MASK}
+
+
+def test_no_documented_option_is_a_secret() -> None:
+    assert [key for key in KNOWN_KEYS if is_secret(key)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("option 'a.password' = 'x''y'; then", "option 'a.password' = '******'; then"),
+        ("option 'bucket' = '2'", "option 'bucket' = '2'"),
+        ("s3://key:x@bucket/a?b: gone", "s3://******@bucket/a?b: gone"),
+        ("https://h/a?sig=x&y=z at", "https://h/a?****** at"),
+        ("did you mean file:///data/a@b?", "did you mean file:///data/a@b?"),
+    ],
+)
+def test_messages_hold_no_secrets(text: str, shown: str) -> None:
+    assert mask_text(text) == shown
+    assert str(TableStoreError(text)) == shown
+
+
+@pytest.mark.parametrize("text", ["a.b" * 100_000 + "://=", "a://" * 50_000 + "=", "'a" * 100_000 + "="])
+def test_long_messages_are_masked_fast(text: str) -> None:
+    before = time.process_time()
+    mask_text(text)
+    assert time.process_time() - before < 2

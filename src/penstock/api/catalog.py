@@ -11,6 +11,7 @@ from penstock.catalog import databases, filesystem
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.selection import select_tables
 from penstock.catalog.warehouse import open_warehouse
+from penstock.printable import mask_locations, mask_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +36,11 @@ class Catalog:
 
     def __init__(self, warehouse: str, options: Mapping[str, str] | None = None) -> None:
         self._warehouse = open_warehouse(warehouse, options)
+
+    def __repr__(self) -> str:
+        options = mask_options(self._warehouse.options)
+        more = f", options={options!r}" if options else ""
+        return f"{type(self).__name__}({mask_locations(self.warehouse)!r}{more})"
 
     @property
     def warehouse(self) -> str:

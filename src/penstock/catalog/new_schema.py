@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.bucket_key import BUCKET, BUCKET_KEY, with_bucket_key
@@ -44,7 +44,7 @@ class TableDefinition:
 
     columns: tuple[ColumnSpec, ...]
     partition_by: tuple[str, ...] = ()
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     comment: str | None = None
     watermark: tuple[str, str | None] | None = None
 

@@ -31,6 +31,7 @@ from penstock.cli.describe import table_columns
 from penstock.cli.render import note, print_record, print_records
 from penstock.cli.session import OutputFormat, Session, session_of
 from penstock.errors import InvalidOptionError
+from penstock.printable import mask_options
 from penstock.spec.schema import TableSchema
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _print_schema(session: Session, table: str, schema: TableSchema) -> None:
         "table": table,
         "schema_id": schema.id,
         "columns": [dict(column) for column in columns],
-        "options": dict(schema.options),
+        "options": dict(mask_options(schema.options)),
         "comment": schema.comment,
         "dry_run": True,
     }

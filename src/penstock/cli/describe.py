@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions
+from penstock.printable import mask_options
 from penstock.spec.type_text import format_sql_type
 from penstock.table.compact.debt import measure_debt
 from penstock.table.store import MetadataStore
@@ -49,7 +50,7 @@ def describe_table(ref: TableRef) -> dict[str, Plain]:
         "partition_keys": list(ref.schema.partition_keys),
         "bucket": bucket.bucket,
         "bucket_key": list(bucket.bucket_key),
-        "options": dict(ref.schema.options),
+        "options": dict(mask_options(ref.schema.options)),
         **describe_snapshot(store.load_latest_snapshot()),
         "snapshots": len(store.list_snapshot_ids()),
         "partitions": partitions.num_rows,

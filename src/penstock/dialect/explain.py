@@ -14,6 +14,7 @@ from penstock.dialect.run_rows import check_here
 from penstock.dialect.sources import is_stream
 from penstock.dialect.statements import Insert
 from penstock.dialect.views import base_uses
+from penstock.printable import mask_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +59,7 @@ def _use_text(state: SqlState, use: TableUse, conditions: tuple[str, ...], query
     if use.system is not None:
         return "a system table, read whole"
     if is_stream(state, use):
-        return "read as a stream" + "".join(f", '{key}' = '{value}'" for key, value in use.options)
+        return "read as a stream" + "".join(f", '{key}' = '{mask_value(key, value)}'" for key, value in use.options)
     if state.spark is None and query.simple is not None:
         return table.explain(query.simple.where, options=dict(use.options))
     return table.explain(safe_filter(conditions, table.schema.fields), options=dict(use.options))

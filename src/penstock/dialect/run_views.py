@@ -11,6 +11,7 @@ from penstock.dialect.outcome import Outcome
 from penstock.dialect.views import check_tables
 from penstock.dialect.windows import quoted
 from penstock.errors import InvalidSqlError, NotFoundError
+from penstock.printable import mask_text
 
 if TYPE_CHECKING:
     from penstock.dialect.derived import CreateView, DropView, ShowCreateView
@@ -63,7 +64,7 @@ def show_create_view(state: SqlState, statement: ShowCreateView) -> Outcome:
     head = f"CREATE {kind} {quoted(path[1])}.{quoted(path[2])}" + (f" ({columns})" if columns else "")
     comment = f" COMMENT {_text(view.comment)}" if view.comment is not None else ""
     text = f"{head}{comment} AS\n{view.query.source.text}"
-    return Outcome(value=pa.table({"result": pa.array([text], pa.string())}))
+    return Outcome(value=pa.table({"result": pa.array([mask_text(text)], pa.string())}))
 
 
 def _text(text: str) -> str:

@@ -13,6 +13,7 @@ from penstock.dialect.procedures import call
 from penstock.dialect.script import TOO_DEEP
 from penstock.dialect.state import SqlState
 from penstock.errors import TableStoreError
+from penstock.printable import mask_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -109,7 +110,7 @@ def _run(state: SqlState, statement: Statement) -> Outcome:
         return _RUNNERS[type(statement.action)](state, statement.action)
     except TableStoreError as error:
         source = statement.source
-        words = " ".join(source.text.split())
+        words = " ".join(mask_text(source.text).split())
         shown = words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
         error.add_note(f"in the statement at line {source.line}, column {source.column}: {shown}")
         raise

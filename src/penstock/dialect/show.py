@@ -11,6 +11,7 @@ from penstock.catalog.filesystem import load_location
 from penstock.dialect.outcome import Outcome, rows
 from penstock.dialect.query_columns import view_columns
 from penstock.dialect.windows import quoted
+from penstock.printable import mask_options, mask_value
 from penstock.spec.type_text import format_sql_type
 from penstock.spec.types import with_nullability
 from penstock.spec.watermark import EXPRESSION_KEY, ROWTIME_KEY, computed_columns
@@ -111,9 +112,9 @@ def show_partitions(state: SqlState, statement: ShowPartitions) -> Outcome:
 def set_setting(state: SqlState, statement: SetSetting) -> Outcome:
     """Keep a setting, or show all."""
     if statement.key is None:
-        return rows(pa.schema({"key": _TEXT, "value": _TEXT}), sorted(state.settings.items()))
+        return rows(pa.schema({"key": _TEXT, "value": _TEXT}), sorted(mask_options(state.settings.items()).items()))
     state.put_setting(statement.key, statement.value)
-    return Outcome(message=f"set {statement.key} = {statement.value}")
+    return Outcome(message=f"set {statement.key} = {mask_value(statement.key, statement.value)}")
 
 
 def reset_setting(state: SqlState, statement: ResetSetting) -> Outcome:
@@ -208,7 +209,7 @@ def _ddl(schema: TableSchema, name: str) -> str:
         text += f" COMMENT {_quote(schema.comment)}"
     if schema.partition_keys:
         text += f" PARTITIONED BY ({', '.join(quoted(key) for key in schema.partition_keys)})"
-    shown = [f"  {_quote(key)} = {_quote(value)}" for key, value in stored_options(schema)]
+    shown = [f"  {_quote(key)} = {_quote(mask_value(key, value))}" for key, value in stored_options(schema)]
     return text + (" WITH (\n" + ",\n".join(shown) + "\n)" if shown else "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.dialect.derived import CreateTableAs, CreateTableLike, CreateView, DropView, Explain, ShowCreateView
@@ -53,7 +53,7 @@ class CreateTable:
     computed: tuple[ComputedColumn, ...] = ()
     watermark: WatermarkClause | None = None
     partition_by: tuple[str, ...] = ()
-    options: Pairs = ()
+    options: Pairs = field(default=(), repr=False)
     comment: str | None = None
     if_not_exists: bool = False
     is_temporary: bool = False
@@ -72,7 +72,7 @@ class CreateCatalog:
     """``CREATE CATALOG``: a warehouse under a name of this session."""
 
     name: str
-    options: Pairs
+    options: Pairs = field(repr=False)
     if_not_exists: bool = False
 
 
@@ -249,7 +249,7 @@ class Insert:
     """
 
     name: Path
-    options: Pairs = ()
+    options: Pairs = field(default=(), repr=False)
     partition: PartitionSpec = ()
     columns: tuple[str, ...] = ()
     is_overwrite: bool = False

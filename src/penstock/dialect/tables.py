@@ -7,7 +7,7 @@ knows, with every character still on its line and column.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -55,7 +55,7 @@ class TableUse:
     """
 
     name: Path
-    options: Pairs = ()
+    options: Pairs = field(default=(), repr=False)
     system: str | None = None
     window: WindowCall | None = None
     offset: int = 0

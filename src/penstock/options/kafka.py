@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
@@ -122,7 +122,7 @@ class KafkaOptions(OptionGroup):
     ] = True
     properties: Annotated[
         tuple[tuple[str, str], ...], Family("properties.", "", parse_text, "settings of Kafka's client")
-    ] = ()
+    ] = field(default=(), repr=False)
 
     @property
     def servers(self) -> str:

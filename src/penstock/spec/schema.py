@@ -7,12 +7,16 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from penstock.printable import mask_options
+from penstock.spec.type_text import format_name, format_sql_type
 from penstock.spec.types import DataField, RowType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,17 @@ class TableSchema:
     comment: str | None = None
     time_millis: int = 0
     version: int = 3
+
+    def __repr__(self) -> str:
+        """Show the columns as DDL has them, and options without secrets."""
+        shown = [f"{format_name(field.name)} {format_sql_type(field.type)}" for field in self.fields[:_SHOWN]]
+        more = len(self.fields) - len(shown)
+        parts = [f"id={self.id}", f"columns={', '.join(shown) + (f', … {more} more' if more else '')!r}"]
+        parts += [f"partition_keys={self.partition_keys!r}"] if self.partition_keys else []
+        parts += [f"primary_keys={self.primary_keys!r}"] if self.primary_keys else []
+        parts += [f"options={mask_options(self.options)!r}"] if self.options else []
+        parts += [f"comment={self.comment!r}"] if self.comment else []
+        return f"TableSchema({', '.join(parts)})"
 
     @property
     def option_map(self) -> Mapping[str, str]:

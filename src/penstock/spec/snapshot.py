@@ -7,10 +7,12 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 BATCH_COMMIT_IDENTIFIER: Final = 2**63 - 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CommitKind(StrEnum):
@@ -65,3 +67,20 @@ class Snapshot:
     operation: str | None = None
     version: int = 3
     extra: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        """Show what people ask for, not where its manifests are."""
+        parts = [f"id={self.id}", f"kind={self.commit_kind.value}", f"time={_time_text(self.time_millis)}"]
+        parts += [f"rows={self.total_record_count}"] if self.total_record_count is not None else []
+        parts += [f"change={self.delta_record_count:+}"] if self.delta_record_count is not None else []
+        parts += [f"schema_id={self.schema_id}", f"user={self.commit_user!r}"]
+        parts += [f"watermark={self.watermark}"] if self.watermark is not None else []
+        return f"Snapshot({', '.join(parts)})"
+
+
+def _time_text(millis: int) -> str:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        return f"{millis} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.options.fixed import check_one_use
@@ -30,7 +30,7 @@ class TableRef:
     location: str
     file_io: FileIO
     schema: TableSchema
-    dynamic_options: tuple[tuple[str, str], ...] = ()
+    dynamic_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @property
     def options(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 
 from penstock.errors import NotFoundError, UnsupportedFeatureError
+from penstock.printable import mask_options
 from penstock.spec.binary_row import arity_of, decode_row
 from penstock.spec.file_format import format_of
 from penstock.spec.json_text import format_json
@@ -188,7 +189,7 @@ def _schemas(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -
             format_json([encode_field(field) for field in schema.fields]),
             format_json(schema.partition_keys),
             format_json(schema.primary_keys),
-            format_json(dict(schema.options)),
+            format_json(mask_options(schema.options)),
             schema.comment,
             schema.time_millis,
         )
@@ -198,7 +199,7 @@ def _schemas(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -
 
 
 def _options(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
-    return _table(ref.schema.options, _OPTIONS)
+    return _table(list(mask_options(ref.schema.options).items()), _OPTIONS)
 
 
 def _files(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:

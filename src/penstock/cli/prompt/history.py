@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from penstock.cli.prompt.keys import command_of
+from penstock.printable import mask_text
 
 if TYPE_CHECKING:
     from prompt_toolkit.history import History
@@ -34,9 +35,9 @@ def open_history() -> History:
 
 
 class _StatementHistory(FileHistory):
-    """Keeps every statement but those that begin with a blank, as shells do, and no commands of the prompt."""
+    """Keeps statements but those with secrets and those that begin with a blank, as shells do; none of the commands."""
 
     def store_string(self, string: str) -> None:
         """Add a statement to the file."""
-        if not string.startswith(" ") and command_of(string) is None:
+        if not string.startswith(" ") and command_of(string) is None and mask_text(string) == string:
             super().store_string(string)
