@@ -9,7 +9,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from penstock.spec.avro_container import AvroCodec, decode_container
+from penstock.spec.avro_codecs import AvroCodec
+from penstock.spec.avro_container import decode_container
 from penstock.spec.manifest import FileKind, FileSource, ManifestEntry, ManifestFileMeta, SimpleStats
 from penstock.spec.manifest_avro import (
     decode_file_numbers,

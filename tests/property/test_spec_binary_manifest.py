@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FormatError, UnsupportedFeatureError
-from penstock.spec.avro_container import AvroCodec, decode_container, encode_container
+from penstock.spec.avro_codecs import AvroCodec
+from penstock.spec.avro_container import decode_container, encode_container
 from penstock.spec.avro_records import decode_records
 from penstock.spec.entries import merge_entries
 from penstock.spec.manifest import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta, SimpleStats
@@ -61,7 +62,7 @@ PLAIN_SCHEMA = MANIFEST_SCHEMA.replace(',"logicalType":"timestamp-millis"', "")
 
 
 def seen_by_fastavro(entries: list[ManifestEntry]) -> list[Any]:
-    blocks = decode_container(encode_manifest(entries), "x").blocks
+    blocks = tuple(decode_container(encode_manifest(entries), "x").blocks)
     return list(fastavro.reader(BytesIO(encode_container(PLAIN_SCHEMA, blocks))))
 
 

@@ -18,7 +18,7 @@ from penstock.datafile.column_stats import StatsCollector
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.streams import writing
 from penstock.errors import TableStoreError
-from penstock.spec.avro_container import AvroCodec, parse_codec
+from penstock.spec.avro_codecs import AvroCodec, parse_codec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

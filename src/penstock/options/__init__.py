@@ -33,6 +33,7 @@ from penstock.options.known import (
     nearest_key,
 )
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
+from penstock.options.metadata import MetadataOptions, metadata_limits
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
@@ -55,6 +56,7 @@ __all__ = [
     "MarkDoneAction",
     "MarkDoneMode",
     "MarkDoneOptions",
+    "MetadataOptions",
     "OptionGroup",
     "OptionRow",
     "PartitionExpireOptions",
@@ -81,6 +83,7 @@ __all__ = [
     "format_bytes",
     "format_duration_ms",
     "is_known",
+    "metadata_limits",
     "nearest_key",
     "parse_bool",
     "parse_bytes",

@@ -14,6 +14,7 @@ from penstock.options.done import MarkDoneOptions
 from penstock.options.elsewhere import DOCUMENTED, OTHERS, PREFIXES
 from penstock.options.group import Key, OptionField, OptionGroup, option_fields
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
+from penstock.options.metadata import MetadataOptions
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
@@ -30,6 +31,7 @@ GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "write": WriteOptions,
     "commit": CommitOptions,
     "manifests": ManifestOptions,
+    "limits of metadata": MetadataOptions,
     "read": ReadOptions,
     "stream": StreamOptions,
     "consumer": ConsumerOptions,

@@ -7,44 +7,23 @@ Source:
 
 from __future__ import annotations
 
-import bz2
 import json
-import lzma
-import sys
-import zlib
 from dataclasses import dataclass
-from enum import StrEnum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import cramjam
-
-from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
+from penstock.errors import FormatError, UnsupportedFeatureError
+from penstock.spec.avro_codecs import CODEC_ERRORS, AvroCodec, compressor, uncompress
+from penstock.spec.avro_limits import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, AvroLimits
 from penstock.spec.avro_values import encode_bytes, encode_long
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Iterator
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
 _MOST_SCHEMA_CHARACTERS: Final = 1 << 20  # those of a manifest are 3,000
 _CUT_OFF: Final = "it ends too early"
-
-
-class AvroCodec(StrEnum):
-    """How blocks are compressed; the value is ``avro.codec`` on disk."""
-
-    NULL = "null"
-    DEFLATE = "deflate"
-    SNAPPY = "snappy"
-    ZSTANDARD = "zstandard"
-    BZIP2 = "bzip2"
-    XZ = "xz"
 
 
 class Block(NamedTuple):
@@ -61,27 +40,13 @@ class Container:
     Attributes:
         schema: the writer's schema, as JSON text.
         codec: how the blocks were compressed.
-        blocks: in file order, uncompressed.
+        blocks: in file order; each is uncompressed when it is asked for, and only once. Iterating raises
+            ``FormatError`` where one is damaged or holds more than the limits allow.
     """
 
     schema: str
     codec: AvroCodec
-    blocks: tuple[Block, ...]
-
-
-def parse_codec(text: str) -> AvroCodec:
-    """Return the codec that an option such as ``manifest.compression`` names.
-
-    Raises:
-        InvalidOptionError: Avro has no such codec.
-    """
-    name = text.strip().lower()
-    try:
-        return AvroCodec({"zstd": "zstandard", "none": "null"}.get(name, name))
-    except ValueError:
-        raise InvalidOptionError(
-            f"compression {text!r} is not one of Avro's: expected zstd, none, deflate, snappy, bzip2 or xz"
-        ) from None
+    blocks: Iterator[Block]
 
 
 def encode_container(
@@ -95,7 +60,7 @@ def encode_container(
         codec: for every block.
         level: of zstandard and deflate; the others have none.
     """
-    compress = _compressor(codec, level)
+    compress = compressor(codec, level)
     bodies = [(block.record_count, compress(block.payload)) for block in blocks if block.record_count]
     # The mark has to be unlikely inside of the data. A digest is, and equal input gives equal bytes.
     digest = blake2b(schema.encode(), digest_size=_SYNC_BYTES)
@@ -111,8 +76,8 @@ def encode_container(
     return b"".join(parts)
 
 
-def decode_container(data: bytes, path: str) -> Container:
-    """Take an Avro file apart and uncompress its blocks.
+def decode_container(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> Container:
+    """Take an Avro file apart.
 
     Args:
         data: the whole file.
@@ -133,13 +98,13 @@ def decode_container(data: bytes, path: str) -> Container:
         if len(schema) > _MOST_SCHEMA_CHARACTERS:
             raise damaged(path, f"its Avro schema has {len(schema)} characters, more than any manifest's")
         json.loads(schema)
-        return Container(schema=schema, codec=codec, blocks=_read_blocks(data, position, _UNCOMPRESS[codec]))
     except KeyError as error:
         raise damaged(path, f"its header lacks {error}") from error
     except RecursionError as error:
         raise damaged(path, "its Avro schema is nested too deeply") from error
-    except _DAMAGES as error:
+    except ValueError as error:
         raise damaged(path, str(error)) from error
+    return Container(schema=schema, codec=codec, blocks=_uncompressed(data, position, codec, path, limits))
 
 
 def damaged(path: str, reason: str) -> FormatError:
@@ -147,6 +112,14 @@ def damaged(path: str, reason: str) -> FormatError:
     return FormatError(
         f"{path} is damaged: {reason}; copy it back from a backup, or roll the table back to a snapshot that does not "
         "need it"
+    )
+
+
+def too_large(path: str, what: str, key: str, limit: int) -> FormatError:
+    """Return the error for a metadata file that holds more than it may, with the option that allows more."""
+    return FormatError(
+        f"{path} is damaged or made to fill the memory: {what} the limit of {limit}; if the file is good, read it with "
+        f"a larger '{key}', given as an option of this use"
     )
 
 
@@ -185,20 +158,35 @@ def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
     return header, position
 
 
-def _read_blocks(data: bytes, position: int, uncompress: Callable[[bytes], bytes]) -> tuple[Block, ...]:
+def _uncompressed(data: bytes, position: int, codec: AvroCodec, path: str, limits: AvroLimits) -> Iterator[Block]:
+    left = limits.file_bytes
+    try:
+        for number, (record_count, body) in enumerate(_read_blocks(data, position)):
+            payload = uncompress(codec, body, min(limits.block_bytes, left))
+            if payload is None:
+                if left < limits.block_bytes:
+                    raise too_large(path, "its blocks hold more bytes than", FILE_KEY, limits.file_bytes)
+                raise too_large(path, f"block {number} holds more bytes than", BLOCK_KEY, limits.block_bytes)
+            left -= len(payload)
+            yield Block(record_count, payload)
+    except CODEC_ERRORS as error:
+        raise damaged(path, str(error) or repr(error)) from error
+
+
+def _read_blocks(data: bytes, position: int) -> Iterator[tuple[int, bytes]]:
     sync = data[position : position + _SYNC_BYTES]
     position += _SYNC_BYTES
     if position > len(data):
         raise ValueError(_CUT_OFF)
-    blocks: list[Block] = []
+    number = 0
     while position < len(data):
         record_count, position = _read_long(data, position)
         body, position = _read_bytes(data, position)
         if data[position : position + _SYNC_BYTES] != sync:
-            raise ValueError(f"block {len(blocks)} is not followed by the file's mark")
+            raise ValueError(f"block {number} is not followed by the file's mark")
         position += _SYNC_BYTES
-        blocks.append(Block(record_count, uncompress(body)))
-    return tuple(blocks)
+        number += 1
+        yield record_count, body
 
 
 def _known_codec(name: str, path: str) -> AvroCodec:
@@ -209,51 +197,3 @@ def _known_codec(name: str, path: str) -> AvroCodec:
             f"{path} is compressed with {name!r}, which Penstock cannot read: set 'manifest.compression' = 'zstd' "
             "and let the engine that wrote it rewrite the table's manifests"
         ) from None
-
-
-def _compressor(codec: AvroCodec, level: int) -> Callable[[bytes], bytes]:
-    match codec:
-        case AvroCodec.ZSTANDARD:
-            return lambda data: zstd.compress(data, level)
-        case AvroCodec.DEFLATE:
-            return lambda data: zlib.compress(data, level, wbits=-zlib.MAX_WBITS)
-        case AvroCodec.NULL | AvroCodec.SNAPPY | AvroCodec.BZIP2 | AvroCodec.XZ:
-            return _COMPRESS[codec]
-
-
-def _snappy_compress(data: bytes) -> bytes:
-    return bytes(cramjam.snappy.compress_raw(data)) + zlib.crc32(data).to_bytes(4, "big")
-
-
-def _snappy_uncompress(data: bytes) -> bytes:
-    payload = bytes(cramjam.snappy.decompress_raw(data[:-4]))
-    if zlib.crc32(payload) != int.from_bytes(data[-4:], "big"):
-        raise ValueError("a block's checksum is wrong")
-    return payload
-
-
-_COMPRESS: Final[dict[AvroCodec, Callable[[bytes], bytes]]] = {
-    AvroCodec.NULL: bytes,
-    AvroCodec.SNAPPY: _snappy_compress,
-    AvroCodec.BZIP2: bz2.compress,
-    AvroCodec.XZ: lzma.compress,
-}
-
-_UNCOMPRESS: Final[dict[AvroCodec, Callable[[bytes], bytes]]] = {
-    AvroCodec.NULL: bytes,
-    AvroCodec.DEFLATE: lambda data: zlib.decompress(data, wbits=-zlib.MAX_WBITS),
-    AvroCodec.SNAPPY: _snappy_uncompress,
-    AvroCodec.ZSTANDARD: zstd.decompress,
-    AvroCodec.BZIP2: bz2.decompress,
-    AvroCodec.XZ: lzma.decompress,
-}
-
-_DAMAGES: Final = (
-    ValueError,
-    EOFError,
-    OSError,
-    zlib.error,
-    lzma.LZMAError,
-    zstd.ZstdError,
-    cramjam.DecompressionError,
-)

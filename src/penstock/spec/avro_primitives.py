@@ -16,14 +16,12 @@ if TYPE_CHECKING:
     Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
     """(data, position) to (value, position behind it); an IndexError when the data end before."""
 
-MOST_EMPTY_ITEMS: Final = 65_536
-"""Of nulls and other items without bytes in one kind of array; no file of Paimon has any."""
-
 # 64 bits take 10 bytes at most; without an end a number could be as long as the file, and take hours to put together.
 _SHIFTS: Final = range(7, 70, 7)
 _LONG_BITS: Final = 64
 _INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
+_MOST_TEXT_BYTES: Final = 1 << 20
 
 
 def read_long(data: bytes, position: int) -> tuple[int, int]:
@@ -81,31 +79,6 @@ def read_item_count(data: bytes, position: int) -> tuple[int, int]:
     return abs(count), position
 
 
-class ItemLimit:
-    """How many items a block may have. One for a file, since it counts the items that take no bytes.
-
-    Args:
-        takes_bytes: whether an item takes at least one byte, so that what is left of the file limits their number.
-    """
-
-    def __init__(self, *, takes_bytes: bool) -> None:
-        self._takes_bytes = takes_bytes
-        self._empty_items_left = MOST_EMPTY_ITEMS
-
-    def check(self, count: int, bytes_left: int) -> None:
-        """Judge the number of items that a block says.
-
-        Raises:
-            ValueError: there cannot be so many, or there are more than ``MOST_EMPTY_ITEMS`` of no bytes in the file.
-        """
-        if not self._takes_bytes:
-            self._empty_items_left -= count
-            if self._empty_items_left < 0:
-                raise ValueError(f"it has more than {MOST_EMPTY_ITEMS} items that take no bytes")
-        elif count > bytes_left:
-            raise ValueError(f"a block says that it has {count} items, with {bytes_left} bytes left")
-
-
 def takes_bytes(read: Read) -> bool:
     """Whether values take at least one byte: what is read without any is null, or nothing but nulls."""
     try:
@@ -124,8 +97,14 @@ def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def read_text(data: bytes, position: int) -> tuple[str, int]:
-    """Read a string."""
+    """Read a string.
+
+    Raises:
+        ValueError: it is no UTF-8, or longer than any name or path.
+    """
     text, position = read_bytes(data, position)
+    if len(text) > _MOST_TEXT_BYTES:
+        raise ValueError(f"a text has {len(text)} bytes")
     return text.decode(), position
 
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.spec.avro_items import ItemLimit
+from penstock.spec.avro_limits import DEFAULT_LIMITS, ITEMS_PER_RECORD
 from penstock.spec.avro_primitives import (
     PRIMITIVES,
-    ItemLimit,
     read_item_count,
     read_long,
     read_text,
@@ -29,6 +30,7 @@ from penstock.spec.avro_types import NamedTypes, field_types
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.spec.avro_limits import AvroLimits
     from penstock.spec.avro_primitives import Read
     from penstock.spec.manifest_schemas import AvroType
 
@@ -75,7 +77,7 @@ class Shape:
     slots: Mapping[str, Slot]
 
 
-def record_reader(schema: AvroType, shape: Shape) -> Read:
+def record_reader(schema: AvroType, shape: Shape, limits: AvroLimits) -> Read:
     """Return a function that reads one record.
 
     The function remembers what it read last: make one per file, and do not share it between threads.
@@ -83,18 +85,19 @@ def record_reader(schema: AvroType, shape: Shape) -> Read:
     Args:
         schema: the writer's, as parsed JSON.
         shape: what the record becomes.
+        limits: how much the file may hold.
 
     Raises:
         ValueError: the schema is none, or lacks a required field; the message says which.
     """
     field_types(schema)
-    return _reader(schema, NamedTypes(schema), shape)
+    return _reader(schema, NamedTypes(schema, limits.records * ITEMS_PER_RECORD), shape)
 
 
 def dict_reader(schema: AvroType) -> Read:
     """Return a function that reads one record into a dict, and records in it into tuples; raises as above."""
     names = tuple(field_types(schema))
-    read_tuple = _reader(schema, NamedTypes(schema))
+    read_tuple = _reader(schema, NamedTypes(schema, DEFAULT_LIMITS.records * ITEMS_PER_RECORD))
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
         values, position = read_tuple(data, position)
@@ -224,8 +227,8 @@ def _nullable(read: Read) -> Read:
     return read_nullable
 
 
-def _array(read: Read) -> Read:
-    limit = ItemLimit(takes_bytes=takes_bytes(read))
+def _array(read: Read, named: NamedTypes) -> Read:
+    limit = ItemLimit(takes_bytes=takes_bytes(read), budget=named.items)
 
     def read_array(data: bytes, position: int) -> tuple[tuple[Any, ...], int]:
         values: list[Any] = []
@@ -254,8 +257,8 @@ def _sequence(reads: list[Read]) -> Read:
 
 _COMPLEX: Final[dict[str, Callable[[dict[str, AvroType], NamedTypes, Shape | None], Read]]] = {
     "record": _record_reader,
-    "array": lambda schema, named, _shape: _array(_reader(schema["items"], named)),
-    "map": lambda schema, named, _shape: _array(_sequence([read_text, _reader(schema["values"], named)])),
+    "array": lambda schema, named, _shape: _array(_reader(schema["items"], named), named),
+    "map": lambda schema, named, _shape: _array(_sequence([read_text, _reader(schema["values"], named)]), named),
     "fixed": lambda schema, _named, _shape: _fixed(int(str(schema["size"]))),
     "enum": lambda _schema, _named, _shape: read_long,
 }

@@ -6,7 +6,8 @@ import json
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spec.avro_container import damaged, decode_container
+from penstock.spec.avro_container import damaged, decode_container, too_large
+from penstock.spec.avro_limits import DEFAULT_LIMITS, RECORDS_KEY, AvroLimits
 from penstock.spec.avro_reader import Shape, dict_reader, record_reader
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _DAMAGES: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
 
 
-def decode_values(data: bytes, path: str, shape: Shape) -> list[Any]:
+def decode_values(data: bytes, path: str, shape: Shape, limits: AvroLimits = DEFAULT_LIMITS) -> list[Any]:
     """Read the records of an Avro file into values.
 
     Args:
@@ -31,19 +32,20 @@ def decode_values(data: bytes, path: str, shape: Shape) -> list[Any]:
         Values of the shape's type, in file order.
 
     Raises:
-        FormatError: empty, truncated or damaged data, no Avro file, or one of other records.
+        FormatError: empty, truncated or damaged data, no Avro file, one of other records, or more than the limits
+            allow.
         UnsupportedFeatureError: a codec that we do not know.
     """
-    return _decode(data, path, lambda schema: record_reader(schema, shape))
+    return _decode(data, path, lambda schema: record_reader(schema, shape, limits), limits)
 
 
 def decode_records(data: bytes, path: str) -> list[dict[str, Any]]:
     """Read the records of an Avro file into dicts; nested records are tuples. Errors as in ``decode_values``."""
-    return _decode(data, path, dict_reader)
+    return _decode(data, path, dict_reader, DEFAULT_LIMITS)
 
 
-def _decode(data: bytes, path: str, make_reader: Callable[[AvroType], Read]) -> list[Any]:
-    container = decode_container(data, path)
+def _decode(data: bytes, path: str, make_reader: Callable[[AvroType], Read], limits: AvroLimits) -> list[Any]:
+    container = decode_container(data, path, limits)
     values: list[Any] = []
     try:
         read = make_reader(json.loads(container.schema))
@@ -51,6 +53,8 @@ def _decode(data: bytes, path: str, make_reader: Callable[[AvroType], Read]) -> 
             # A record takes at least one byte: a snapshot's metadata have no records of nothing but nulls.
             if not 0 <= count <= len(payload):
                 raise ValueError(f"a block of {len(payload)} bytes says that it has {count} records")
+            if len(values) + count > limits.records:
+                raise too_large(path, "it has more records than", RECORDS_KEY, limits.records)
             position = 0
             for _ in range(count):
                 value, position = read(payload, position)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.spec.avro_primitives import ItemLimit, read_item_count, read_long, takes_bytes
+from penstock.spec.avro_items import ItemLimit
+from penstock.spec.avro_primitives import read_item_count, read_long, takes_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.spec.avro_items import ItemBudget
+
 if TYPE_CHECKING:
     from penstock.spec.manifest_schemas import AvroType
 
@@ -23,9 +25,14 @@ class NamedTypes:
 
     Args:
         schema: the whole, as parsed JSON.
+        most_items: that the file's arrays may have together.
+
+    Attributes:
+        items: counts them.
     """
 
-    def __init__(self, schema: AvroType) -> None:
+    def __init__(self, schema: AvroType, most_items: int) -> None:
+        self.items = ItemBudget(most_items)
         self._types: dict[str, AvroType] = {}
         self._left = MOST_TYPES
         self._collect(schema)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.spec.avro_limits import DEFAULT_LIMITS, AvroLimits
 from penstock.spec.avro_reader import Shape, Slot
 from penstock.spec.avro_records import decode_values
 from penstock.spec.file_name import check_file_name
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 DELETION_VECTORS: Final = "DELETION_VECTORS"
 
 
-def decode_index_types(data: bytes, path: str) -> frozenset[str]:
+def decode_index_types(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> frozenset[str]:
     """Return the ``_INDEX_TYPE`` of every live index file.
 
     Args:
@@ -30,12 +31,12 @@ def decode_index_types(data: bytes, path: str) -> frozenset[str]:
     Raises:
         FormatError: empty, cut off, or no index manifest.
     """
-    return frozenset(record.index_type for record in _decode(data, path) if record.kind == FileKind.ADD)
+    return frozenset(record.index_type for record in _decode(data, path, limits) if record.kind == FileKind.ADD)
 
 
-def decode_index_files(data: bytes, path: str) -> frozenset[str]:
+def decode_index_files(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> frozenset[str]:
     """Return the ``_FILE_NAME`` of every index file that is named, live or not. Raises ``FormatError``."""
-    return frozenset(record.file_name for record in _decode(data, path))
+    return frozenset(record.file_name for record in _decode(data, path, limits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +46,8 @@ class _Record:
     file_name: str
 
 
-def _decode(data: bytes, path: str) -> Sequence[_Record]:
-    return decode_values(data, path, _RECORD)
+def _decode(data: bytes, path: str, limits: AvroLimits) -> Sequence[_Record]:
+    return decode_values(data, path, _RECORD, limits)
 
 
 _RECORD: Final = Shape(

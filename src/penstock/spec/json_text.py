@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Json: TypeAlias = Any
 """What a JSON parser returns: of any shape, until it has been checked."""
 
+# Java's largest files are schemas: 10,000 columns take 2 MB. Parsed, brackets alone take 60 times their bytes.
+_MOST_BYTES: Final = 32 << 20
 _LONG_MIN: Final = -(2**63)
 _LONG_MAX: Final = 2**63 - 1
 
@@ -206,8 +208,10 @@ def decode_json(data: bytes, what: str, path: str) -> JsonObject:
     """Decode the bytes of a metadata file.
 
     Raises:
-        FormatError: empty, cut off, or not a JSON object.
+        FormatError: empty, cut off, longer than any, or not a JSON object.
     """
+    if len(data) > _MOST_BYTES:
+        raise JsonObject({}, what, path).error(f"has {len(data)} bytes, which is more than any")
     if not data.strip():
         raise JsonObject({}, what, path).error(f"is empty ({len(data)} bytes): its write did not finish")
     try:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spec.avro_container import Block, encode_container, parse_codec
+from penstock.spec.avro_codecs import parse_codec
+from penstock.spec.avro_container import Block, encode_container
+from penstock.spec.avro_limits import DEFAULT_LIMITS, AvroLimits
 from penstock.spec.avro_reader import PAST_ALIKE, Shape, Slot
 from penstock.spec.avro_records import decode_values
 from penstock.spec.avro_values import (
@@ -51,7 +53,7 @@ _SOURCES: Final[dict[int | None, FileSource | None]] = {None: None} | {source.va
 _BLOCK_BYTES: Final = 64_000
 
 
-def decode_manifest(data: bytes, path: str) -> list[ManifestEntry]:
+def decode_manifest(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[ManifestEntry]:
     """Read a manifest of any version.
 
     Equal partitions, keys, column lists and counts of neighbours are one object: 100,000 entries stay small.
@@ -59,20 +61,22 @@ def decode_manifest(data: bytes, path: str) -> list[ManifestEntry]:
     Args:
         data: the whole file.
         path: for messages only.
+        limits: how much the file may hold.
 
     Returns:
         The entries in file order.
 
     Raises:
-        FormatError: empty, truncated or damaged data, no Avro, no manifest, or a version that we do not know.
+        FormatError: empty, truncated or damaged data, no Avro, no manifest, a version that we do not know, or more
+            than the limits allow.
         UnsupportedFeatureError: a codec that we do not know.
     """
-    return decode_values(data, path, _ENTRY)
+    return decode_values(data, path, _ENTRY, limits)
 
 
-def decode_file_numbers(data: bytes, path: str) -> list[EntryNumbers]:
+def decode_file_numbers(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[EntryNumbers]:
     """Read only what numbers of rows need, in 0.6 of the time; arguments and errors as in ``decode_manifest``."""
-    return decode_values(data, path, _ENTRY_NUMBERS)
+    return decode_values(data, path, _ENTRY_NUMBERS, limits)
 
 
 def encode_manifest(entries: Iterable[ManifestEntry], *, codec: str = "zstd", level: int = 1) -> bytes:
@@ -90,9 +94,9 @@ def encode_manifest(entries: Iterable[ManifestEntry], *, codec: str = "zstd", le
     return encode_container(MANIFEST_SCHEMA, blocks, codec=parse_codec(codec), level=level)
 
 
-def decode_manifest_list(data: bytes, path: str) -> list[ManifestFileMeta]:
+def decode_manifest_list(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[ManifestFileMeta]:
     """Read a manifest list of any version; arguments and errors as in ``decode_manifest``."""
-    return decode_values(data, path, _MANIFEST_META)
+    return decode_values(data, path, _MANIFEST_META, limits)
 
 
 def encode_manifest_list(metas: Iterable[ManifestFileMeta], *, codec: str = "zstd", level: int = 1) -> bytes:

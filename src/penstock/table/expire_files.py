@@ -240,7 +240,9 @@ def _list_names(snapshot: Snapshot) -> tuple[str, ...]:
 
 def _index_files(store: MetadataStore, snapshot: Snapshot) -> frozenset[str]:
     data = store.read_index_manifest(snapshot)
-    return decode_index_files(data, snapshot.index_manifest or "") if data is not None else frozenset()
+    if data is None:
+        return frozenset()
+    return decode_index_files(data, snapshot.index_manifest or "", store.limits)
 
 
 def find_metadata(

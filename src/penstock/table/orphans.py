@@ -75,7 +75,7 @@ def remove_orphan_files(
     cutoff = _check_cutoff(ref.name, older_than_millis, clock_millis(), allow_recent=allow_recent)
     threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads)
     listing = list_candidates(ref, threads=threads, progress=progress)
-    used = UsedFiles(ref.file_io, ref.location, name=ref.name, threads=threads, progress=progress).collect()
+    used = UsedFiles(ref, threads=threads, progress=progress).collect()
     leases_until = min(cutoff, clock_millis() - FLOOR_MS)
     unused = [candidate for candidate in listing.candidates if candidate.name not in used]
     orphans = [each for each in unused if _is_old(each, leases_until if each.kind is OrphanKind.LEASE else cutoff)]

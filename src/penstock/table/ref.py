@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from penstock.options import metadata_limits
 from penstock.options.fixed import check_one_use
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.io.file_io import FileIO
+    from penstock.spec.avro_limits import AvroLimits
     from penstock.spec.schema import TableSchema
 
 
@@ -36,6 +38,11 @@ class TableRef:
     def options(self) -> dict[str, str]:
         """Stored options with those of this use on top."""
         return {**dict(self.schema.options), **dict(self.dynamic_options)}
+
+    @property
+    def limits(self) -> AvroLimits:
+        """How much a metadata file may hold. Raises ``InvalidOptionError``."""
+        return metadata_limits(dict(self.schema.options), dict(self.dynamic_options), table=self.name)
 
     def with_options(self, options: Mapping[str, str]) -> TableRef:
         """Return the same table with more options of this use.

@@ -224,7 +224,7 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     if data is None:
         return
     path = manifest_path(store.location, snapshot.index_manifest or "")
-    if DELETION_VECTORS in decode_index_types(data, path):
+    if DELETION_VECTORS in decode_index_types(data, path, store.limits):
         raise UnsupportedFeatureError(
             f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which Penstock "
             "does not read, so they would come back; compact the table fully with Paimon on Flink or Spark first"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from penstock.errors import FormatError, NotFoundError
+from penstock.spec.avro_limits import DEFAULT_LIMITS
 from penstock.spec.consumer import decode_consumer
 from penstock.spec.hint import decode_hint
 from penstock.spec.json_text import decode_json
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from penstock.io.file_io import FileIO
+    from penstock.spec.avro_limits import AvroLimits
     from penstock.spec.manifest import EntryNumbers, ManifestEntry, ManifestFileMeta
     from penstock.spec.schema import TableSchema
     from penstock.spec.snapshot import Snapshot
@@ -73,6 +75,11 @@ class HasLocation(Protocol):
         """``db.table`` for messages."""
         ...
 
+    @property
+    def limits(self) -> AvroLimits:
+        """How much a metadata file may hold."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLocation:
@@ -81,6 +88,11 @@ class TableLocation:
     file_io: FileIO
     location: str
     name: str
+
+    @property
+    def limits(self) -> AvroLimits:
+        """The default ones, as options are not known yet."""
+        return DEFAULT_LIMITS
 
 
 class MetadataStore:
@@ -98,6 +110,7 @@ class MetadataStore:
         self.name = table.name
         self.location = table.location
         self.file_io = table.file_io
+        self.limits = table.limits
         self._sleep = sleep
         self._schemas: dict[int, TableSchema] = {}
         self._lists: _SizedCache[ManifestFileMeta] = _SizedCache(_CACHED_METAS)
@@ -281,7 +294,7 @@ class MetadataStore:
         entries = self._manifests.get(name)
         if entries is None:
             data = self._read_whole_manifest(name, size, snapshot_id)
-            entries = decode_manifest(data, manifest_path(self.location, name))
+            entries = decode_manifest(data, manifest_path(self.location, name), self.limits)
             self._manifests.put(name, entries)
         return entries
 
@@ -301,7 +314,7 @@ class MetadataStore:
         if entries is not None:
             return entries
         return decode_file_numbers(
-            self._read_whole_manifest(name, size, snapshot_id), manifest_path(self.location, name)
+            self._read_whole_manifest(name, size, snapshot_id), manifest_path(self.location, name), self.limits
         )
 
     def read_index_manifest(self, snapshot: Snapshot) -> bytes | None:
@@ -322,7 +335,7 @@ class MetadataStore:
         metas = self._lists.get(name)
         if metas is None:
             data = self._read_manifest(name, snapshot_id)
-            metas = tuple(decode_manifest_list(data, manifest_path(self.location, name)))
+            metas = tuple(decode_manifest_list(data, manifest_path(self.location, name), self.limits))
             self._lists.put(name, metas)
         return tuple(metas)
 

@@ -28,8 +28,10 @@ from penstock.table.sweep import map_parallel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from penstock.io.file_io import FileIO, FileStatus
+    from penstock.io.file_io import FileStatus
+    from penstock.spec.avro_limits import AvroLimits
     from penstock.spec.snapshot import Snapshot
+    from penstock.table.store import HasLocation
 
 _T = TypeVar("_T")
 
@@ -47,7 +49,7 @@ class UsedFiles:
     read ends the search, because nobody knows then what is used.
 
     Args:
-        name: ``db.table``, for messages.
+        table: where; a ``TableRef``.
         threads: files that are read at once.
         progress: told how many manifests were read.
         sleep: seconds between tries.
@@ -55,19 +57,18 @@ class UsedFiles:
 
     def __init__(
         self,
-        file_io: FileIO,
-        location: str,
+        table: HasLocation,
         *,
-        name: str,
         threads: int,
         progress: Callable[[int, int | None], None] = lambda _files, _total: None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._sleep = sleep
         self.names: set[str] = set()
-        self._file_io = file_io
-        self._location = location
-        self._table = name
+        self._file_io = table.file_io
+        self._location = table.location
+        self._table = table.name
+        self._limits = table.limits
         self._threads = threads
         self._progress = progress
         self._seen: set[FileStatus] = set()
@@ -155,13 +156,15 @@ class UsedFiles:
             return None  # it expired, or was deleted, since it was listed
         return found if not hasattr(found, "snapshot") else found.snapshot
 
-    def _load_all(self, names: Iterable[str], decode: Callable[[bytes, str], _T]) -> Iterator[tuple[str, _T]]:
+    def _load_all(
+        self, names: Iterable[str], decode: Callable[[bytes, str, AvroLimits], _T]
+    ) -> Iterator[tuple[str, _T]]:
         """Load metadata files, those left out that went with every snapshot that named them."""
 
         def load(name: str) -> _T | None:
             path = manifest_path(self._location, name)
             try:
-                return self._try(lambda: decode(self._file_io.read(path), path))
+                return self._try(lambda: decode(self._file_io.read(path), path, self._limits))
             except NotFoundError:
                 return None
 

@@ -1,19 +1,25 @@
 """Avro metadata files that state more than they hold: each is refused, at once."""
 
 import json
+import resource
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from penstock.errors import FormatError
-from penstock.spec.avro_container import AvroCodec, Block, encode_container
+from penstock.spec.avro_codecs import CODEC_ERRORS, AvroCodec, compressor, uncompress
+from penstock.spec.avro_container import Block, decode_container, encode_container
+from penstock.spec.avro_limits import AvroLimits
 from penstock.spec.avro_records import decode_records
 from penstock.spec.avro_values import encode_bytes, encode_long
 from penstock.spec.index_manifest import decode_index_types
-from penstock.spec.manifest_avro import decode_manifest
+from penstock.spec.manifest import ManifestFileMeta, SimpleStats
+from penstock.spec.manifest_avro import decode_manifest, decode_manifest_list, encode_manifest_list
 from penstock.spec.manifest_schemas import MANIFEST_SCHEMA
+from penstock.spec.snapshot_json import decode_snapshot
 
 PATH = "memory://w/shop.db/orders/manifest/manifest-1-0"
 ENDLESS_NUMBER = b"\xff" * 4_000_000 + b"\x01"
@@ -143,3 +149,83 @@ def test_a_schema_of_endless_depth_or_size_is_refused() -> None:
 def test_schemas_and_values_that_mean_nothing_are_refused(schema: Any, payload: bytes, said: str) -> None:
     with pytest.raises(FormatError, match=said):
         decode_records(container(schema, payload), PATH)
+
+
+META = ManifestFileMeta(
+    file_name="manifest-1-0",
+    file_size=1,
+    num_added_files=1,
+    num_deleted_files=0,
+    partition_stats=SimpleStats(min_values=b"", max_values=b"", null_counts=()),
+    schema_id=0,
+)
+SMALL = AvroLimits(block_bytes=1_000, file_bytes=2_500, records=100)
+ROOMY = replace(SMALL, block_bytes=1 << 20, file_bytes=1 << 20)
+
+
+@pytest.mark.parametrize("codec", AvroCodec)
+def test_a_block_ends_at_its_limit_whatever_the_codec(codec: AvroCodec) -> None:
+    schema = json.dumps(record("bytes"))
+    right = encode_container(schema, [Block(1, encode_bytes(bytes(998)))], codec=codec)
+    assert decode_container(right, PATH, SMALL).codec is codec
+    assert [len(block.payload) for block in decode_container(right, PATH, SMALL).blocks] == [1_000]
+    large = encode_container(schema, [Block(1, encode_bytes(bytes(999)))], codec=codec)
+    with pytest.raises(FormatError, match=r"block 0 holds more bytes than the limit of 1000; .*max-block-size"):
+        tuple(decode_container(large, PATH, SMALL).blocks)
+
+
+@pytest.mark.parametrize("codec", [codec for codec in AvroCodec if codec is not AvroCodec.NULL])
+def test_a_bomb_takes_no_more_memory_than_its_limit(codec: AvroCodec) -> None:
+    data = encode_container(json.dumps(record("bytes")), [Block(1, bytes(24 << 20))], codec=codec)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(FormatError, match="max-block-size"):
+        tuple(decode_container(data, PATH, AvroLimits(block_bytes=1 << 20)).blocks)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 12 << 10
+
+
+def test_a_size_that_snappy_states_is_not_believed() -> None:
+    body = b"\xf0\xff\xff\xff\x0f" + bytes(20)
+    assert uncompress(AvroCodec.SNAPPY, body, 1_000) is None
+
+
+@pytest.mark.parametrize("codec", [AvroCodec.ZSTANDARD, AvroCodec.BZIP2, AvroCodec.XZ])
+def test_streams_that_follow_each_other_are_read_up_to_a_number(codec: AvroCodec) -> None:
+    one = compressor(codec, 1)(b"ab")
+    assert uncompress(codec, one * 16, 32) == b"ab" * 16
+    assert uncompress(codec, one * 16, 31) is None
+    with pytest.raises(ValueError, match="16 compressed streams"):
+        uncompress(codec, one * 17, 100)
+
+
+@pytest.mark.parametrize("codec", AvroCodec)
+def test_a_block_that_is_cut_short_is_damaged(codec: AvroCodec) -> None:
+    body = compressor(codec, 1)(bytes(range(256)))
+    if codec is not AvroCodec.NULL:
+        with pytest.raises(CODEC_ERRORS):
+            uncompress(codec, body[: len(body) // 2], 10_000)
+
+
+def test_a_file_ends_at_its_limits() -> None:
+    schema = json.dumps(record("int"))
+    with pytest.raises(FormatError, match=r"its blocks hold more bytes than the limit of 2500; .*max-file-size"):
+        tuple(decode_container(encode_container(schema, [Block(900, bytes(900))] * 3), PATH, SMALL).blocks)
+    with pytest.raises(FormatError, match=r"more records than the limit of 100; .*max-records"):
+        decode_manifest_list(encode_manifest_list([META] * 101), PATH, ROOMY)
+    assert len(decode_manifest_list(encode_manifest_list([META] * 100), PATH, ROOMY)) == 100
+
+
+def test_arrays_together_have_so_many_items_and_no_more() -> None:
+    wide = replace(META, partition_stats=SimpleStats(min_values=b"", max_values=b"", null_counts=(0,) * 401))
+    other = replace(wide, partition_stats=replace(wide.partition_stats, null_counts=(1,) * 400))
+    with pytest.raises(FormatError, match=r"more than 800 items .*max-records"):
+        decode_manifest_list(encode_manifest_list([wide, other]), PATH, ROOMY)
+
+
+def test_a_text_longer_than_any_path_is_refused() -> None:
+    with pytest.raises(FormatError, match="a text has 1048577 bytes"):
+        decode_records(container(record("string"), encode_bytes(b"x" * (1 + (1 << 20)))), PATH)
+
+
+def test_json_longer_than_any_metadata_file_is_refused() -> None:
+    with pytest.raises(FormatError, match="has 33554433 bytes"):
+        decode_snapshot(b" " * (32 << 20) + b"x", PATH)

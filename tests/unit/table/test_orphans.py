@@ -166,7 +166,7 @@ def test_metadata_that_cannot_be_read_stop_it_before_anything_goes(
 
 def used(table: Table, sleep: Any = time.sleep) -> frozenset[str]:
     ref = table._ref
-    return UsedFiles(ref.file_io, ref.location, name=ref.name, threads=1, sleep=sleep).collect()
+    return UsedFiles(ref, threads=1, sleep=sleep).collect()
 
 
 def test_a_snapshot_that_expires_meanwhile_is_left_out(table: Table) -> None:

@@ -1,0 +1,72 @@
+"""How much of a metadata file is taken into memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from penstock.options.group import Key, OptionGroup
+from penstock.options.values import at_least, parse_bytes, parse_long
+from penstock.spec.avro_limits import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, RECORDS_KEY, AvroLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataOptions(OptionGroup):
+    """Limits of one manifest, manifest list or index manifest."""
+
+    max_block_bytes: Annotated[
+        int,
+        Key(
+            BLOCK_KEY,
+            at_least(1, parse_bytes),
+            "most uncompressed bytes of a block of a manifest; larger than the default only for one use",
+            honoured=True,
+        ),
+    ] = DEFAULT_LIMITS.block_bytes
+    max_file_bytes: Annotated[
+        int,
+        Key(
+            FILE_KEY,
+            at_least(1, parse_bytes),
+            "most uncompressed bytes of a whole manifest; larger than the default only for one use",
+            honoured=True,
+        ),
+    ] = DEFAULT_LIMITS.file_bytes
+    max_records: Annotated[
+        int,
+        Key(
+            RECORDS_KEY,
+            at_least(1, parse_long),
+            "most entries of a manifest; larger than the default only for one use",
+            honoured=True,
+        ),
+    ] = DEFAULT_LIMITS.records
+
+
+def metadata_limits(stored: Mapping[str, str], dynamic: Mapping[str, str], *, table: str | None = None) -> AvroLimits:
+    """Return the limits for one use of a table.
+
+    Args:
+        stored: options of the schema. They lower limits but do not raise them: whoever can write a table's manifests
+            can write its schema too.
+        dynamic: options of the use; they win.
+        table: for messages.
+
+    Raises:
+        InvalidOptionError: a value is no size or number.
+    """
+    own = MetadataOptions.parse(stored, table=table)
+    default = MetadataOptions()
+    used = MetadataOptions.parse(
+        {
+            BLOCK_KEY: str(min(own.max_block_bytes, default.max_block_bytes)),
+            FILE_KEY: str(min(own.max_file_bytes, default.max_file_bytes)),
+            RECORDS_KEY: str(min(own.max_records, default.max_records)),
+        },
+        dynamic,
+        table=table,
+    )
+    return AvroLimits(block_bytes=used.max_block_bytes, file_bytes=used.max_file_bytes, records=used.max_records)
