@@ -1,7 +1,9 @@
 """What holds for all tests: Hypothesis profiles, markers by folder, a shorter leash for tests without a JVM."""
 
+import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +27,15 @@ settings.register_profile(
 )
 settings.register_profile("soak", max_examples=5_000, deadline=None, verbosity=Verbosity.quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.fixture
+def small_heap() -> Iterator[None]:
+    """Take what earlier tests left out of the garbage collector's sight: a collection looks at new objects only."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -70,11 +70,13 @@ def test_columns_of_a_stream_are_those_of_the_table(queue: Sql) -> None:
     assert queue("SELECT * FROM a /*+ OPTIONS('scan.bounded' = 'true') */").dtypes == types
 
 
+@pytest.mark.slow
 def test_windows_over_a_stream_without_a_watermark_are_told_of_all_rows(queue: Sql) -> None:
     query = TUMBLED.replace("events", "a /*+ OPTIONS('penstock.read.watermark' = 'false', 'scan.bounded' = 'true') */")
     assert collect(queue(query), "complete") == [(at(0), 3)]
 
 
+@pytest.mark.slow
 def test_windows_of_times_with_a_zone_are_instants(sql: Sql) -> None:
     sql("CREATE TABLE events (at TIMESTAMP(3) WITH LOCAL TIME ZONE, WATERMARK FOR at AS at)")
     sql(
@@ -86,6 +88,7 @@ def test_windows_of_times_with_a_zone_are_instants(sql: Sql) -> None:
     assert (start.astimezone(UTC), count) == (datetime(2026, 1, 1, tzinfo=UTC), 2)
 
 
+@pytest.mark.slow
 def test_windows_of_spark_and_names_of_the_query_have_the_tables_watermark(queue: Sql) -> None:
     assert queue.streamed(
         "WITH c AS (SELECT at AS t FROM a) SELECT window(t, '2 minutes').start, COUNT(*) FROM c"
@@ -156,6 +159,7 @@ def test_an_insert_waits_for_the_bound_of_its_stream(queue: Sql) -> None:
     assert ids(queue) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_an_insert_ends_at_the_watermark_that_it_was_told(queue: Sql) -> None:
     queue(
         "CREATE TABLE c (id BIGINT, at TIMESTAMP(3), WATERMARK FOR at AS at) WITH ('bucket' = '1', 'bucket-key' = 'id')"

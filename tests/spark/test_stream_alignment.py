@@ -88,6 +88,7 @@ def wait_for(query: StreamingQuery, seconds: int) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_three_sources_keep_the_drift_and_one_snapshots_span_at_every_micro_batch(
     spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -109,7 +110,7 @@ def test_three_sources_keep_the_drift_and_one_snapshots_span_at_every_micro_batc
         query.stop()
 
 
-@pytest.mark.parametrize("order", [("fast", "slow"), ("slow", "fast")])
+@pytest.mark.parametrize("order", [pytest.param(("fast", "slow"), marks=pytest.mark.slow), ("slow", "fast")])
 def test_a_query_that_ends_by_itself_reads_two_sources_to_the_end(
     spark: SparkSession, catalog: Catalog, tmp_path: Path, order: tuple[str, ...]
 ) -> None:

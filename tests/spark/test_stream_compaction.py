@@ -119,6 +119,7 @@ def test_a_stream_into_a_write_only_table_merges_nothing_until_it_is_one_no_more
     assert is_free(table)
 
 
+@pytest.mark.slow
 def test_a_stream_that_replaces_all_rows_each_time_has_nothing_to_merge(
     catalog: Catalog, feed: Feed, tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_stream_that_replaces_all_rows_each_time_has_nothing_to_merge(
     assert progress.compaction is None
 
 
+@pytest.mark.slow
 def test_a_restarted_stream_merges_what_an_earlier_one_left(catalog: Catalog, feed: Feed, tmp_path: Path) -> None:
     table = catalog.create_table("d.t", COLUMNS, options=QUEUE | {"write-only": "true"})
     checkpoint = str(tmp_path / "checkpoint")

@@ -88,6 +88,7 @@ def test_a_query_into_another_sink_ends_too(spark: SparkSession, source: Table, 
     assert sorted(row.n for row in spark.table("ended").collect()) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_query_goes_on_while_one_of_its_sources_does(spark: SparkSession, source: Table, tmp_path: Path) -> None:
     endless = source.read_stream(spark, {"scan.mode": "earliest"})
     writer = stream(source, spark).union(endless).writeStream.format("noop").trigger(processingTime="0 seconds")

@@ -131,7 +131,9 @@ def test_a_silent_query_makes_empty_snapshots_if_it_is_told_to(
     assert len(appends(copy)) == count
 
 
-@pytest.mark.parametrize("ends", [True, False], ids=["bounded", "available now"])
+@pytest.mark.parametrize(
+    "ends", [pytest.param(True, id="bounded", marks=pytest.mark.slow), pytest.param(False, id="available now")]
+)
 def test_the_end_of_a_bounded_input_has_the_watermark_of_the_options(
     spark: SparkSession, source: Table, copy: Table, tmp_path: Path, *, ends: bool
 ) -> None:
@@ -205,6 +207,7 @@ def test_the_end_of_a_bounded_input_is_stored_after_a_death_behind_the_last_comm
     assert appends(copy) == [(query.id, 1, 10), (f"{query.id}-idle", 0, 99)]
 
 
+@pytest.mark.slow
 def test_the_end_of_a_bounded_input_is_stored_when_the_query_is_started_again(
     spark: SparkSession, source: Table, copy: Table, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

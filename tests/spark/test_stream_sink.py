@@ -239,7 +239,7 @@ def test_a_query_that_lost_its_lease_commits_nothing_more(
     assert data_files(table) == live_files(table)
 
 
-@pytest.mark.parametrize("max_rows", [20_000, 1])
+@pytest.mark.parametrize("max_rows", [20_000, pytest.param(1, marks=pytest.mark.slow)])
 def test_complete_output_replaces_the_table_each_time_and_its_state_survives_a_replay(
     catalog: Catalog, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch, max_rows: int
 ) -> None:

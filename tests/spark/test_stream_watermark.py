@@ -104,6 +104,7 @@ def test_a_source_that_tells_no_times_is_not_taken_for_as_far_as_the_others(
     assert watermarks(copy) == [(2, None)] * 3
 
 
+@pytest.mark.slow
 def test_a_join_with_a_table_that_is_no_stream_keeps_no_rows(
     spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ def test_two_sources_that_read_one_partition_are_told_apart(spark: SparkSession)
     assert list(names) == list(ObservedTimes.of(first.union(second)).metrics.values())
 
 
+@pytest.mark.slow
 def test_rows_that_an_aggregate_keeps_are_not_overtaken(
     spark: SparkSession, catalog: Catalog, source: Table, tmp_path: Path
 ) -> None:
@@ -172,6 +174,7 @@ def drop_files(directory: Path, batch: int, *files: tuple[int, ...]) -> None:
         path.with_suffix(".aside").rename(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_driver", [True, False])
 def test_a_source_that_nobody_knows_has_come_as_far_as_its_last_task(
     spark: SparkSession, catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_driver: bool

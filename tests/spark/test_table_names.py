@@ -71,6 +71,7 @@ def test_two_tables_of_one_session_are_created_selected_inserted_into_and_overwr
     assert joined == [("three", 101), ("three", 102)]
 
 
+@pytest.mark.slow
 def test_rows_of_one_named_table_go_to_the_other_whatever_columns_they_share(spark: SparkSession, named: Named) -> None:
     # The writer is handed the columns of the query: they must not be taken for those of the target.
     rows = [{"a": 1, "b": "one"}]
@@ -85,6 +86,7 @@ def test_rows_of_one_named_table_go_to_the_other_whatever_columns_they_share(spa
     assert source.latest_snapshot().id == 1
 
 
+@pytest.mark.slow
 def test_columns_that_fit_as_they_are_go_to_the_named_table(spark: SparkSession, named: Named) -> None:
     target = named("n_fit")
     frame = spark.createDataFrame([(1, "one")], "a INT, b STRING")

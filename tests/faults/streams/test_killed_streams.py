@@ -68,6 +68,7 @@ def test_rows_arrive_once_and_in_order_however_often_the_driver_is_killed(driver
     assert chain.merges()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(LIMIT_SECONDS)
 def test_rows_arrive_once_and_in_order_where_tasks_share_nothing_with_the_driver(jvm: str, tmp_path: Path) -> None:
     with Drivers(tmp_path / "drivers", "local-cluster[2,1,1024]", jvm) as drivers:

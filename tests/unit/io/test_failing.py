@@ -142,6 +142,7 @@ def write_parquet(file_io: FileIO, path: str) -> None:
         pq.write_table(pa.table({"a": [1, 2, 3]}), output)
 
 
+@pytest.mark.usefixtures("small_heap")
 @pytest.mark.parametrize("fault", Fault)
 def test_every_call_of_a_parquet_writer_can_fail(tmp_path: Path, fault: Fault) -> None:
     counting = FailingFileIO(LocalFileIO())

@@ -335,6 +335,7 @@ def test_a_dry_run_writes_nothing_not_even_a_hint() -> None:
     assert not table._ref.file_io.exists(earliest_hint_path(table.location))
 
 
+@pytest.mark.usefixtures("small_heap")
 def test_a_long_expiration_keeps_no_names_of_what_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.table.expire._CHUNK", 2)
     table = overwritten(12)

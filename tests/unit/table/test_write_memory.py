@@ -16,7 +16,7 @@ ROWS = 5_000_000
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("partitions", [2_000, 4_000])
+@pytest.mark.parametrize("partitions", [2_000, pytest.param(4_000, marks=pytest.mark.slow)])
 def test_peak_memory_and_open_files_are_bounded(partitions: int, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [sys.executable, str(PROBE), str(partitions), "8", str(ROWS)]
     result = subprocess.run(arguments, capture_output=True, text=True, check=False)

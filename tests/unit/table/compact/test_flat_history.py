@@ -32,10 +32,10 @@ def missed(checks: list[Check]) -> list[str]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", IN_TURN)
-def test_six_hundred_batches_leave_files_metadata_and_calls_to_storage_flat(kind: str) -> None:
+def test_three_hundred_batches_leave_files_metadata_and_calls_to_storage_flat(kind: str) -> None:
     options = {"snapshot.num-retained.max": "30"}
-    history = run_course(warehouse(), replace(COURSES[kind], batches=600, options=options))
-    assert history.merges > 400
+    history = run_course(warehouse(), replace(COURSES[kind], batches=300, options=options))
+    assert history.merges > 200
     assert max(step.metadata_bytes for step in history.steps) < 500_000
     # Times would speak of whoever else uses the machine; the calls to storage do not.
     assert missed(flat_checks(kind, history, is_timed=False)) == []
