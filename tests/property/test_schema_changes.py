@@ -22,9 +22,9 @@ from penstock.catalog.changes import (
 from penstock.catalog.column_options import rename_in_options
 from penstock.catalog.evolve_schema import apply_changes
 from penstock.catalog.new_schema import TableDefinition, build_schema
-from penstock.catalog.type_change import is_widening
 from penstock.catalog.validate import check_schema
 from penstock.catalog.validate_types import check_types
+from penstock.datafile.widening import is_widening
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, TableStoreError
 from penstock.spec.ddl import ColumnSpec, parse_columns
 from penstock.spec.field_ids import highest_field_id, iter_fields

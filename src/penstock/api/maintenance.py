@@ -19,6 +19,7 @@ from penstock.table.expire_partitions import ExpiredPartition, drop_expired_part
 from penstock.table.expire_tags import delete_tag, expire_tags
 from penstock.table.orphans import OrphanReport, remove_orphan_files
 from penstock.table.rollback import RollbackPlan, apply_rollback, plan_rollback
+from penstock.table.safety.stale_schema import at_latest_schema
 from penstock.table.tags import create_tag
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class TableMaintenance(TableCompleteness):
                 of the others no file is left.
         """
         check_keys(options or {}, table=self.name)
-        ref = for_compaction(self._ref, options)
+        ref = for_compaction(at_latest_schema(self._ref, self._store), options)
         check_writable(ref)
         request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
         order = parse_order(ref, order_strategy, order_by)

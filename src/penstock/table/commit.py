@@ -32,6 +32,7 @@ from penstock.table.identity import check_same_table
 from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.manifest_write import ManifestWriter
 from penstock.table.own_commits import search_commits
+from penstock.table.safety.stale_schema import check_schema_of_merges
 from penstock.table.sequence import BucketIndex
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ class TableCommitter:
         writer: ManifestWriter,
     ) -> Prepared:
         schema_id = self.store.latest_schema_id()
+        check_schema_of_merges(self.ref, self.store, request.messages, schema_id)
         base_manifests = apply_merges(self._manifests(base), merges)
         base_list = writer.write_list(base_manifests)
         delta_manifests = self._write_manifests(writer, delta, schema_id)

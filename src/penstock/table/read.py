@@ -23,6 +23,7 @@ from penstock.errors import InvalidSchemaError, NotFoundError
 from penstock.predicate.tree import FALSE
 from penstock.spec.file_format import format_of
 from penstock.table.prefetch import read_ahead
+from penstock.table.safety.stale_schema import check_schema_of_file
 from penstock.table.split import plan_splits
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class TableReader:
         Raises:
             NotFoundError: a data file is missing.
             FormatError: a data file is damaged.
+            SchemaMismatchError: it was written after a column got a type that the read schema cannot hold.
         """
         for file in split.files:
             yield from self.read_file(split, file)
@@ -134,6 +136,7 @@ class TableReader:
     def _new_plan(self, schema_id: int, split: DataSplit) -> _FilePlan:
         wanted = {field.name: field for field in (*self._fields, *split.rest.fields)}
         fields = tuple(field for name, field in wanted.items() if name not in self._partition_keys)
+        check_schema_of_file(self._ref, self._store, schema_id, fields)
         is_today = schema_id == self._ref.schema.id
         file_fields = self._ref.schema.fields if is_today else self._store.load_schema(schema_id).fields
         return _FilePlan(

@@ -20,6 +20,7 @@ from penstock.spec.index_manifest import DELETION_VECTORS, decode_index_types
 from penstock.spec.layout import manifest_path
 from penstock.spec.manifest import FileKind, ManifestEntry
 from penstock.table.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner
+from penstock.table.safety.stale_schema import check_schema_of_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -256,6 +257,10 @@ class _Scan:
     def load(self, snapshot: Snapshot, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestEntry]:
         """Yield the entries of those of a snapshot's manifests that must be read."""
         self._metas += metas
+        if self._predicate.root != TRUE:
+            # A value that the older type cannot hold passes no filter, so that its file might not even be opened.
+            for schema_id in {meta.schema_id for meta in metas}:
+                check_schema_of_file(self._ref, self._store, schema_id, self._ref.schema.fields)
         for meta in metas:
             if self._may_hold(meta):
                 self._manifests_read += 1

@@ -1,0 +1,1 @@
+"""What keeps writers, readers and maintenance that run at once from harming each other."""

@@ -1,0 +1,114 @@
+"""What a handle does that was loaded before a column's type changed."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from penstock import Catalog, CommitConflictError, SchemaMismatchError, Table
+from penstock.catalog.changes import UpdateColumnType
+from penstock.spec.snapshot import CommitKind
+from penstock.table.changes import open_committer
+from penstock.table.compact.dedicated import for_compaction, request_compaction, run_here
+from penstock.table.compact.plan import plan_compaction
+from penstock.table.request import CommitRequest
+from penstock.table.store import MetadataStore
+
+BIG = 5_000_000_000
+
+
+def new_table(warehouse: str, columns: str) -> tuple[Catalog, Table]:
+    catalog = Catalog(f"memory://stale-schemas-{warehouse}")
+    catalog.create_database("db")
+    return catalog, catalog.create_table("db.t", columns, options={"write-only": "true"})
+
+
+def ints(*values: int) -> pa.Table:
+    return pa.table({"a": pa.array(values, pa.int32())})
+
+
+def longs(*values: int) -> pa.Table:
+    return pa.table({"a": pa.array(values, pa.int64())})
+
+
+def widened(catalog: Catalog) -> Table:
+    return catalog.alter_table("db.t", UpdateColumnType(column="a", type="BIGINT"))
+
+
+def test_a_read_with_the_narrower_type_is_refused() -> None:
+    catalog, old = new_table("read", "a INT")
+    old.append(ints(1))
+    widened(catalog).append(longs(BIG))
+    with pytest.raises(SchemaMismatchError, match=r"table db\.t: column 'a' became BIGINT in schema 1.*load the table"):
+        old.to_arrow()
+    assert catalog.load_table("db.t").to_arrow()["a"].to_pylist() == [1, BIG]
+
+
+@pytest.mark.parametrize("condition", ["a < 10", "a > 4000000000", "a = 5000000000"])
+def test_a_filter_on_the_narrower_type_is_refused_also_where_it_excludes_the_file(condition: str) -> None:
+    catalog, old = new_table(f"filter-{condition}", "a INT")
+    old.append(ints(1))
+    widened(catalog).append(longs(BIG))
+    with pytest.raises(SchemaMismatchError, match="load the table again"):
+        old.to_arrow(filter=condition)
+
+
+def test_columns_whose_type_stays_can_still_be_read() -> None:
+    catalog, old = new_table("others", "a INT, b INT")
+    new = widened(catalog)
+    new.append(pa.table({"a": pa.array([BIG], pa.int64()), "b": pa.array([2], pa.int32())}))
+    assert old.to_arrow(["b"]).to_pylist() == [{"b": 2}]
+
+
+def test_a_newer_narrower_type_is_read_as_the_wider_one() -> None:
+    catalog, old = new_table("narrowed", "a BIGINT")
+    narrow = catalog.alter_table("db.t", UpdateColumnType(column="a", type="INT", allow_explicit=True))
+    narrow.append(ints(7))
+    assert old.to_arrow()["a"].to_pylist() == [7]
+
+
+def test_a_field_inside_a_row_counts_too() -> None:
+    catalog, old = new_table("nested", "r ROW<x INT>")
+    new = catalog.alter_table("db.t", UpdateColumnType(column=("r", "x"), type="BIGINT"))
+    new.append(pa.table({"r": pa.array([{"x": BIG}], pa.struct([("x", pa.int64())]))}))
+    with pytest.raises(SchemaMismatchError, match="column 'r' became"):
+        old.to_arrow()
+
+
+def test_a_reader_that_runs_ends_when_a_wider_value_comes() -> None:
+    catalog, old = new_table("follow", "a INT")
+    old.append(ints(1))
+    batches = old.follow(options={"scan.mode": "earliest"}, once=True)
+    assert next(batches)["a"].to_pylist() == [1]
+    widened(catalog).append(longs(BIG))
+    with pytest.raises(SchemaMismatchError, match="a stream has to be started again"):
+        next(batches)
+
+
+def test_compact_through_a_handle_from_when_a_column_was_narrower_keeps_every_value() -> None:
+    catalog, table = new_table("compact", "a BIGINT")
+    table.append(longs(BIG))
+    narrow = catalog.alter_table("db.t", UpdateColumnType(column="a", type="INT", allow_explicit=True))
+    narrow.append(ints(7))
+    widened(catalog)
+    narrow.compact()
+    assert catalog.load_table("db.t").to_arrow()["a"].to_pylist() == [BIG, 7]
+    assert catalog.load_table("db.t").files().num_rows == 1
+
+
+def test_merges_made_with_a_type_that_has_changed_since_are_not_committed() -> None:
+    catalog, table = new_table("merges", "a BIGINT")
+    table.append(longs(BIG))
+    narrow = catalog.alter_table("db.t", UpdateColumnType(column="a", type="INT", allow_explicit=True))
+    narrow.append(ints(7))
+    ref = for_compaction(narrow._ref)
+    store = MetadataStore(ref)
+    plan = plan_compaction(ref, store, strategy=request_compaction(ref).strategy)
+    tasks = [task for partition in plan.partitions for task in partition.tasks]
+    merged = [each.message for each in run_here(ref)(tasks) if each.message is not None]
+    widened(catalog)
+    with pytest.raises(CommitConflictError, match="became BIGINT while files were merged as INT"):
+        open_committer(ref, store).commit(
+            CommitRequest(commit_user="merger", kind=CommitKind.COMPACT, messages=tuple(merged))
+        )
+    assert catalog.load_table("db.t").to_arrow()["a"].to_pylist() == [BIG, 7]
