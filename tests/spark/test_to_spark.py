@@ -201,6 +201,25 @@ def test_ranges_in_footers_that_leave_out_nan_lose_no_rows(
     ]
 
 
+def test_orc_dates_before_1582_and_columns_with_back_quotes_are_read_right(
+    spark: SparkSession, catalog: Catalog
+) -> None:
+    table = catalog.create_table(
+        "d.orc_dates", "i INT, d DATE, r ROW<x DATE>, `a``b` INT", options={"file.format": "orc"}
+    )
+    old, new = [dt.date(1, 1, 1), dt.date(1582, 10, 4), None], [dt.date(1582, 10, 15), dt.date(9999, 12, 31), None]
+    for days in (old, new):
+        rows = [{"i": place, "d": day, "r": {"x": day}, "a`b": place} for place, day in enumerate(days)]
+        table.append(pa.Table.from_pylist(rows, table.arrow_schema))
+    for columns, native_files in ((["i", "d"], 1), (["i", "r"], 0), (["i", "a`b"], 0), (["i"], 2)):
+        frame = table.to_spark(spark, columns=columns)
+        expected = [tuple(row.values()) for row in table.to_arrow(columns).to_pylist()]
+        found = [tuple(v.asDict() if hasattr(v, "asDict") else v for v in row) for row in frame.collect()]
+        assert sorted(found, key=str) == sorted(expected, key=str)
+        assert len(frame.inputFiles()) == native_files, columns
+    assert table.to_spark(spark, filter="d = DATE '0001-01-01'").count() == 1
+
+
 # Pruning, projection, time travel
 
 

@@ -14,11 +14,12 @@ from penstock.predicate.tree import TRUE
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.filters import to_column, without_float_pushdown
 from penstock.spark.names import quoted
-from penstock.spark.native_columns import NativeColumn, plan_native_columns
+from penstock.spark.native_columns import NativeColumn, are_gregorian, plan_native_columns
 from penstock.spark.native_scan import scan_files
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.types import to_spark_schema, to_spark_type
 from penstock.spec.file_format import FileFormat, format_of
+from penstock.table.column_stats import ColumnStatsReader
 from penstock.table.read import TableReader, select_fields
 from penstock.table.split import plan_splits
 from penstock.table.store import MetadataStore
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from penstock.spec.manifest import DataFileMeta
     from penstock.spec.types import DataField
     from penstock.table.ref import TableRef
     from penstock.table.scan import ScanPlan
@@ -53,7 +55,7 @@ def to_frame(
     for split in plan_splits(ref, plan):
         left = []
         for file in split.files:
-            group = groups.group_of(file.schema_id, format_of(file.file_name))
+            group = groups.group_of(file)
             if group is None:
                 left.append(file)
             else:
@@ -78,21 +80,34 @@ class _NativeGroup:
     file_format: FileFormat
     columns: tuple[NativeColumn, ...]
 
+    @property
+    def orc_dates(self) -> tuple[str, ...]:
+        """Names of columns of which Spark reads only dates since 1582 right."""
+        if self.file_format is not FileFormat.ORC:
+            return ()
+        return tuple(column.field.name for column in self.columns if column.is_date)
+
 
 class _GroupPlanner:
-    """Decides once for each (schema, format) whether and how Spark reads its files natively."""
+    """Decides whether and how Spark reads files natively: how once for each (schema, format)."""
 
     def __init__(self, *, ref: TableRef, store: MetadataStore, fields: tuple[DataField, ...]) -> None:
         self._ref = ref
         self._store = store
         self._fields = fields
         self._known: dict[tuple[int, FileFormat], _NativeGroup | None] = {}
+        self._stats = ColumnStatsReader(store.load_schema, fields)
 
-    def group_of(self, schema_id: int, file_format: FileFormat) -> _NativeGroup | None:
-        key = (schema_id, file_format)
+    def group_of(self, file: DataFileMeta) -> _NativeGroup | None:
+        key = (file.schema_id, format_of(file.file_name))
         if key not in self._known:
-            self._known[key] = self._plan(schema_id, file_format)
-        return self._known[key]
+            self._known[key] = self._plan(*key)
+        group = self._known[key]
+        if group is None or not group.orc_dates:
+            return group
+        known = self._stats.read(file)
+        is_modern = all(are_gregorian(known.get(name), file.row_count) for name in group.orc_dates)
+        return group if is_modern else None
 
     def _plan(self, schema_id: int, file_format: FileFormat) -> _NativeGroup | None:
         is_today = schema_id == self._ref.schema.id

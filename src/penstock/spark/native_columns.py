@@ -23,6 +23,8 @@ from penstock.spec.types import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.spec.stats import ColumnStats
+
 _PLAIN: Final = frozenset(
     {
         TypeRoot.VARCHAR,
@@ -47,6 +49,8 @@ _NATIVE: Final = {
     FileFormat.ORC: _PLAIN,
     FileFormat.AVRO: frozenset[TypeRoot](),
 }
+# Epoch day of 1582-10-15, since when the calendar of Java's older classes is the Gregorian one.
+_FIRST_GREGORIAN_DAY: Final = -141_427
 _WIDTHS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 
 
@@ -63,6 +67,23 @@ class NativeColumn:
     field: DataField
     file_field: DataField | None
     is_cast: bool = False
+
+    @property
+    def is_date(self) -> bool:
+        """Whether the file holds dates in this column."""
+        stored = self.file_field
+        return stored is not None and isinstance(stored.type, AtomicType) and stored.type.root is TypeRoot.DATE
+
+
+def are_gregorian(stats: ColumnStats | None, row_count: int) -> bool:
+    """Whether statistics show that Spark reads the dates of an ORC file right.
+
+    It takes days before 1582-10-15 as those of the Julian calendar, which nobody writes into the files of tables.
+    """
+    if stats is None:
+        return False
+    is_null = stats.null_count == row_count
+    return is_null or (isinstance(stats.min, int) and stats.min >= _FIRST_GREGORIAN_DAY)
 
 
 def plan_native_columns(
@@ -94,6 +115,8 @@ def _native_column(file_format: FileFormat, stored: DataField | None, field: Dat
         return NativeColumn(field=field, file_field=None)
     if not _is_native(file_format, stored.type):
         return None
+    if file_format is FileFormat.ORC and not _is_safe_in_orc(stored.name, stored.type):
+        return None
     if with_nullability(stored.type, nullable=True) == with_nullability(field.type, nullable=True):
         return NativeColumn(field=field, file_field=stored)
     if _is_widening(stored.type, field.type):
@@ -117,6 +140,23 @@ def _is_native(file_format: FileFormat, data_type: DataType) -> bool:
             # Beyond microseconds Parquet files hold INT96, which Spark takes for instants only.
             is_fine = root in _TIMESTAMPS and (data_type.precision or 0) > SPARK_PRECISION
             return root in _NATIVE[file_format] and not is_fine
+
+
+def _is_safe_in_orc(name: str, data_type: DataType, *, is_nested: bool = False) -> bool:
+    """Whether Spark finds a column in ORC files by its name, and statistics can vouch for the dates in it."""
+    if "`" in name:
+        return False  # Spark quotes names for the ORC library, but not the quotes in them, and gets nulls
+    match data_type:
+        case ArrayType(element=element) | MultisetType(element=element):
+            return _is_safe_in_orc("", element, is_nested=True)
+        case MapType(key=key, value=value):
+            return all(_is_safe_in_orc("", part, is_nested=True) for part in (key, value))
+        case RowType(fields=fields):
+            return all(_is_safe_in_orc(field.name, field.type, is_nested=True) for field in fields)
+        case AtomicType(root=root):
+            return root is not TypeRoot.DATE or not is_nested
+        case _:
+            return True
 
 
 def _is_widening(stored: DataType, wanted: DataType) -> bool:
