@@ -121,6 +121,14 @@ def test_spark_shows_the_text_of_an_error(spark: SparkSession, table: Table) -> 
         reader(spark).load()
 
 
+def test_options_that_would_be_dropped_are_refused(spark: SparkSession, table: Table) -> None:
+    for key, text in (("branch", "only; use Flink"), ("versionAsOf", "give 'scan.version'")):
+        with pytest.raises(AnalysisException, match=text):
+            reader(spark).option(key, "1").load(table.location)
+    older = reader(spark).option("scan.snapshot-id", "1").load(f"{table.location}$files")
+    assert (older.count(), reader(spark).load(f"{table.location}$files").count()) == (2, 3)
+
+
 def test_misspelt_option_warns_with_the_nearest_name(table: Table) -> None:
     with pytest.warns(OptionWarning, match=r"scan\.snapshotid.*scan\.snapshot-id"):
         PenstockDataSource({"path": table.location, "scan.snapshotid": "1"}).schema()

@@ -11,7 +11,7 @@ from penstock.api.maintenance import TableMaintenance
 from penstock.catalog.features import check_writable
 from penstock.catalog.filesystem import load_location
 from penstock.errors import SchemaMismatchError
-from penstock.options import Side, check_keys, check_side
+from penstock.options import Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.table import changes
 from penstock.table.compact.dedicated import run_here
@@ -50,8 +50,15 @@ class Table(TableMaintenance):
         return Table(load_location(location))
 
     def with_options(self, options: Mapping[str, str]) -> Table:
-        """Return the same table with options of this use, which win over the stored ones; unknown keys warn."""
-        check_keys(options, table=self.name)
+        """Return the same table with options of this use, which win over the stored ones.
+
+        Keys that nobody knows, or that Penstock does not act on, warn.
+
+        Raises:
+            InvalidOptionError: it would change where rows and files lie.
+            UnsupportedFeatureError: reads or writes would do something else than it asks for.
+        """
+        check_keys(options, table=self.name, stacklevel=3)
         return Table(self._ref.with_options(options))
 
     # Rows in
@@ -125,8 +132,8 @@ class Table(TableMaintenance):
             InvalidOptionError: no streaming DataFrame, another trigger or output mode.
             UnsupportedFeatureError: output mode ``update``, or a table that Penstock only reads.
         """
-        check_keys(options or {}, table=self.name)
-        check_side(options or {}, self.name, Side.SINK)
+        check_keys(options or {}, table=self.name, stacklevel=3)
+        check_side(options or {}, self.name, Side.SINK, stacklevel=3)
         ref = self._ref.with_options(options or {})
         check_writable(ref)
         return spark_entry().write_stream(
@@ -249,8 +256,8 @@ class Table(TableMaintenance):
             NotFoundError: no such column.
             InvalidFilterError: a filter that does not fit the table.
         """
-        check_keys(options or {}, table=self.name)
-        check_side(options or {}, self.name, Side.SOURCE)
+        check_keys(options or {}, table=self.name, stacklevel=3)
+        check_side(options or {}, self.name, Side.SOURCE, stacklevel=3)
         check_same_table(self._ref)
         return spark_entry().read_stream(spark, self._ref.with_options(options or {}), columns, filter)
 
@@ -286,8 +293,8 @@ class Table(TableMaintenance):
             InvalidFilterError: a filter that does not fit the table.
         """
         given = options or {}
-        check_keys(given, table=self.name)
-        check_side(given, self.name, Side.SOURCE)
+        check_keys(given, table=self.name, stacklevel=3)
+        check_side(given, self.name, Side.SOURCE, stacklevel=3)
         predicate = parse_filter(filter) if isinstance(filter, str) else filter
         check_same_table(self._ref)
         tail = Tail(self._ref.with_options(given), MetadataStore(self._ref), columns=columns, predicate=predicate)
@@ -310,7 +317,8 @@ class Table(TableMaintenance):
         self, filter: Predicate | str | None, options: Mapping[str, str] | None, position: Mapping[str, str]
     ) -> Query:
         given = {**(options or {}), **position}
-        check_keys(given, table=self.name)
+        check_keys(given, table=self.name, stacklevel=4)
+        check_batch(given, self.name, Side.SOURCE, stacklevel=4)
         return plan_query(self._ref.with_options(given), self._unchecked_store, filter)
 
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:

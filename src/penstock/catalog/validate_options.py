@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.options.known import GROUPS, check_keys
+from penstock.options.check import check_keys
+from penstock.options.known import GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

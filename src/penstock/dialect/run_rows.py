@@ -85,7 +85,8 @@ def _select_here(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -
         names = [column.name for column in view_columns(state, view)]
         rows = _chosen(rows.rename_columns(names), use.last_name, simple)
     elif use.system is not None:
-        rows = _chosen(state.load(use.name).system_table(use.system), f"{'.'.join(use.name)}${use.system}", simple)
+        table = state.load(use.name).with_options(dict(use.options))
+        rows = _chosen(table.system_table(use.system), f"{'.'.join(use.name)}${use.system}", simple)
     else:
         table = state.load(use.name)
         computed = wanted_columns(table, query.names)

@@ -67,7 +67,7 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
         )
     table = state.load(use.name)
     if use.system is not None:
-        return spark_entry().sql_rows(spark, table.system_table(use.system))
+        return spark_entry().sql_rows(spark, table.with_options(dict(use.options)).system_table(use.system))
     early = safe_filter(conditions, table.schema.fields)
     if is_stream(state, use):
         # The watermark comes with the query (``frames``), where an event time keeps its type.

@@ -3,6 +3,7 @@
 Strings end here: ``WriteOptions.parse(stored, dynamic)`` once, at the door; inside there are typed fields.
 """
 
+from penstock.options.check import Side, check_batch, check_keys, check_reads, check_side
 from penstock.options.choices import (
     ClusteringStrategy,
     ConsumerMode,
@@ -22,20 +23,13 @@ from penstock.options.choices import (
 from penstock.options.compact import CompactOptions, SortOptions
 from penstock.options.done import MarkDoneOptions
 from penstock.options.group import OptionGroup
-from penstock.options.known import (
-    KNOWN_KEYS,
-    OptionRow,
-    Side,
-    check_keys,
-    check_side,
-    describe_options,
-    is_known,
-    nearest_key,
-)
+from penstock.options.known import KNOWN_KEYS, is_known, nearest_key
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.metadata import MetadataOptions, metadata_limits
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
+from penstock.options.rows import OptionRow, describe_options
 from penstock.options.scan import ReadOptions
+from penstock.options.status import Status, status_of
 from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
 from penstock.options.values import format_bytes, format_duration_ms, parse_bool, parse_bytes, parse_duration_ms
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
@@ -69,6 +63,7 @@ __all__ = [
     "SinkStrategy",
     "SortOptions",
     "StatsOptions",
+    "Status",
     "StreamOptions",
     "TagCreation",
     "TagFormatter",
@@ -77,7 +72,9 @@ __all__ = [
     "WatermarkEmitStrategy",
     "WatermarkOptions",
     "WriteOptions",
+    "check_batch",
     "check_keys",
+    "check_reads",
     "check_side",
     "describe_options",
     "format_bytes",
@@ -88,4 +85,5 @@ __all__ = [
     "parse_bool",
     "parse_bytes",
     "parse_duration_ms",
+    "status_of",
 ]

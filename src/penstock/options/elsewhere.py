@@ -1,4 +1,4 @@
-"""Keys that no group reads: other engines do, or nobody here yet. They are known, so nobody is warned of them.
+"""Keys that no group reads: other engines do, nobody here yet, or code that needs no parsed value.
 
 Source:
     Paimon ``api:CoreOptions.java``, ``api:options/CatalogOptions.java``, ``flink:FlinkConnectorOptions.java``,
@@ -13,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """A key that is documented but not read."""
+    """A key that is documented."""
 
     name: str
     type: str
@@ -237,3 +237,22 @@ PREFIXES: Final = (
     "vector-search.",
 )
 """Keys whose rest is a column, an index type, or a setting that is passed on."""
+
+
+HONOURED: Final = frozenset(
+    [
+        "add-column-before-partition",
+        "alter-column-null-to-not-null.disabled",
+        "comment",
+        "deletion-vectors.modifiable",
+        "disable-explicit-type-casting",
+        "owner",
+        "partition",
+        "path",
+        "provider",
+    ]
+)
+"""Keys among these that are acted on, or that only describe the table."""
+
+HONOURED_PREFIXES: Final = ("schema.",)
+"""Computed columns and the watermark, as Flink stores them."""

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from penstock.catalog.features import check_writable
 from penstock.catalog.filesystem import load_location
 from penstock.errors import InvalidOptionError
-from penstock.options import KNOWN_KEYS, Side, check_keys, check_side
+from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start
@@ -91,6 +91,7 @@ class PenstockDataSource(DataSource):
         ref = _load(location, self.options)
         if system_table is not None:
             return SystemTableReader(ref, system_table)
+        check_batch(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return TableSourceReader(ref, schema, self.options.get(_FILTER))
 
     def streamReader(self, schema: StructType) -> PenstockStreamReader:  # noqa: N802 - PySpark's name
@@ -130,6 +131,7 @@ class PenstockDataSource(DataSource):
         ref = _load(location, self.options)
         if system_table is not None:
             raise InvalidOptionError(f"table {ref.name}${system_table} shows metadata; it cannot be written")
+        check_batch(dict(ref.dynamic_options), ref.name, Side.SINK)
         check_writable(ref)
         rule = OverwriteRule.of(ref, self.options, overwrite=overwrite)
         return TableSourceWriter(ref, replaces=rule if overwrite else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.options import ReadOptions
+from penstock.options import ReadOptions, check_reads
 from penstock.predicate.parse import parse_filter
 from penstock.table.identity import check_same_table
 from penstock.table.incremental import plan_changes, reads_changes
@@ -33,6 +33,7 @@ class Query:
 
 def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
     """Return the table with the columns that a read with its options sees; errors as ``plan_query``."""
+    check_reads(ref.options, ref.name)
     options = ReadOptions.parse(ref.options, table=ref.name)
     if reads_changes(options, ref.name):
         return ref
@@ -50,9 +51,11 @@ def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str |
         NotFoundError: there is no such snapshot or tag, or metadata is missing; or the table is not there any more.
         InvalidOptionError: options that contradict each other.
         InvalidFilterError: the filter cannot be parsed, or does not fit the columns.
-        UnsupportedFeatureError: the rows of the table are not simply those of its files.
+        UnsupportedFeatureError: the rows of the table are not simply those of its files, or options ask for what
+            Penstock does not have.
         FormatError: metadata is damaged.
     """
+    check_reads(ref.options, ref.name)
     options = ReadOptions.parse(ref.options, table=ref.name)
     check_same_table(ref)
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate

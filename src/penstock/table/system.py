@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import pyarrow as pa
 
 from penstock.errors import NotFoundError, UnsupportedFeatureError
+from penstock.options import ReadOptions, check_reads
 from penstock.printable import mask_options
 from penstock.spec.binary_row import arity_of, decode_row
 from penstock.spec.file_format import format_of
@@ -24,8 +25,10 @@ from penstock.spec.partition_text import partition_text
 from penstock.spec.type_text import encode_field
 from penstock.table.column_stats import decode_file_stats
 from penstock.table.compact.debt import measure_debt
+from penstock.table.incremental import reads_changes
 from penstock.table.locate import FileLocator
 from penstock.table.scan import plan_scan
+from penstock.table.travel import POSITION_KEYS, resolve_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -147,16 +150,36 @@ def load_system_table(name: str, ref: TableRef, store: MetadataStore, snapshot: 
     """Load the system table of that name.
 
     Args:
-        snapshot: whose files, partitions, buckets and manifests; None for the latest. The others always show all.
+        snapshot: whose files, partitions, buckets, manifests and debt; None for the one that options of this use name,
+            else the latest. The others always show all.
 
     Raises:
-        NotFoundError: there is no such system table; the message says which there are.
+        NotFoundError: there is no such system table, the message says which there are; or no such snapshot or tag.
+        UnsupportedFeatureError: options of this use that name no single snapshot, or any for a table that shows all.
     """
     table = SYSTEM_TABLES.get(name)
     if table is None:
         known = ", ".join(SYSTEM_TABLES)
         raise NotFoundError(f"table {ref.name}: no system table '${name}'; there are {known}")
-    return table(ref, store, store.load_latest_snapshot() if snapshot is None else snapshot)
+    return table(ref, store, _snapshot_of_use(name, ref, store) if snapshot is None else snapshot)
+
+
+def _snapshot_of_use(name: str, ref: TableRef, store: MetadataStore) -> Snapshot | None:
+    wanted = POSITION_KEYS if name in _OF_ONE_SNAPSHOT else POSITION_KEYS[1:]
+    given = [key for key in wanted if key in dict(ref.dynamic_options)]
+    if not given:
+        return store.load_latest_snapshot()
+    if name not in _OF_ONE_SNAPSHOT:
+        raise UnsupportedFeatureError(f"table {ref.name}${name} shows all there is: leave '{given[0]}' out")
+    check_reads(ref.options, ref.name)
+    options = ReadOptions.parse(ref.options, table=ref.name)
+    point = None if reads_changes(options, ref.name) else resolve_read(store, options)
+    if point is None or point.created_from_millis is not None:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}${name} shows one snapshot, which '{given[0]}' does not name: give scan.snapshot-id, "
+            "scan.tag-name or scan.timestamp-millis"
+        )
+    return point.snapshot
 
 
 def _snapshots(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
@@ -328,6 +351,8 @@ def _compaction(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) 
     ]
     return _table(rows, _COMPACTION)
 
+
+_OF_ONE_SNAPSHOT: Final = frozenset({"files", "partitions", "buckets", "manifests", "compaction"})
 
 SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
     "snapshots": _snapshots,

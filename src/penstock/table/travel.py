@@ -44,6 +44,9 @@ _KEYS: Final = {
 }
 """Fields of ``ReadOptions`` that say where to read, with their keys for messages."""
 
+POSITION_KEYS: Final = ("scan.mode", *_KEYS.values())
+"""Options that say where a read begins: the mode, then the positions."""
+
 # What `default` becomes: the first row of which an option is set.
 _DEFAULTS: Final = (
     (_TIMES, ScanMode.FROM_TIMESTAMP),

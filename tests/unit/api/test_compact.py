@@ -146,6 +146,7 @@ def test_partitions_that_are_to_be_dropped_for_their_age_can_be_left_out() -> No
     assert [(row.partition, row.files_in) for row in sorting.partitions] == [("p=2001-01-01", 0), ("p=2999-01-01", 3)]
 
 
+@pytest.mark.filterwarnings("ignore::penstock.OptionWarning")  # options of other engines are among them
 def test_tables_of_a_database_are_compacted_by_their_names() -> None:
     catalog = catalog_of()
     filled(catalog, {}, a=3)

@@ -228,6 +228,7 @@ def test_a_bucket_key_can_be_renamed_but_not_dropped_or_retyped(new_schema: Buil
     assert evolve(text, UpdateColumnType(column="a", type="STRING")).id == 1
 
 
+@pytest.mark.filterwarnings("ignore::penstock.OptionWarning")  # options of other engines are among them
 def test_options_that_name_a_column_follow_its_rename(new_schema: Build, evolve: Build) -> None:
     schema = new_schema(
         "a INT, b INT, m MAP<STRING, INT>",
@@ -398,6 +399,7 @@ def test_null_is_forbidden_later_only_where_the_table_allows_it(new_schema: Buil
         ({"ignore-delete": "true"}, SetOption(key="ignore-delete", value="false")),
     ],
 )
+@pytest.mark.filterwarnings("ignore::penstock.OptionWarning")  # options of other engines are among them
 def test_what_decides_the_layout_cannot_change_once_there_are_snapshots(
     options: dict[str, str], change: SchemaChange, new_schema: Build, evolve: Build
 ) -> None:

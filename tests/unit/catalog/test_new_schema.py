@@ -83,6 +83,7 @@ def test_options_keep_their_text(new_schema: Build) -> None:
         ({"manifest.format": "orc"}, UnsupportedFeatureError, "only avro"),
     ],
 )
+@pytest.mark.filterwarnings("ignore::penstock.OptionWarning")  # options of other engines are among them
 def test_options_that_do_not_go_together_are_refused(
     options: dict[str, str], error: type[TableStoreError], words: str, new_schema: Build
 ) -> None:

@@ -110,7 +110,7 @@ def test_options_lists_those_of_a_table_or_all(penstock: Command) -> None:
     assert {"key": "bucket", "value": "1"} in penstock.json("options", "shop.q")
     everything = penstock.json("options", "--all")
     assert [row["key"] for row in everything] == [row.key for row in describe_options()]
-    assert everything[0].keys() == {"key", "type", "default", "group", "meaning", "honoured"}
+    assert everything[0].keys() == {"key", "type", "default", "group", "meaning", "honoured", "status"}
     penstock("options", code=2)
 
 

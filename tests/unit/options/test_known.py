@@ -40,25 +40,38 @@ def test_the_warning_points_at_the_caller() -> None:
     "key",
     [
         "fields.price.stats-mode",
-        "file-index.bloom-filter.columns",
         "parquet.enable.dictionary",
         "orc.write.batch-size",
         "schema.watermark.0.rowtime",
-        "table-default.bucket",
-        "commit.callback.my.Class.param",
         "write.compaction-skip",
         "changelog.precommit-compact",
         "owner",
-        "merge-engine",
-        "sink.parallelism",
         "partition.mark-done-action",
     ],
 )
-def test_keys_of_families_older_names_and_other_engines_are_known(key: str) -> None:
+def test_keys_that_are_acted_on_pass_older_names_and_families_too(key: str) -> None:
     assert is_known(key)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_keys({key: "1"}, "shop.orders")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "file-index.bloom-filter.columns",
+        "table-default.bucket",
+        "commit.callback.my.Class.param",
+        "merge-engine",
+        "sink.parallelism",
+        "clustering.columns",
+        "data-file.external-paths",
+    ],
+)
+def test_keys_that_only_other_engines_act_on_are_known_and_warn(key: str) -> None:
+    assert is_known(key)
+    with pytest.warns(OptionWarning, match=f"option '{key}' = '7' has no effect here: Penstock does not act on it"):
+        check_keys({key: "7"}, "shop.orders")
 
 
 def test_nothing_known_is_called_misspelt() -> None:

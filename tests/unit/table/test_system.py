@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.table.metadata_tables import MemoryTable
 
-from penstock.errors import NotFoundError
+from penstock.errors import NotFoundError, UnsupportedFeatureError
 from penstock.spec.consumer import encode_consumer
 from penstock.spec.layout import consumer_path, tag_path
 from penstock.spec.manifest import FileKind
@@ -173,3 +173,32 @@ def test_values_look_as_sql_casts_them() -> None:
     assert value_text(DataField(id=0, name="d", type=DATE), 19723) == "2024-01-01"
     assert value_text(DataField(id=0, name="b", type=BYTES), b"\x00\xff") == "0x00ff"
     assert value_text(DataField(id=0, name="s", type=STRING), None) == "null"
+
+
+@pytest.mark.parametrize(
+    "options", [{"scan.snapshot-id": "1"}, {"scan.version": "1"}, {"scan.timestamp-millis": "1500"}]
+)
+def test_what_speaks_of_one_snapshot_follows_the_position_of_its_use(
+    table: MemoryTable, options: dict[str, str]
+) -> None:
+    ref = table.ref.with_options(options)
+    for name in ("files", "partitions", "buckets", "manifests", "compaction"):
+        assert load_system_table(name, ref, table.store) == load_system_table(
+            name, table.ref, table.store, table.store.load_snapshot(1)
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "text"),
+    [
+        ("snapshots", {"scan.snapshot-id": "1"}, "shows all there is: leave 'scan.snapshot-id' out"),
+        ("files", {"incremental-between": "1,2"}, "shows one snapshot, which 'incremental-between' does not name"),
+        ("files", {"scan.file-creation-time-millis": "1"}, "shows one snapshot"),
+        ("files", {"scan.mode": "earliest"}, "is for streams"),
+    ],
+)
+def test_a_position_that_a_system_table_cannot_follow_is_refused(
+    table: MemoryTable, name: str, options: dict[str, str], text: str
+) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=text):
+        load_system_table(name, table.ref.with_options(options), table.store)

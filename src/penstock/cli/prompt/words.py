@@ -14,7 +14,7 @@ from penstock.dialect.tables import scan
 from penstock.errors import TableStoreError
 from penstock.options.group import option_fields
 from penstock.options.kafka import CsvFormat, JsonFormat, KafkaOptions
-from penstock.options.known import describe_options
+from penstock.options.rows import describe_options
 from penstock.spec.watermark import computed_columns
 
 if TYPE_CHECKING:

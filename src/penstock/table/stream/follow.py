@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import DataLossError, InvalidOptionError, OptionWarning
-from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
+from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, check_reads
 from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.bounds import Bounds
 from penstock.table.stream.event_time import EventTimes
@@ -69,7 +69,7 @@ class Follower:
 
     Raises:
         InvalidOptionError: options that contradict each other, or that a stream does not have.
-        UnsupportedFeatureError: a scan mode that only a batch read has.
+        UnsupportedFeatureError: a scan mode that only a batch read has, or what Penstock does not have.
         InvalidFilterError: the filter does not fit the schema.
     """
 
@@ -84,6 +84,7 @@ class Follower:
         self._ref = ref
         self._store = store
         self._clock_millis = clock_millis
+        check_reads(ref.options, ref.name)
         self._read = ReadOptions.parse(ref.options, table=ref.name)
         self._options = StreamOptions.parse(ref.options, table=ref.name)
         check_start(self._read, ref.name)

@@ -237,6 +237,7 @@ def test_who_is_told_of_merges_and_fails_leaves_no_file_behind() -> None:
     assert len(ref.file_io.list(f"{ref.location}/dt=20454/bucket-0")) == 6
 
 
+@pytest.mark.filterwarnings("ignore::penstock.OptionWarning")  # options of other engines are among them
 def test_tables_that_keep_their_files_in_levels_are_refused() -> None:
     table = table_of(**{"clustering.incremental": "true", "clustering.columns": "id"})
     with pytest.raises(UnsupportedFeatureError, match="in levels"):

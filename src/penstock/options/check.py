@@ -1,0 +1,177 @@
+"""Keys that a user gives: what nobody reads warns, and what must not be left out of account is refused."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatureError
+from penstock.options.group import Key, option_fields
+from penstock.options.known import nearest_key
+from penstock.options.layout import StatsOptions
+from penstock.options.refused import FOREIGN, REFUSED
+from penstock.options.scan import ReadOptions
+from penstock.options.status import Status, asks_for_nothing, refusal_of, status_of
+from penstock.options.stream import ConsumerOptions, StreamOptions
+from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
+from penstock.printable import mask_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Side(StrEnum):
+    """A side of a stream, by its word in messages."""
+
+    SOURCE = "source"
+    SINK = "sink"
+
+
+_GROUPS_OF_SIDES: Final = {
+    Side.SOURCE: (ReadOptions, StreamOptions, ConsumerOptions),
+    Side.SINK: (StatsOptions, WriteOptions, CommitOptions, ManifestOptions),
+}
+# Of groups that speak to both, and those that are not of their group's side.
+_KEYS_OF_SIDES: Final = {
+    "read.batch-size": Side.SOURCE,
+    "write.batch-size": Side.SINK,
+    "write.batch-memory": Side.SINK,
+    # Who commits looks for silent consumers.
+    "consumer.expiration-time": Side.SINK,
+    "scan.watermark.emit.strategy": Side.SOURCE,
+    "scan.watermark.idle-timeout": Side.SOURCE,
+    "scan.watermark.alignment.group": Side.SOURCE,
+    "scan.watermark.alignment.max-drift": Side.SOURCE,
+    "scan.watermark.alignment.update-interval": Side.SOURCE,
+    "penstock.scan.watermark.alignment.path": Side.SOURCE,
+    "penstock.read.watermark": Side.SOURCE,
+    "snapshot.watermark-idle-timeout": Side.SINK,
+    "end-input.watermark": Side.SINK,
+    "penstock.sink.watermark-idle-timeout": Side.SINK,
+}
+
+
+def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2) -> None:
+    """Check keys that were given: none may be left out of account without a word.
+
+    Warns with ``OptionWarning`` of each key that nobody knows, naming the nearest that somebody does, and of each that
+    Penstock does not act on, unless its value is what it means when unset. Both may stand: other engines may read them.
+
+    Args:
+        options: keys, or a mapping by key.
+        stacklevel: of ``warnings.warn``; 2 points at the caller, 3 at the caller's caller.
+
+    Raises:
+        UnsupportedFeatureError: an option without which a read or write would do something else than it asks for.
+        InvalidOptionError: an option of Delta Lake or Iceberg of that kind; the message says what is its like here.
+    """
+    values = options if isinstance(options, Mapping) else {}
+    for key in options:
+        value = values.get(key)
+        if value is not None and asks_for_nothing(key, str(value)):
+            continue
+        text = _remark(key, "" if value is None else f" = '{mask_value(key, str(value))}'", table)
+        if text is not None:
+            warnings.warn(text, OptionWarning, stacklevel=stacklevel)
+
+
+def check_side(options: Iterable[str], table: str, side: Side, *, stacklevel: int = 2) -> None:
+    """Warn with ``OptionWarning`` of each key that only the other side of a stream acts on.
+
+    Args:
+        options: of this use, keys or a mapping by key. Those stored with the table speak to both sides.
+        side: of the stream that they were given to.
+        stacklevel: as for ``check_keys``.
+    """
+    for key in options:
+        theirs = _SIDES.get(key)
+        if theirs is not None and theirs is not side and status_of(key) is Status.HONOURED:
+            warnings.warn(
+                f"table {table}: option '{key}' is one of the {theirs} and has no effect on a {side}: give it to the "
+                "query that " + ("reads" if theirs is Side.SOURCE else "writes") + " the table",
+                OptionWarning,
+                stacklevel=stacklevel,
+            )
+
+
+def check_batch(options: Iterable[str], table: str, side: Side, *, stacklevel: int = 2) -> None:
+    """Warn with ``OptionWarning`` of each key that a batch read or write does not act on.
+
+    Args:
+        options: of this use, keys or a mapping by key.
+        side: ``SOURCE`` of a read, ``SINK`` of a write.
+        stacklevel: as for ``check_keys``.
+    """
+    for key in options:
+        theirs = _SIDES.get(key)
+        if theirs is None or status_of(key) is not Status.HONOURED:
+            continue
+        if theirs is not side:
+            text = "has no effect on a read: give it to a write" if side is Side.SOURCE else "has no effect on a write"
+        elif key in _STREAMS_ONLY:
+            text = "is one of streams and has no effect on a batch read: read the table as a stream"
+        else:
+            continue
+        warnings.warn(f"table {table}: option '{key}' {text}", OptionWarning, stacklevel=stacklevel)
+
+
+def check_reads(options: Mapping[str, str], table: str) -> None:
+    """Check that a read may go without acting on the table's options.
+
+    Args:
+        options: those stored with the table too.
+
+    Raises:
+        UnsupportedFeatureError: an option that would return other rows.
+    """
+    for key, refusal in REFUSED.items():
+        if refusal.reads and key in options and not asks_for_nothing(key, options[key]):
+            raise _unsupported(key, f" = '{options[key]}'", table)
+
+
+def _remark(key: str, value: str, table: str) -> str | None:
+    match status_of(key):
+        case Status.HONOURED:
+            return None
+        case Status.IGNORED:
+            return f"table {table}: option '{key}'{value} has no effect here: Penstock does not act on it"
+        case Status.REFUSED:
+            refusal = refusal_of(key)
+            if refusal is None or refusal.is_own:
+                return None
+            raise _unsupported(key, value, table)
+        case _:
+            pass
+    if key.lower() in FOREIGN:
+        whose, cure = FOREIGN[key.lower()]
+        raise InvalidOptionError(f"table {table}: option '{key}'{value} is one of {whose}: {cure}")
+    near = nearest_key(key)
+    hint = f"did you mean '{near}'?" if near else "it has no effect here"
+    return f"table {table}: option '{key}' is not known: {hint}"
+
+
+def _unsupported(key: str, value: str, table: str) -> UnsupportedFeatureError:
+    refusal = refusal_of(key)
+    cure = "leave it out" if refusal is None else refusal.cure
+    return UnsupportedFeatureError(f"table {table}: option '{key}'{value} is not supported: {cure}")
+
+
+def _sides() -> dict[str, Side]:
+    sides: dict[str, Side] = {}
+    for side, groups in _GROUPS_OF_SIDES.items():
+        for group in groups:
+            for field in option_fields(group):
+                if isinstance(field.option, Key):
+                    sides |= dict.fromkeys((field.option.name, *field.option.fallbacks), side)
+    return sides | _KEYS_OF_SIDES
+
+
+_SIDES: Final = _sides()
+_STREAMS_ONLY: Final = {
+    name
+    for group in (StreamOptions, ConsumerOptions)
+    for field in option_fields(group)
+    for name in (field.option.name, *getattr(field.option, "fallbacks", ()))
+} | {key for key in _KEYS_OF_SIDES if "watermark" in key}
