@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from penstock.errors import FormatError, NotFoundError
+from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.spec.avro_limits import DEFAULT_LIMITS
 from penstock.spec.consumer import decode_consumer
 from penstock.spec.hint import decode_hint
@@ -53,6 +53,7 @@ _CONSUMER_TRIES: Final = 10
 _CONSUMER_WAIT_SECONDS: Final = 0.2
 # How far a reader follows an expiration that runs beside it (Paimon SnapshotManager).
 _EARLIEST_STEPS: Final = 300
+_LISTINGS: Final = 10
 
 _Item = TypeVar("_Item")
 
@@ -212,17 +213,27 @@ class MetadataStore:
 
         Raises:
             FormatError: it is damaged.
+            StorageError: listings name snapshots, but none of them is there.
         """
-        hint = self._read_hint(latest_hint_path(self.location))
-        if hint is not None and not self._has_snapshot(hint + 1):
-            snapshot = self.find_snapshot(hint)
-            if snapshot is not None:
-                return snapshot
-        for snapshot_id in reversed(self.list_snapshot_ids()):
-            snapshot = self.find_snapshot(snapshot_id)
-            if snapshot is not None:  # else a rollback runs beside us
-                return snapshot
-        return None
+        for _ in range(_LISTINGS):
+            hint = self._read_hint(latest_hint_path(self.location))
+            if hint is not None and not self._has_snapshot(hint + 1):
+                snapshot = self.find_snapshot(hint)
+                if snapshot is not None:
+                    return snapshot
+            ids = self.list_snapshot_ids()
+            for snapshot_id in reversed(ids):
+                snapshot = self.find_snapshot(snapshot_id)
+                if snapshot is not None:  # else a rollback runs beside us
+                    return snapshot
+            if not ids:
+                return None
+            # All of them have expired since we listed, so that others are there: by no means is the table empty.
+        raise StorageError(
+            f"table {self.name}: {_LISTINGS} times in a row, all snapshots of a listing were gone before one of them "
+            "was read; try again, with less frequent expirations",
+            True,  # noqa: FBT003 - positional, so that pickling works
+        )
 
     def load_earliest_snapshot(self) -> Snapshot | None:
         """Load the earliest snapshot, going on to the next while expiration runs beside us; None when there is none."""

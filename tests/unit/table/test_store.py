@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.unit.table.metadata_tables import MemoryTable
 
-from penstock.errors import FormatError, NotFoundError
+from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.spec.layout import (
     consumer_path,
     earliest_hint_path,
@@ -17,6 +18,11 @@ from penstock.spec.layout import (
 )
 from penstock.table.store import MetadataStore, TableLocation
 from penstock.testing.file_io import RecordingFileIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.io.file_io import FileIO, FileStatus
 
 
 def table_of(count: int) -> MemoryTable:
@@ -38,6 +44,51 @@ def test_the_latest_snapshot_is_found_whatever_the_hint_says(hint: bytes | None)
     latest = table.store.load_latest_snapshot()
     assert latest is not None
     assert latest.id == 3
+
+
+class ListingOvertakenFileIO(RecordingFileIO):
+    """Others act between a listing and what the caller does with it, the first ``times`` times."""
+
+    def __init__(self, inner: FileIO, act: Callable[[], None], times: int = 1) -> None:
+        super().__init__(inner)
+        self.act = act
+        self.times = times
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        found = super().list(path)
+        if self.times:
+            self.times -= 1
+            self.act()
+        return found
+
+
+def test_a_listing_whose_snapshots_have_all_expired_is_made_again() -> None:
+    table = table_of(2)
+    table.file_io.delete(latest_hint_path(table.location))
+
+    def commit_and_expire() -> None:
+        table.commit(table.entry(table.file("f3")))
+        for snapshot_id in (1, 2):
+            table.file_io.delete(snapshot_path(table.location, snapshot_id))
+        table.file_io.delete(latest_hint_path(table.location))
+
+    overtaken = ListingOvertakenFileIO(table.file_io, commit_and_expire)
+    store = MetadataStore(TableLocation(file_io=overtaken, location=table.location, name="db.t"))
+    latest = store.load_latest_snapshot()
+    assert latest is not None
+    assert latest.id == 3
+
+
+def test_listings_that_name_snapshots_which_are_never_there_are_an_error_and_no_empty_table() -> None:
+    table = table_of(1)
+    listed = table.file_io.list(f"{table.location}/snapshot")
+    for status in listed:
+        table.file_io.delete(status.path)
+    stale = ListingOvertakenFileIO(table.file_io, lambda: None)
+    stale.list = lambda _path: listed  # type: ignore[method-assign]
+    store = MetadataStore(TableLocation(file_io=stale, location=table.location, name="db.t"))
+    with pytest.raises(StorageError, match=r"db\.t: 10 times in a row"):
+        store.load_latest_snapshot()
 
 
 @pytest.mark.parametrize("hint", [b"2", b"1", b"99", b"", b"x", None])
