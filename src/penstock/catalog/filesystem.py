@@ -223,7 +223,13 @@ def _check_vacant(place: TablePlace) -> None:
 
 
 def _ref(place: TablePlace, schema: TableSchema) -> TableRef:
-    return TableRef(name=place.name, location=place.location, file_io=place.file_io, schema=schema)
+    return TableRef(
+        name=place.name,
+        location=place.location,
+        file_io=place.file_io,
+        schema=schema,
+        dynamic_options=place.use_options,
+    )
 
 
 def _missing(place: TablePlace) -> NotFoundError:

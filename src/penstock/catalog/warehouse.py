@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.names import check_database_name, is_location, parse_data_table_name
 from penstock.io.resolve import resolve
+from penstock.options.external import PREFIX
 from penstock.spec.layout import database_path, table_path
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class TablePlace:
         name: for messages: ``database.table``, or the location where no catalog was asked.
         database: None for a table named by its location.
         trash: directory beside it, on the same storage, for what is being dropped.
+        use_options: of the catalog, which every use of the table gets.
     """
 
     name: str
@@ -48,6 +50,7 @@ class TablePlace:
     file_io: FileIO
     database: str | None
     trash: str
+    use_options: tuple[tuple[str, str], ...] = ()
 
 
 def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> Warehouse:
@@ -85,7 +88,7 @@ def place_of(warehouse: Warehouse, name: str) -> TablePlace:
         InvalidSchemaError: it cannot be a name.
     """
     if is_location(name):
-        return place_at(name)
+        return replace(place_at(name), use_options=_use_options(warehouse))
     parsed = parse_data_table_name(name)
     return TablePlace(
         name=str(parsed),
@@ -93,6 +96,7 @@ def place_of(warehouse: Warehouse, name: str) -> TablePlace:
         file_io=warehouse.file_io,
         database=parsed.database,
         trash=trash_of(warehouse),
+        use_options=_use_options(warehouse),
     )
 
 
@@ -111,3 +115,7 @@ def trash_of(warehouse: Warehouse) -> str:
 def trash_path(trash: str, name: str) -> str:
     """Return a fresh path in it; the name is only for people who look there."""
     return f"{trash}/{name}-{uuid.uuid4()}"
+
+
+def _use_options(warehouse: Warehouse) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in warehouse.options if key.startswith(PREFIX))

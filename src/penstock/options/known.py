@@ -8,6 +8,7 @@ from typing import Final
 from penstock.options.compact import CompactOptions, SortOptions
 from penstock.options.done import MarkDoneOptions
 from penstock.options.elsewhere import DOCUMENTED, OTHERS, PREFIXES
+from penstock.options.external import ExternalPathOptions
 from penstock.options.group import Key, OptionGroup, option_fields
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.metadata import MetadataOptions
@@ -18,6 +19,7 @@ from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
 
 GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "layout": LayoutOptions,
+    "external paths": ExternalPathOptions,
     "buckets": BucketOptions,
     "format": FormatOptions,
     "statistics": StatsOptions,

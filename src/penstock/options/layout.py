@@ -24,6 +24,7 @@ from penstock.options.values import (
 )
 from penstock.spec.bucket import BucketFunction
 from penstock.spec.file_format import FileFormat
+from penstock.spec.file_name import check_file_name
 from penstock.spec.stats import DEFAULT_STATS_MODE, StatsKind, StatsMode, choose_modes
 
 if TYPE_CHECKING:
@@ -41,6 +42,29 @@ def _encode_stats_mode(mode: StatsMode) -> str:
     return f"truncate({mode.length})" if mode.kind is StatsKind.TRUNCATE else mode.kind.value
 
 
+def _decode_prefix(text: str) -> str:
+    if not _is_file_name(f"{text}-"):
+        raise ValueError("a text without slashes and control characters: it becomes part of file names")
+    return text
+
+
+def _decode_directory(text: str) -> str:
+    path = text.rstrip("/")
+    if path and not all(map(_is_file_name, path.split("/"))):
+        raise ValueError("a directory below the table's, such as 'data' or 'a/b', without '.' and '..'")
+    return path
+
+
+def _is_file_name(text: str) -> bool:
+    try:
+        check_file_name(text)
+    except ValueError:
+        return False
+    return True
+
+
+_FILE_PREFIX: Final = ValueKind("text", _decode_prefix)
+_DIRECTORY: Final = ValueKind("text", _decode_directory)
 _STATS_MODE: Final = ValueKind("none, counts, full or truncate(n)", _decode_stats_mode, _encode_stats_mode)
 
 
@@ -50,7 +74,7 @@ class LayoutOptions(OptionGroup):
 
     Attributes:
         data_directory: sub-directory of the location for data, before the partitions; None for none.
-        external_paths: other places to write data files to, as written; reading needs none of it.
+        external_paths: places outside of the table that its data files may lie in; we write to none.
     """
 
     table_type: Annotated[str, Key("type", parse_lower, "kind of table; only 'table' is opened", honoured=True)] = (
@@ -58,11 +82,11 @@ class LayoutOptions(OptionGroup):
     )
     branch: Annotated[str, Key("branch", parse_text, "branch to read and write")] = "main"
     data_file_prefix: Annotated[
-        str, Key("data-file.prefix", parse_text, "first part of the names of data files", honoured=True)
+        str, Key("data-file.prefix", _FILE_PREFIX, "first part of the names of data files", honoured=True)
     ] = "data-"
     data_directory: Annotated[
         str | None,
-        Key("data-file.path-directory", parse_text, "sub-directory for data, before the partitions", honoured=True),
+        Key("data-file.path-directory", _DIRECTORY, "sub-directory for data, before the partitions", honoured=True),
     ] = None
     suffix_includes_compression: Annotated[
         bool,
@@ -78,7 +102,13 @@ class LayoutOptions(OptionGroup):
         ),
     ] = True
     external_paths: Annotated[
-        tuple[str, ...], Key("data-file.external-paths", parse_names, "other places to write data files to")
+        tuple[str, ...],
+        Key(
+            "data-file.external-paths",
+            parse_names,
+            "places outside of the table for data files; we read them where the user allows it, and write none",
+            honoured=True,
+        ),
     ] = ()
 
 

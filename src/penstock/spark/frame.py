@@ -20,6 +20,7 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.types import to_spark_schema, to_spark_type
 from penstock.spec.file_format import FileFormat, format_of
 from penstock.table.column_stats import ColumnStatsReader
+from penstock.table.external_paths import ExternalPaths
 from penstock.table.read import TableReader, select_fields
 from penstock.table.split import plan_splits
 from penstock.table.store import MetadataStore
@@ -51,6 +52,7 @@ def to_frame(
     needed = (*fields, *(field for field in plan.predicate.fields if field not in fields))
     native: dict[_NativeGroup, list[tuple[str, int]]] = defaultdict(list)
     others: list[DataSplit] = []
+    external = ExternalPaths.of(ref)
     groups = _GroupPlanner(ref=ref, store=store, fields=needed)
     for split in plan_splits(ref, plan):
         left = []
@@ -59,7 +61,7 @@ def to_frame(
             if group is None:
                 left.append(file)
             else:
-                native[group].append((ref.file_io.to_uri(split.path_of(file)), file.file_size))
+                native[group].append((ref.file_io.to_uri(split.path_of(file, external)), file.file_size))
         if left:
             others.append(replace(split, files=tuple(left)))
     frames = [_native_frame(spark, plan, fields, group, files) for group, files in native.items()]

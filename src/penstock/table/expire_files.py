@@ -263,9 +263,10 @@ def find_metadata(
 
 
 def data_paths(locator: FileLocator, entries: Iterable[ManifestEntry]) -> list[str]:
-    """Paths of the entries' data files, and of the files that belong to them."""
+    """Paths of the entries' data files, and of the files that belong to them, but those not ours to delete."""
     paths = []
     for entry in entries:
-        path = locator.path(entry.partition, entry.bucket, entry.file)
-        paths += [path, *extra_file_paths(path, entry.file)]
+        path = locator.deletable_path(entry.partition, entry.bucket, entry.file)
+        if path is not None:
+            paths += [path, *extra_file_paths(path, entry.file)]
     return paths

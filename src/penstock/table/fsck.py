@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from penstock.errors import FormatError, NotFoundError
+from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
 from penstock.spec.layout import manifest_path, schema_path, snapshot_path, tag_path
 from penstock.table.locate import FileLocator
 from penstock.table.scan import live_entries
@@ -30,6 +30,7 @@ class FindingKind(StrEnum):
     SIZE = "size"
     DAMAGED = "damaged"
     ROWS = "rows"
+    OUTSIDE = "outside"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,12 +190,17 @@ class _Check:
             self._find_unreadable("schema", schema_path(self._ref.location, schema_id), snapshot_id, error)
 
     def _check_file(self, entry: ManifestEntry, snapshot_id: int) -> None:
-        path = self._locator.path(entry.partition, entry.bucket, entry.file)
+        path = self._locator.stated_path(entry.partition, entry.bucket, entry.file)
         if path in self.files:
             return
         self.files.add(path)
         self.bytes += entry.file.file_size
         self._progress(len(self.files), None)
+        try:
+            path = self._locator.path(entry.partition, entry.bucket, entry.file)
+        except UnsupportedFeatureError as error:
+            self._find(FindingKind.OUTSIDE, "data file", path, snapshot_id, str(error))
+            return
         size = self._size_of(path)
         if size is None:
             self._find(FindingKind.MISSING, "data file", path, snapshot_id, _lost(entry.file))

@@ -9,6 +9,7 @@ from penstock.options import LayoutOptions
 from penstock.spec.binary_row import decode_row
 from penstock.spec.layout import bucket_dir
 from penstock.spec.partition_text import partition_dir
+from penstock.table.external_paths import ExternalPaths
 
 if TYPE_CHECKING:
     from penstock.spec.manifest import DataFileMeta
@@ -22,12 +23,14 @@ class FileLocator:
 
     Attributes:
         location: the table's directory.
+        external: what may be done with files that lie elsewhere.
         directories: (serialized partition, bucket) to directory, as far as asked for.
     """
 
     location: str
     partition_fields: tuple[DataField, ...]
     layout: LayoutOptions
+    external: ExternalPaths
     directories: dict[tuple[bytes, int], str] = field(default_factory=dict)
 
     @staticmethod
@@ -37,6 +40,7 @@ class FileLocator:
             location=ref.location,
             partition_fields=ref.schema.partition_fields,
             layout=LayoutOptions.parse(ref.options, table=ref.name),
+            external=ExternalPaths.of(ref),
         )
 
     def directory(self, partition: bytes, bucket: int) -> str:
@@ -57,9 +61,23 @@ class FileLocator:
         """Name of a partition, such as ``dt=2026-01-01``; empty where the table has no partitions."""
         return self._partition_directory(partition).rstrip("/")
 
-    def path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """Path of a data file: its external path if it has one."""
+    def stated_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
+        """Path of a data file as the manifest has it, only to be shown: it may lie anywhere."""
         return file.external_path or f"{self.directory(partition, bucket)}/{file.file_name}"
+
+    def path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
+        """Path of a data file, to be opened or looked at: its external path if it has one.
+
+        Raises:
+            UnsupportedFeatureError: that may not be read.
+        """
+        path = self.stated_path(partition, bucket, file)
+        return self.external.readable(path) if file.external_path else path
+
+    def deletable_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str | None:
+        """Path of a data file, to be deleted; None for an external one that is not ours to delete."""
+        path = self.stated_path(partition, bucket, file)
+        return self.external.deletable(path) if file.external_path else path
 
     def _partition_directory(self, partition: bytes) -> str:
         return partition_dir(

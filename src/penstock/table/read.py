@@ -22,6 +22,7 @@ from penstock.datafile.types import ArrowAny, to_arrow_schema
 from penstock.errors import InvalidSchemaError, NotFoundError
 from penstock.predicate.tree import FALSE
 from penstock.spec.file_format import format_of
+from penstock.table.external_paths import ExternalPaths
 from penstock.table.prefetch import read_ahead
 from penstock.table.safety.stale_schema import check_schema_of_file
 from penstock.table.split import plan_splits
@@ -81,6 +82,7 @@ class TableReader:
         self._store = store
         self._batch_rows = batch_rows
         self._fields = select_fields(ref, columns)
+        self._external = ExternalPaths.of(ref)
         self._partition_keys = ref.schema.partition_keys
         self._plans: dict[tuple[int, tuple[str, ...]], _FilePlan] = {}
         self.schema = to_arrow_schema(self._fields)
@@ -115,7 +117,7 @@ class TableReader:
             yield kept if plan.is_plain else self._assemble(kept, constants)
 
     def _load(self, split: DataSplit, file: DataFileMeta, evolution: Evolution) -> Iterator[pa.RecordBatch]:
-        path = split.path_of(file)
+        path = split.path_of(file, self._external)
         data_format = FORMATS[format_of(file.file_name)]
         try:
             yield from data_format.read(self._ref.file_io, path, evolution.file_fields, batch_rows=self._batch_rows)

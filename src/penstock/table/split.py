@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.predicate.tree import BoundPredicate
     from penstock.spec.manifest import DataFileMeta, ManifestEntry
+    from penstock.table.external_paths import ExternalPaths
     from penstock.table.ref import TableRef
     from penstock.table.scan import ScanPartition, ScanPlan
 
@@ -50,9 +51,15 @@ class DataSplit:
         """Rows of the files, of which the filter may drop some."""
         return sum(file.row_count for file in self.files)
 
-    def path_of(self, file: DataFileMeta) -> str:
-        """Path of one of the files."""
-        return file.external_path or f"{self.bucket_path}/{file.file_name}"
+    def path_of(self, file: DataFileMeta, external: ExternalPaths) -> str:
+        """Path of one of the files.
+
+        Raises:
+            UnsupportedFeatureError: it lies outside of the table, where nothing may be read.
+        """
+        if file.external_path:
+            return external.readable(file.external_path)
+        return f"{self.bucket_path}/{file.file_name}"
 
 
 def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> tuple[DataSplit, ...]:

@@ -10,6 +10,7 @@ from penstock.options import ReadOptions
 from penstock.predicate.parse import parse_filter
 from penstock.spec.manifest import DataFileMeta
 from penstock.spec.types import INT, STRING, DataField
+from penstock.table.external_paths import ExternalPaths
 from penstock.table.scan import plan_scan
 from penstock.table.split import DataSplit, pack_files, plan_splits, value_order
 
@@ -106,12 +107,15 @@ def test_values_sort_by_type_with_null_first_and_nan_last() -> None:
 
 def test_a_split_is_a_value_that_knows_its_paths() -> None:
     fields = (DataField(id=0, name="v", type=STRING), DataField(id=1, name="dt", type=STRING))
-    table = MemoryTable(fields=fields, partition_keys=("dt",))
+    table = MemoryTable(
+        fields=fields, partition_keys=("dt",), options={"data-file.external-paths": "memory://x/far,memory://x"}
+    )
     inside, outside = table.file("a"), table.file("b", external_path="memory://x/b.parquet")
     table.commit(table.entry(inside, ["p/q"], bucket=2), table.entry(outside, ["p/q"], bucket=2))
     (split,) = splits_of(table)
     assert pickle.loads(pickle.dumps(split)) == split
-    assert [split.path_of(each) for each in split.files] == [
+    external = ExternalPaths.of(table.ref.with_options({"penstock.external-paths.read": "memory://x"}))
+    assert [split.path_of(each, external) for each in split.files] == [
         f"{table.location}/dt=p%2Fq/bucket-2/a.parquet",
         "memory://x/b.parquet",
     ]

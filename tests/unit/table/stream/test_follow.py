@@ -10,6 +10,7 @@ from tests.unit.table.stream.queues import Queue, batches, flat, names
 from penstock.errors import FormatError, OptionWarning, UnsupportedFeatureError
 from penstock.spec.layout import manifest_path
 from penstock.spec.snapshot import CommitKind
+from penstock.table.external_paths import ExternalPaths
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Phase, Position, decode_offset, encode_offset
 
@@ -167,7 +168,8 @@ def test_a_task_reads_one_bucket_number_over_partitions_and_snapshots() -> None:
         (2, ("a",), ["a0x.parquet", "a0y.parquet"]),
         (2, ("b",), ["b0.parquet"]),
     ]
-    assert first.splits[0].path_of(first.splits[0].files[0]).endswith("/dt=a/bucket-0/a0.parquet")
+    external = ExternalPaths.of(queue.ref)
+    assert first.splits[0].path_of(first.splits[0].files[0], external).endswith("/dt=a/bucket-0/a0.parquet")
 
 
 @pytest.mark.parametrize("options", [{"buckets": -1}, {"buckets": 2, "options": {"bucket-append-ordered": "false"}}])
@@ -188,7 +190,7 @@ def test_external_paths_reach_the_task() -> None:
     queue.commit(queue.entry(file, bucket=0, total_buckets=2))
     end = queue.with_options(EARLIEST).advance(UNRESOLVED, NO_LIMITS)
     (task,) = queue.with_options(EARLIEST).plan_range(UNRESOLVED, end)
-    assert task.splits[0].path_of(task.splits[0].files[0]) == "s3://elsewhere/far.parquet"
+    assert task.splits[0].files[0].external_path == "s3://elsewhere/far.parquet"
 
 
 def test_filters_prune_tasks_but_move_no_place() -> None:

@@ -1,0 +1,50 @@
+"""Which files outside of a table's directory may be used: said by who uses the table, never by the table itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from penstock.options.group import Key, OptionGroup
+from penstock.options.values import ValueKind
+
+PREFIX: Final = "penstock.external-paths."
+"""Of the keys that count only where they are given to a catalog or for one use."""
+
+
+def _decode_places(text: str) -> tuple[str, ...]:
+    return tuple(place.strip() for place in text.split(",") if place.strip())
+
+
+_PLACES: Final = ValueKind("places", _decode_places, ",".join)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalPathOptions(OptionGroup):
+    """Directories that a table's external paths may lie in.
+
+    Attributes:
+        readable: paths or URIs of directories from which data files are read.
+        deletable: likewise, of those that expiration may delete from.
+    """
+
+    readable: Annotated[
+        tuple[str, ...],
+        Key(
+            f"{PREFIX}read",
+            _PLACES,
+            "directories outside of the table whose data files may be read; counts only when given to a catalog or "
+            "for one use",
+            honoured=True,
+        ),
+    ] = ()
+    deletable: Annotated[
+        tuple[str, ...],
+        Key(
+            f"{PREFIX}delete",
+            _PLACES,
+            "directories outside of the table from which expiration may delete; counts only when given to a catalog "
+            "or for one use",
+            honoured=True,
+        ),
+    ] = ()

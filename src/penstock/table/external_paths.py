@@ -1,0 +1,95 @@
+"""Data files outside of a table's directory: used only where the table states them and the user allows them.
+
+A manifest can name any path of the machine, so the table alone decides nothing: its option
+``data-file.external-paths`` says where its writers put files, and ``penstock.external-paths.read`` and ``.delete``,
+given to the catalog or for one use, say which of those places this process may use (design/0017).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import TableStoreError, UnsupportedFeatureError
+from penstock.io.resolve import resolve
+from penstock.options import LayoutOptions
+from penstock.options.external import ExternalPathOptions
+
+if TYPE_CHECKING:
+    from penstock.io.file_io import FileIO
+    from penstock.table.ref import TableRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalPaths:
+    """What may be done with the external paths of one table.
+
+    Attributes:
+        name: of the table, for messages.
+        file_io: storage of the table; external files are opened with it, so they lie on the same.
+        stated: directories in which the table says that it has files, as it writes them.
+        allowed: what the user allows.
+    """
+
+    name: str
+    file_io: FileIO
+    stated: tuple[str, ...]
+    allowed: ExternalPathOptions
+
+    @staticmethod
+    def of(ref: TableRef) -> ExternalPaths:
+        """Return those of a table; what it stores under the keys of the user counts for nothing."""
+        return ExternalPaths(
+            name=ref.name,
+            file_io=ref.file_io,
+            stated=LayoutOptions.parse(ref.options, table=ref.name).external_paths,
+            allowed=ExternalPathOptions.parse(dict(ref.dynamic_options), table=ref.name),
+        )
+
+    def readable(self, path: str) -> str:
+        """Return an external path in the form that the storage takes.
+
+        Raises:
+            UnsupportedFeatureError: the table does not state its directory, or the user does not allow it.
+        """
+        found = self._find(path)
+        if found is None or not _is_in(found, self.stated):
+            raise UnsupportedFeatureError(
+                f"table {self.name}: the data file {ascii(path)[:200]} lies outside of the table, and in none of the "
+                "directories of its option 'data-file.external-paths'; it was not opened. Roll the table back to a "
+                "snapshot without it, or copy it to the table's directory"
+            )
+        if not _is_in(found, self.allowed.readable):
+            raise UnsupportedFeatureError(
+                f"table {self.name}: the data file {ascii(path)[:200]} lies outside of the table and was not opened; "
+                "if you trust who wrote the table, give the catalog or this read the option "
+                f"'penstock.external-paths.read' = '{found.rpartition('/')[0]}'"
+            )
+        return found
+
+    def deletable(self, path: str) -> str | None:
+        """Return an external path in the form that the storage takes; None where the file is to be left alone."""
+        found = self._find(path)
+        is_free = found is not None and _is_in(found, self.stated) and _is_in(found, self.allowed.deletable)
+        return found if is_free else None
+
+    def _find(self, path: str) -> str | None:
+        found = _resolved(path)
+        if found is None or type(found[0]) is not type(self.file_io):
+            return None
+        return found[1]
+
+
+def _is_in(path: str, directories: tuple[str, ...]) -> bool:
+    known = (_resolved(directory) for directory in directories)
+    return any(each is not None and path.startswith(f"{each[1].rstrip('/')}/") for each in known)
+
+
+def _resolved(path: str) -> tuple[FileIO, str] | None:
+    """Return storage and path, dots taken out; None for what is no absolute path or URI of a storage built in."""
+    if (not path.startswith("/") and ":" not in path) or any(character < " " for character in path):
+        return None
+    try:
+        return resolve(path.strip())
+    except TableStoreError:
+        return None
