@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.options import CompactOptions
+from penstock.options import CompactOptions, StreamOptions
 from penstock.options.choices import ScanMode
 from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.table.scan import to_wall_clock
+from penstock.table.stream.history import History
 from penstock.table.stream.offset import Phase, Position
 from penstock.table.travel import check_positions, newest_before, newest_compacted, parse_local_time, resolve_default
 
@@ -92,6 +93,7 @@ def resolve_start(
     Raises:
         InvalidOptionError: options that contradict each other, or that only a batch read has.
         UnsupportedFeatureError: a mode that only a batch read has.
+        DataLossError: the snapshot asked for has expired, and ``penstock.fail-on-data-loss`` is true.
         FormatError: metadata is damaged.
     """
     mode = check_start(read, ref.name)
@@ -121,10 +123,10 @@ def _start(  # noqa: PLR0911 - one line a mode
         case ScanMode.FROM_TIMESTAMP:
             return _changes(_first_since(store, latest, _start_millis(read, ref.name)))
         case ScanMode.FROM_SNAPSHOT:
-            wanted = max(_snapshot_id(read), earliest)
+            wanted = _still_there(store, ref, _snapshot_id(read), earliest)
             return _changes(wanted) if wanted <= latest.id + 1 else None
         case ScanMode.FROM_SNAPSHOT_FULL:
-            wanted = max(_snapshot_id(read), earliest)
+            wanted = _still_there(store, ref, _snapshot_id(read), earliest)
             return _full(wanted) if wanted <= latest.id else None
         case ScanMode.FROM_FILE_CREATION_TIME:
             return _full(latest.id, created_from=to_wall_clock(read.file_creation_time_millis or 0))
@@ -144,6 +146,16 @@ def _changes(snapshot_id: int) -> StreamStart:
 
 def _full(snapshot_id: int, created_from: int | None = None) -> StreamStart:
     return StreamStart(position=Position(snapshot_id=snapshot_id, phase=Phase.FULL), created_from=created_from)
+
+
+def _still_there(store: MetadataStore, ref: TableRef, wanted: int, earliest: int) -> int:
+    """The snapshot asked for; where it has expired, the earliest, if rows may be missed."""
+    if wanted >= earliest:
+        return wanted
+    if earliest <= 1:
+        return earliest
+    fails = StreamOptions.parse(ref.options, table=ref.name).fail_on_data_loss
+    return History(store, fails=fails).lost(max(wanted, 1))
 
 
 def _snapshot_id(read: ReadOptions) -> int:

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.table.metadata_tables import MemoryTable
 from tests.unit.table.stream.queues import Queue
 
-from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.errors import DataLossError, DataLossWarning, InvalidOptionError, UnsupportedFeatureError
 from penstock.options import ConsumerOptions, ReadOptions
 from penstock.spec.consumer import encode_consumer
 from penstock.spec.layout import consumer_path
@@ -56,12 +56,10 @@ def described(start: StreamStart | None) -> tuple[str, int] | None:
         ({"scan.timestamp-millis": "99999"}, ("changes", 10)),
         ({"scan.mode": "from-timestamp", "scan.timestamp-millis": "5000"}, ("changes", 5)),
         ({"scan.snapshot-id": "5"}, ("changes", 5)),
-        ({"scan.snapshot-id": "1"}, ("changes", 3)),
         ({"scan.snapshot-id": "10"}, ("changes", 10)),
         ({"scan.snapshot-id": "11"}, None),
         ({"scan.version": "5"}, ("changes", 5)),
         ({"scan.mode": "from-snapshot-full", "scan.snapshot-id": "5"}, ("full", 5)),
-        ({"scan.mode": "from-snapshot-full", "scan.snapshot-id": "1"}, ("full", 3)),
         ({"scan.mode": "from-snapshot-full", "scan.snapshot-id": "10"}, None),
         ({"scan.creation-time-millis": "5500"}, ("changes", 6)),
         ({"scan.creation-time-millis": "9001"}, ("full", 9)),
@@ -164,6 +162,20 @@ def test_a_start_at_a_compaction_may_look_for_it_beside_expiration() -> None:
     store.find_snapshot = expires_first  # type: ignore[assignment,method-assign]
     begun = follower.advance(UNRESOLVED, NO_LIMITS)
     assert begun.start == Position(snapshot_id=9, phase=Phase.FULL)
+
+
+@pytest.mark.parametrize("mode", ["from-snapshot", "from-snapshot-full"])
+@pytest.mark.parametrize("snapshot_id", ["0", "1", "2"])
+def test_a_start_that_has_expired_is_an_error_unless_rows_may_be_missed(
+    table: MemoryTable, mode: str, snapshot_id: str
+) -> None:
+    options = {"scan.mode": mode, "scan.snapshot-id": snapshot_id}
+    with pytest.raises(DataLossError, match=r"snapshot [12], which has expired; snapshots 3 to 9 .*fail-on-data-loss"):
+        start_of(table, options)
+    with pytest.warns(DataLossWarning, match="it goes on at snapshot 3"):
+        start = start_of(table, {**options, "penstock.fail-on-data-loss": "false"})
+    assert start is not None
+    assert start.position.snapshot_id == 3
 
 
 def put_consumer(table: MemoryTable, next_snapshot: int) -> None:
