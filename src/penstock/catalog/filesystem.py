@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.changes import RemoveOption, SchemaChange, SetOption, UpdateColumnType
-from penstock.catalog.databases import check_database_exists
+from penstock.catalog.databases import check_database_exists, list_tables
 from penstock.catalog.evolve_schema import apply_changes
 from penstock.catalog.features import check_readable
 from penstock.catalog.history import check_readable_history
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 # Each refusal means that somebody else's change landed, unless the storage says no for ever.
 _TRIES_WITHOUT_PROGRESS: Final = 10
 _RETRY_WAIT_S: Final = 0.01
+# More than difflib's own: every table of a database begins alike.
+_ALIKE: Final = 0.75
 
 
 def create_table(
@@ -84,10 +87,16 @@ def load_table(warehouse: Warehouse, name: str) -> TableRef:
     place = place_of(warehouse, name)
     try:
         return load_place(place)
-    except NotFoundError:
-        if place.database is not None:
-            check_database_exists(warehouse, place.database)
-        raise
+    except NotFoundError as error:
+        if place.database is None:
+            raise
+        there = list_tables(warehouse, place.database)
+        near = get_close_matches(place.name, [f"{place.database}.{table}" for table in there], n=1, cutoff=_ALIKE)
+        if not near or near[0] == place.name:
+            raise
+        raise NotFoundError(
+            f"table {place.name} does not exist in {warehouse.location}; did you mean {near[0]}?"
+        ) from error
 
 
 def load_location(location: str) -> TableRef:

@@ -33,6 +33,10 @@ class Warehouse:
     file_io: FileIO
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
+    def exists(self) -> bool:
+        """Whether its directory is there."""
+        return self.file_io.exists(self.location)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlace:

@@ -11,7 +11,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would hap
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Nothing to do is no error.")]
 Wide = Annotated[bool, typer.Option("--wide", help="All columns, as JSON and CSV have them.")]
-Where = Annotated[str | None, typer.Option("--where", help="Such as \"dt = '2026-01-01' AND price > 10\".")]
+Where = Annotated[str | None, typer.Option("--where", "--filter", help="Such as \"dt = '2026-01-01' AND price > 10\".")]
 SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", help="Of this snapshot instead of the latest.")]
 Tag = Annotated[str | None, typer.Option("--tag", help="Of the snapshot with this tag.")]
 Timestamp = Annotated[

@@ -67,7 +67,12 @@ def list_names(
     session = session_of(context)
     catalog = session.catalog()
     if database is None:
-        print_rows(session, pa.table({"database": pa.array(catalog.list_databases(), pa.string())}))
+        databases = catalog.list_databases()
+        if not databases and not session.open_warehouse().exists():
+            raise NotFoundError(
+                f"there is no directory {catalog.warehouse}: check --warehouse; penstock create DATABASE makes it"
+            )
+        print_rows(session, pa.table({"database": pa.array(databases, pa.string())}))
     else:
         print_rows(session, pa.table({"table": pa.array(catalog.list_tables(database), pa.string())}))
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.api.deferred import spark_entry
 from penstock.cli.interrupt import until_interrupted
-from penstock.cli.render import note, print_record, print_rows
+from penstock.cli.render import note, print_record, print_rows, print_text
 from penstock.cli.row_stream import RowStream
 from penstock.cli.session import OutputFormat
 
@@ -39,7 +39,9 @@ def print_outcome(
         The streaming query that an ``INSERT`` has started, if any.
     """
     value: Any = outcome.value
-    if isinstance(value, pa.Table):
+    if outcome.is_text and session.format is OutputFormat.TABLE:
+        print_text(value.column(0)[0].as_py())
+    elif isinstance(value, pa.Table):
         _print_rows(session, value, show_all=show_all)
     elif hasattr(value, "isStreaming"):
         if value.isStreaming:

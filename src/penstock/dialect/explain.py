@@ -36,7 +36,7 @@ def explain(state: SqlState, statement: Explain) -> Outcome:
         lines += _query_lines(state, action.query)
     else:
         lines.append(f"== Rows ==\n{len(action.rows or ())} of VALUES, without Spark")
-    return Outcome(value=pa.table({"result": pa.array(["\n\n".join(lines)], pa.string())}))
+    return Outcome(value=pa.table({"result": pa.array(["\n\n".join(lines)], pa.string())}), is_text=True)
 
 
 def _query_lines(state: SqlState, query: Query) -> Iterator[str]:

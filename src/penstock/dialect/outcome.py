@@ -24,12 +24,14 @@ class Outcome:
 
     Attributes:
         message: for people, where there are no rows.
+        is_text: the value is one row with one text of several lines.
         ends_at_start: the rows are those of streams that end at what is there when they begin.
     """
 
     value: Value = None
     message: str | None = None
     ends_at_start: bool = False
+    is_text: bool = False
 
 
 def rows(schema: pa.Schema, values: list[tuple[object, ...]]) -> Outcome:

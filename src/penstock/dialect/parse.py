@@ -53,8 +53,18 @@ _REFUSED: Final = {
     "MSCK": "partitions are found in the table's own metadata; leave it out",
     "LOAD": "there are no modules; leave it out",
     "ADD": "there are no JARs to add; leave it out",
+    "OPTIMIZE": "write CALL sys.compact('database.table'); it sorts with order_strategy => 'zorder', order_by => 'a,b'",
+    "VACUUM": "snapshots expire as rows are written; CALL sys.expire_snapshots('database.table') does it now, and "
+    "CALL sys.remove_orphan_files('database.table') deletes what no snapshot ever had",
+    "RESTORE": "write CALL sys.rollback_to('database.table', snapshot_id => 5), or tag => 'a-tag'",
 }
-_NAMES: Final = ("CATALOGS", "DATABASES", "SCHEMAS", "TABLES", "VIEWS")
+_NAMES: Final = ("CATALOGS", "DATABASES", "SCHEMAS", "TABLES", "VIEWS", "PROCEDURES")
+# What Delta Lake and Spark show so, with what shows it here.
+_ELSEWHERE: Final = {
+    "TBLPROPERTIES": "properties of a table are its options: SELECT * FROM {}$options, or SHOW CREATE TABLE {}",
+    "HISTORY": "the history of a table is SELECT * FROM {}$snapshots",
+    "DETAIL": "the files of a table are SELECT * FROM {}$files, its partitions SELECT * FROM {}$partitions",
+}
 _SHOWN: Final = (*_NAMES, "CREATE TABLE", "CREATE VIEW", "PARTITIONS", "COLUMNS", "CURRENT")
 # Of Flink's EXPLAIN; each asks for more of what is told anyway.
 _DETAILS: Final = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
@@ -146,6 +156,7 @@ def _read_show(reader: StatementReader) -> Action:
         if word is None:
             raise reader.error("expected CATALOG or DATABASE")
         return ShowNames(what=f"current {word.lower()}")
+    _refuse_elsewhere(reader, "TBLPROPERTIES")
     word = reader.take_any(*_NAMES)
     if word is None:
         raise reader.unexpected(f"expected one of {', '.join(_SHOWN)}", _SHOWN)
@@ -157,9 +168,20 @@ def _read_show(reader: StatementReader) -> Action:
 
 
 def _read_describe(reader: StatementReader) -> Action:
+    _refuse_elsewhere(reader, "HISTORY", "DETAIL")
     reader.take_words("TABLE")
     reader.take_words("EXTENDED")
     return Describe(name=read_path(reader, "a table's name"))
+
+
+def _refuse_elsewhere(reader: StatementReader, *words: str) -> None:
+    """Say what shows here what another engine shows by one of these words in front of a table's name."""
+    at = reader.current
+    word = at.text.upper()
+    if at.kind is TokenKind.WORD and word in words and reader.ahead(1).kind in {TokenKind.WORD, TokenKind.QUOTED}:
+        reader.take()
+        table = ".".join(read_path(reader, "a table's name"))
+        raise reader.error(_ELSEWHERE[word].replace("{}", table), at=at)
 
 
 def _read_set(reader: StatementReader) -> Action:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from penstock.catalog.names import split_name
 from penstock.dialect.arguments import Arguments
 from penstock.dialect.outcome import Outcome, rows
-from penstock.errors import InvalidSqlError
+from penstock.errors import InvalidSqlError, TableStoreError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,6 +40,13 @@ _COMPACTED: Final = pa.schema(
         "skipped": _TEXT,
     }
 )
+# By words in the names of those procedures of Paimon that cannot be there.
+_REFUSED: Final = {
+    "branch": "branches are not supported; a tag keeps a snapshot, and a copy of the table takes other rows",
+    "fast_forward": "branches are not supported",
+    "migrate": "tables of Hive are not adopted; penstock import copies their files",
+    "rescale": "the number of buckets of a table stays; make a new table and INSERT INTO it",
+}
 _PARTITION_OPTIONS: Final = {
     "timestamp_formatter": "partition.timestamp-formatter",
     "timestamp_pattern": "partition.timestamp-pattern",
@@ -65,15 +72,23 @@ def call(state: SqlState, statement: Call) -> Outcome:
 
     Raises:
         InvalidSqlError: there is no such procedure.
+        UnsupportedFeatureError: it is one of Paimon's for what Penstock has not.
         InvalidOptionError: arguments that it does not take.
         TableStoreError: as the method that it stands for.
     """
     procedure = PROCEDURES.get(statement.procedure)
     if procedure is None:
-        near = get_close_matches(statement.procedure, PROCEDURES, n=1)
-        hint = f"did you mean sys.{near[0]}?" if near else f"there are {', '.join(PROCEDURES)}"
-        raise InvalidSqlError(f"there is no procedure sys.{statement.procedure}; {hint}")
+        raise _unknown(statement.procedure)
     return procedure.run(state, Arguments(statement.procedure, procedure.parameters, statement.arguments))
+
+
+def _unknown(name: str) -> TableStoreError:
+    reason = next((reason for word, reason in _REFUSED.items() if word in name), None)
+    if reason is not None:
+        return UnsupportedFeatureError(f"there is no procedure sys.{name}: {reason}")
+    near = get_close_matches(name, PROCEDURES, n=1)
+    hint = f"did you mean sys.{near[0]}?" if near else f"there are {', '.join(PROCEDURES)}"
+    return InvalidSqlError(f"there is no procedure sys.{name}; {hint}")
 
 
 def _table(state: SqlState, arguments: Arguments, options: Mapping[str, str] | None = None) -> Table:

@@ -64,7 +64,7 @@ def show_create_view(state: SqlState, statement: ShowCreateView) -> Outcome:
     head = f"CREATE {kind} {quoted(path[1])}.{quoted(path[2])}" + (f" ({columns})" if columns else "")
     comment = f" COMMENT {_text(view.comment)}" if view.comment is not None else ""
     text = f"{head}{comment} AS\n{view.query.source.text}"
-    return Outcome(value=pa.table({"result": pa.array([mask_text(text)], pa.string())}))
+    return Outcome(value=pa.table({"result": pa.array([mask_text(text)], pa.string())}), is_text=True)
 
 
 def _text(text: str) -> str:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from penstock.catalog.filesystem import load_location
 from penstock.dialect.outcome import Outcome, rows
+from penstock.dialect.procedures import PROCEDURES
 from penstock.dialect.query_columns import view_columns
 from penstock.dialect.windows import quoted
 from penstock.printable import mask_options, mask_value
@@ -65,6 +66,8 @@ def show_names(state: SqlState, statement: ShowNames) -> Outcome:
         kind = what.split()[1]
         value = state.catalog_name if kind == "catalog" else state.database
         return _names(f"current {kind} name", [value])
+    if what == "procedures":
+        return _procedures(statement)
     if what == "catalogs":
         found = sorted(state.catalogs)
     elif what == "databases":
@@ -92,7 +95,8 @@ def show_create_table(state: SqlState, statement: ShowCreateTable) -> Outcome:
     """Print the statement that makes such a table."""
     table = state.load(statement.name)
     _, database, name = state.full(statement.name)
-    return _names("result", [_ddl(table.schema, f"{quoted(database)}.{quoted(name)}")])
+    text = _ddl(table.schema, f"{quoted(database)}.{quoted(name)}")
+    return Outcome(value=pa.table({"result": pa.array([text], _TEXT)}), is_text=True)
 
 
 def show_partitions(state: SqlState, statement: ShowPartitions) -> Outcome:
@@ -128,6 +132,15 @@ def reset_setting(state: SqlState, statement: ResetSetting) -> Outcome:
 def stored_options(schema: TableSchema) -> Iterator[tuple[str, str]]:
     """Yield the options of a table, without those in which Flink keeps watermarks and computed columns."""
     return ((key, value) for key, value in schema.options if not _HIDDEN.fullmatch(key))
+
+
+def _procedures(statement: ShowNames) -> Outcome:
+    found: list[tuple[object, ...]] = [
+        (f"sys.{name}", ", ".join(procedure.parameters))
+        for name, procedure in sorted(PROCEDURES.items())
+        if statement.like is None or like_matches(statement.like, name) != statement.is_negated
+    ]
+    return rows(pa.schema({"procedure name": _TEXT, "arguments": _TEXT}), found)
 
 
 def _tables(state: SqlState, statement: ShowNames) -> list[str]:

@@ -148,8 +148,16 @@ class SqlState:
         catalog, database, table = self.full(path)
         databases = self.catalog(catalog).list_databases()
         if database not in databases:
-            there = near_or_all(database, (*databases, DEFAULT_DATABASE))
-            return NotFoundError(f"there is no database {database} in catalog {catalog}; {there}")
+            if len(path) == 1:
+                there = f"its databases are {', '.join(databases)}" if databases else "it has no databases yet"
+                return NotFoundError(
+                    f"there is no table {table}: the current database {database} has no tables; catalog {catalog}: "
+                    f"{there}; write database.{table}, or USE one first"
+                )
+            others = databases if database == DEFAULT_DATABASE else (*databases, DEFAULT_DATABASE)
+            return NotFoundError(
+                f"there is no database {database} in catalog {catalog}; {near_or_all(database, others)}"
+            )
         tables = self.catalog(catalog).list_tables(database)
         if table in tables:
             return error

@@ -170,10 +170,11 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowNames:
-    """``SHOW CATALOGS | DATABASES | TABLES | VIEWS | CURRENT …``.
+    """``SHOW CATALOGS | DATABASES | TABLES | VIEWS | PROCEDURES | CURRENT …``.
 
     Attributes:
-        what: ``catalogs``, ``databases``, ``tables``, ``views``, ``current catalog`` or ``current database``.
+        what: ``catalogs``, ``databases``, ``tables``, ``views``, ``procedures``, ``current catalog`` or
+            ``current database``.
         within: whose names; empty for the current catalog or database.
         like: a pattern with ``%`` and ``_``.
         is_negated: ``NOT LIKE``.

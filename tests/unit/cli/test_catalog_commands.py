@@ -155,3 +155,22 @@ def test_a_table_that_cannot_be_read_can_be_dropped(orders: Command) -> None:
     assert "schema-0" in orders.json("drop", "shop.orders", "--dry-run")[0]["problem"]
     orders("drop", "shop.orders", "--yes")
     assert orders.catalog.list_tables("shop") == ()
+
+
+def test_a_name_that_is_nearly_right_gets_the_right_one(penstock: Command) -> None:
+    penstock("create", "shop.orders", "a INT")
+    assert "did you mean shop.orders?" in penstock("show", "shop.order", code=3).stderr
+    assert "no schema file" in penstock("show", "shop.else", code=3).stderr
+
+
+def test_a_warehouse_that_is_not_there_is_no_empty_one(penstock: Command, tmp_path: Path) -> None:
+    result = penstock("-w", str(tmp_path / "typo"), "list", code=3)
+    assert f"there is no directory {tmp_path / 'typo'}" in result.stderr
+    assert penstock("-w", str(tmp_path), "list", "--format", "json").stdout == "[]\n"
+
+
+def test_a_filter_goes_by_both_its_names(penstock: Command) -> None:
+    penstock("create", "shop.t", "a INT")
+    assert (
+        penstock("read", "shop.t", "--filter", "a > 1").stdout == penstock("read", "shop.t", "--where", "a > 1").stdout
+    )

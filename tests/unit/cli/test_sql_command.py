@@ -70,3 +70,11 @@ def test_something_has_to_be_given(penstock: Command, tmp_path: Path) -> None:
         in penstock("sql", code=2).stderr
     )
     assert "cannot be read" in penstock("sql", "-f", str(tmp_path / "nothing.sql"), code=3).stderr
+
+
+def test_a_text_of_several_lines_is_printed_as_it_is(penstock: Command) -> None:
+    penstock("create", "shop.t", "a INT")
+    text = penstock("sql", "-e", "SHOW CREATE TABLE shop.t").stdout
+    assert text.startswith("CREATE TABLE `shop`.`t` (\n  `a` INT\n)")
+    assert "\\n" not in penstock("sql", "-e", "EXPLAIN SELECT * FROM shop.t").stdout
+    assert penstock.json("sql", "-e", "SHOW CREATE TABLE shop.t") == [{"result": text.removesuffix("\n")}]
