@@ -98,15 +98,23 @@ class CommitOptions(OptionGroup):
     """How a commit tries, and what it makes of an empty one.
 
     Attributes:
-        timeout_ms: None for as long as it takes.
+        max_retries: None for no bound but time.
+        timeout_ms: None for no bound but the count, or for two minutes where there is no count either.
+        max_retry_wait_ms: None for what suits a commit of some 10 ms.
         ignore_empty_commit: None for the caller's own rule: batches ignore, streams commit.
         accept_unknown_batch: write a micro-batch of which nobody can tell any more whether it is in the table.
         last_safe_snapshot: id above which a rival's COMPACT or OVERWRITE aborts the commit; None for no such check.
     """
 
     max_retries: Annotated[
-        int, Key("commit.max-retries", at_least(0, parse_int), "attempts after a lost race", honoured=True)
-    ] = 10
+        int | None,
+        Key(
+            "commit.max-retries",
+            at_least(0, parse_int),
+            "attempts after a lost race; without it, and without a timeout, two minutes' worth",
+            honoured=True,
+        ),
+    ] = None
     timeout_ms: Annotated[
         int | None, Key("commit.timeout", parse_duration_ms, "time for all attempts together", honoured=True)
     ] = None
@@ -114,8 +122,9 @@ class CommitOptions(OptionGroup):
         int, Key("commit.min-retry-wait", parse_duration_ms, "wait after the first lost race", honoured=True)
     ] = 10
     max_retry_wait_ms: Annotated[
-        int, Key("commit.max-retry-wait", parse_duration_ms, "longest wait after a lost race", honoured=True)
-    ] = 10_000
+        int | None,
+        Key("commit.max-retry-wait", parse_duration_ms, "longest wait after a lost race; else 250 ms", honoured=True),
+    ] = None
     user_prefix: Annotated[
         str | None, Key("commit.user-prefix", parse_text, "first part of made-up commit users", honoured=True)
     ] = None

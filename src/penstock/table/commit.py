@@ -32,6 +32,7 @@ from penstock.table.identity import check_same_table
 from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.manifest_write import ManifestWriter
 from penstock.table.own_commits import search_commits
+from penstock.table.race import Race
 from penstock.table.safety.stale_schema import check_schema_of_merges
 from penstock.table.sequence import BucketIndex
 
@@ -45,6 +46,11 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 WRITER_VERSION: Final = "penstock"
+
+# 20 s in all, for a storage that does not answer.
+_PUT_TRIES: Final = 11
+_PUT_WAIT_MS: Final = 10
+_LONGEST_PUT_WAIT_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +83,14 @@ class Unknown:
     cause: StorageError
 
 
-Attempt: TypeAlias = Landed | Outrun | Unknown
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The storage refused to create ours, and says that it is not there."""
+
+    cause: StorageError
+
+
+Attempt: TypeAlias = Landed | Outrun | Unknown | Refused
 
 
 def new_commit_user(prefix: str | None = None) -> str:
@@ -124,18 +137,20 @@ class TableCommitter:
         self.may_have_landed = False
         base = self._load_base()
         landed = self._find_landed(request, base, after_id=request.landed_after_id)
-        return self._race(request, base) if landed is None else landed
+        if landed is not None:
+            return landed
+        with Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
+            return self._attempt(request, base, race)
 
-    def _race(self, request: CommitRequest, base: Snapshot | None) -> Snapshot | None:
+    def _attempt(self, request: CommitRequest, base: Snapshot | None, race: Race) -> Snapshot | None:
         """Build on the latest snapshot and put ours, until one attempt wins."""
         writer = self._new_writer()
         merges: tuple[Merge, ...] | None = None
-        started = time.monotonic()
-        for attempt_number in range(self.options.max_retries + 1):
+        for attempt_number in race.attempts():
             # But for the put, no snapshot can name these files: whatever stops us, they go.
             with writer.deleted_on_error():
                 if attempt_number > 0:
-                    self.sleep(self._wait_seconds(attempt_number - 1))
+                    race.wait()
                     known, base = base, self._load_base()
                     after_id = max(known.id if known else 0, request.landed_after_id)
                     landed = self._find_landed(request, base, after_id=after_id)
@@ -150,7 +165,9 @@ class TableCommitter:
                     merges = self._merge(base, writer)
                 prepared = self._prepare(request, base, delta, merges, writer)
             self.may_have_landed = True
-            match self._put(prepared.snapshot):
+            attempt = self._put(prepared.snapshot)
+            race.leave_turn()
+            match attempt:
                 case Landed():
                     self._finish(base, prepared, writer)
                     return prepared.snapshot
@@ -159,14 +176,17 @@ class TableCommitter:
                 case Outrun():
                     self.may_have_landed = False
                     writer.delete_written(keep=frozenset(_output_names(merges)))
+                case Refused(cause):
+                    self.may_have_landed = False
+                    writer.delete_written()
+                    raise cause
                 case other:
                     assert_never(other)
-            if self._is_out_of_time(started):
-                break
         writer.delete_written()
         raise CommitConflictError(
-            f"table {self.ref.name}: other writers won {attempt_number + 1} races for the next snapshot id; nothing "
-            "was committed: raise 'commit.max-retries' or 'commit.timeout', or commit less often"
+            f"table {self.ref.name}: other writers won {race.lost} races for the next snapshot id in "
+            f"{race.seconds:.0f} s; nothing was committed: raise 'commit.max-retries' or 'commit.timeout', or commit "
+            "less often"
         )
 
     def _load_base(self) -> Snapshot | None:
@@ -253,19 +273,34 @@ class TableCommitter:
         """Create the snapshot file; after an error look, and try again while it is surely not there."""
         path = snapshot_path(self.ref.location, snapshot.id)
         data = encode_snapshot(snapshot)
-        for try_number in range(self.options.max_retries + 1):
+        for try_number in range(_PUT_TRIES):
             try:
                 if self.ref.file_io.put_if_absent(path, data):
                     return Landed()
                 # False may be about our own earlier try whose answer was lost.
                 there = decode_snapshot(self.ref.file_io.read(path), path)
-            except (StorageError, NotFoundError, FormatError) as error:
-                # Putting again is safe whatever happened: at most one put ever creates the file.
-                cause = error if isinstance(error, StorageError) else StorageError(str(error))
-                self.sleep(self._wait_seconds(try_number))
-                continue
-            return Landed() if there.uuid == snapshot.uuid else Outrun()
+            except StorageError as error:
+                cause = error
+                # A full disk or a missing permission stays until somebody acts. An earlier try may still arrive.
+                if try_number == 0 and not error.retryable and self._is_absent(path):
+                    return Refused(cause)
+            except (NotFoundError, FormatError) as error:
+                cause = StorageError(str(error))
+            else:
+                return Landed() if there.uuid == snapshot.uuid else Outrun()
+            # Putting again is safe whatever happened: at most one put ever creates the file.
+            self.sleep(_put_wait_seconds(try_number))
         return Unknown(cause)
+
+    def _is_absent(self, path: str) -> bool:
+        """Whether the storage says for sure that there is no such file."""
+        try:
+            self.ref.file_io.read(path)
+        except NotFoundError:
+            return True
+        except TableStoreError:
+            return False
+        return False
 
     def _write_hints(self, snapshot: Snapshot) -> None:
         try:
@@ -305,21 +340,17 @@ class TableCommitter:
             partition_types=tuple(field.type for field in self.ref.schema.partition_fields),
         )
 
-    def _is_out_of_time(self, started: float) -> bool:
-        timeout = self.options.timeout_ms
-        return timeout is not None and (time.monotonic() - started) * 1000 >= timeout
-
-    def _wait_seconds(self, attempt_number: int) -> float:
-        wait = min(self.options.min_retry_wait_ms << attempt_number, self.options.max_retry_wait_ms)
-        # Jitter, so that writers that collided once do not collide in step again.
-        return wait / 1000 * (1 + 0.2 * random.random())  # noqa: S311 - not for secrets
-
     def _unknown_text(self, snapshot_id: int, cause: StorageError) -> str:
         return (
             f"table {self.ref.name}: the storage did not say whether snapshot {snapshot_id} was created ({cause}); "
             "nothing was deleted. When the storage answers again, look at the latest snapshots: the rows are there "
             "once or not at all"
         )
+
+
+def _put_wait_seconds(try_number: int) -> float:
+    wait_ms = min(_PUT_WAIT_MS << try_number, _LONGEST_PUT_WAIT_MS)
+    return wait_ms / 1000 * (1 + 0.2 * random.random())  # noqa: S311 - not for secrets
 
 
 def _output_names(merges: tuple[Merge, ...]) -> list[str]:

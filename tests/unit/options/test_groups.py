@@ -46,8 +46,8 @@ def test_defaults_are_those_of_paimon_today() -> None:
     write, commit, manifests = WriteOptions.parse(), CommitOptions.parse(), ManifestOptions.parse()
     assert (write.target_file_bytes, write.write_buffer_bytes, write.page_bytes) == (256 * MIB, 256 * MIB, 65_536)
     assert (write.write_max_writers_to_spill, write.dynamic_partition_overwrite) == (10, True)
-    assert (commit.max_retries, commit.timeout_ms) == (10, None)
-    assert (commit.min_retry_wait_ms, commit.max_retry_wait_ms) == (10, 10_000)
+    assert (commit.max_retries, commit.timeout_ms) == (None, None)
+    assert (commit.min_retry_wait_ms, commit.max_retry_wait_ms) == (10, None)
     assert manifests.manifest_target_file_bytes == 8 * MIB
     assert manifests.manifest_full_compaction_threshold_bytes == 16 * MIB
     assert manifests.manifest_merge_min_count == 30

@@ -1,0 +1,136 @@
+"""When a commit that lost a race for the next snapshot id tries again, and for how long.
+
+Writers that start together lose together: each builds on the same snapshot, and one of them wins. Waiting times at
+random alone leave some behind for minutes where many writers share few cores. So those of one machine that have lost
+a race take turns, by a lock of the operating system. The lock is a courtesy: whoever cannot have it goes on without,
+and what decides is ``put_if_absent`` as ever.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import random
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from penstock.io.local import LocalFileIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.options import CommitOptions
+    from penstock.table.ref import TableRef
+
+# Where neither a time nor a count is given.
+_LIMIT_MS: Final = 120_000
+# A commit takes some 10 ms: longer waits leave the storage idle.
+_LONGEST_WAIT_MS: Final = 250
+# Longer than 64 writers need for one commit each; after it the holder is taken for one that was stopped.
+_LONGEST_TURN_SECONDS: Final = 10.0
+_POLL_SECONDS: Final = 0.02
+
+
+@dataclass(slots=True, kw_only=True)
+class Race:
+    """The attempts of one commit. A context manager that ends with giving back the turn.
+
+    Attributes:
+        ref: the table.
+        options: how often and how long.
+        lost: races that other writers won.
+    """
+
+    ref: TableRef
+    options: CommitOptions
+    sleep: Callable[[float], None]
+    clock: Callable[[], float] = field(default=time.monotonic)
+    lost: int = 0
+    _started: float = 0.0
+    _turn: int | None = None
+
+    def __enter__(self) -> Self:
+        self._started = self.clock()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.leave_turn()
+
+    @property
+    def seconds(self) -> float:
+        """How long the commit has been trying."""
+        return self.clock() - self._started
+
+    @property
+    def _is_over(self) -> bool:
+        most = self.options.max_retries
+        limit_ms = self.options.timeout_ms
+        if limit_ms is None and most is None:
+            limit_ms = _LIMIT_MS
+        return (most is not None and self.lost > most) or (limit_ms is not None and self.seconds * 1000 >= limit_ms)
+
+    def attempts(self) -> Iterator[int]:
+        """Count attempts from 0 for as long as it makes sense to go on; asking for the next one says that one lost."""
+        while True:
+            yield self.lost
+            self.lost += 1
+            if self._is_over:
+                return
+
+    def wait(self) -> None:
+        """Wait for the next attempt: not at all before the first, else for some time at random and for our turn."""
+        if self.lost == 0:
+            return
+        most_ms = _LONGEST_WAIT_MS if self.options.max_retry_wait_ms is None else self.options.max_retry_wait_ms
+        # No more doublings than the longest wait can have: the count has no bound.
+        wait_ms = min(self.options.min_retry_wait_ms << min(self.lost - 1, 32), most_ms)
+        self.sleep(wait_ms / 1000 * random.random())  # noqa: S311 - not for secrets
+        if isinstance(self.ref.file_io, LocalFileIO):
+            self._take_turn()
+
+    def leave_turn(self) -> None:
+        """Let the next writer of this machine try; nothing if it is not our turn."""
+        if self._turn is not None:
+            handle, self._turn = self._turn, None
+            # Unlocked and not only closed: a process forked meanwhile shares the lock.
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+
+    def _take_turn(self) -> None:
+        if self._turn is not None:
+            return
+        with suppress(OSError):  # no lock to be had: on without
+            handle = os.open(_lock_path(self.ref.location), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            if self._lock(handle):
+                self._turn = handle
+            else:
+                os.close(handle)
+
+    def _lock(self, handle: int) -> bool:
+        deadline = time.monotonic() + _LONGEST_TURN_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            time.sleep(_POLL_SECONDS * random.random())  # noqa: S311 - not for secrets
+        return False
+
+
+def _lock_path(location: str) -> Path:
+    """Path of the lock of a table on this machine, in a directory that only this user can write.
+
+    Raises:
+        OSError: there can be no such directory.
+    """
+    directory = Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
+    with suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    info = directory.lstat()
+    if directory.is_symlink() or info.st_uid != os.getuid() or info.st_mode & 0o022:
+        raise PermissionError(f"{directory} is not this user's alone")
+    return directory / f"commit-{hashlib.sha256(location.encode()).hexdigest()[:24]}.lock"
