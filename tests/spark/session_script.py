@@ -54,8 +54,19 @@ def main() -> None:
         results[door] = describe(table)
     # Only the first of these is known; the warning goes to the program's standard error.
     spark.read.format("penstock").option("scan.snapshotid", "1").load(table.location).count()
+    results["position"] = position_after_a_stream(spark, catalog, f"{location}/checkpoint")
     print(json.dumps(results))  # noqa: T201 - its result
-    spark.stop()
+    # No spark.stop(): most scripts just end.
+
+
+def position_after_a_stream(spark: SparkSession, catalog: Catalog, checkpoint: str) -> object:
+    table = catalog.create_table("d.queue", "n BIGINT")
+    for number in range(2):
+        table.append(pa.table({"n": [number]}))
+    frame = table.read_stream(spark, {"consumer-id": "c", "scan.mode": "earliest"})
+    query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return table.consumers()["next_snapshot_id"].to_pylist()
 
 
 def describe(table: Table) -> dict[str, object]:

@@ -48,3 +48,10 @@ def test_warning_of_a_misspelt_option_reaches_the_user_through_spark(
 ) -> None:
     assert "OptionWarning" in retried.stderr
     assert "'scan.snapshot-id'" in retried.stderr
+
+
+def test_a_stream_has_moved_its_consumer_when_it_ends_and_the_script_ends_without_a_trace(
+    retried: subprocess.CompletedProcess[str],
+) -> None:
+    assert json.loads(retried.stdout.splitlines()[-1])["position"] == [3]
+    assert "CallbackClient" not in retried.stderr  # what Spark says whose listener is gone

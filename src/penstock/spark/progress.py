@@ -6,12 +6,16 @@ Spark reports after every micro-batch. Our source adds how far the table is ahea
 
 from __future__ import annotations
 
+import atexit
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from penstock.errors import TableStoreError
@@ -45,6 +49,8 @@ _Value = TypeVar("_Value")
 _LOG: Final = open_log(__name__)
 # Of queries that have ended, too.
 _QUERIES_KEPT: Final = 1_000
+# Long for what is due at the end of a program; a listener of somebody else's may hang.
+_LAST_REPORTS_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,9 +227,29 @@ def listen(spark: SparkSession) -> ProgressListener:
     with _LISTENERS_LOCK:
         listener = _LISTENERS.get(spark)
         if listener is None:
+            if not _LISTENERS:
+                atexit.unregister(_detach_all)
+                atexit.register(_detach_all)
             listener = _LISTENERS[spark] = ProgressListener(ender=StreamEnder(spark))
             spark.streams.addListener(listener)
         return listener
+
+
+def _detach_all() -> None:
+    """Hear the reports that are on their way, then no more: Spark would report to a process that has ended."""
+    with _LISTENERS_LOCK:
+        listeners = list(_LISTENERS.items())
+        _LISTENERS.clear()
+    for spark, listener in listeners:
+        # The session may have ended, or its JVM; then there is nothing to detach.
+        with suppress(PySparkException, Py4JError, Py4JNetworkError, OSError, AttributeError):
+            context: Any = spark.sparkContext
+            if context._jsc is None:  # noqa: SLF001 - the only sign of a context that was stopped
+                continue
+            try:
+                context._jsc.sc().listenerBus().waitUntilEmpty(_LAST_REPORTS_MS)  # noqa: SLF001 - see above
+            finally:
+                spark.streams.removeListener(listener)
 
 
 def last_progress(spark: SparkSession, query_id: str | None = None) -> tuple[StreamProgress, ...]:

@@ -73,6 +73,7 @@ class StreamSession:
         self._until: int | None = None
         self._idle: tuple[dict[str, Any], float, int] | None = None
         self._report: dict[str, Any] | None = None
+        self._kept: int | None = None
         self._consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
         self._lease = None if self._consumer is None else _lease_consumer(ref, self._consumer)
 
@@ -102,6 +103,10 @@ class StreamSession:
         if self._is_early(start):
             return start
         given = decode_offset(start)
+        following = following_snapshot(given)
+        if following != self._kept:
+            # Spark asks for more when the micro-batch that ended here is done. It does not say so for the last one.
+            self._keep(following)
         offset = replace(given, waits=0)
         limits = self._limits if applies_limits else NO_LIMITS
         if self._until is not None:
@@ -150,6 +155,7 @@ class StreamSession:
     def _keep(self, following: int | None) -> None:
         if self._consumer is not None and following is not None:
             record_progress(self._store, self._consumer, following)
+            self._kept = following
 
     def _is_early(self, start: dict[str, Any]) -> bool:
         if self._idle is None or self._until is not None:

@@ -64,3 +64,15 @@ def test_a_trigger_that_asks_for_everything_overrules_every_limit() -> None:
         assert names(session.plan(FIRST, limited)) == [["f1"]]
         everything = session.advance(limited, applies_limits=False)
         assert names(session.plan(limited, everything)) == [["f2", "f3", "f4"]]
+
+
+def test_the_consumer_stands_behind_the_last_micro_batch_when_more_is_asked_for() -> None:
+    queue = queue_of(3)
+    session = session_of(queue, **{"consumer-id": "c"})
+    session.stop_at_latest()
+    end = session.advance(FIRST)
+    session.plan(FIRST, end)
+    assert first_protected(queue.store) == 1
+    assert session.advance(end) == end  # that micro-batch is done, and Spark ends the query without another word
+    assert first_protected(queue.store) == 4
+    session.close()
