@@ -65,7 +65,7 @@ def test_keys_that_are_acted_on_pass_older_names_and_families_too(key: str) -> N
         "merge-engine",
         "sink.parallelism",
         "clustering.columns",
-        "data-file.external-paths",
+        "data-file.external-paths.weights",
     ],
 )
 def test_keys_that_only_other_engines_act_on_are_known_and_warn(key: str) -> None:
