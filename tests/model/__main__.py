@@ -19,11 +19,14 @@ def main() -> int:
             continue
         explored = Explorer(scenario.system(ALL)).run()
         wrong += explored.violation is not None
+        outcome = explored.violation.invariant if explored.violation else "every invariant holds"
         print(
             f"| {scenario.name} | {explored.states:,} | {explored.transitions:,} | {explored.depth} | "
-            f"{explored.seconds:.1f} | {explored.violation or 'every invariant holds'} |",
+            f"{explored.seconds:.1f} | {outcome} |",
             flush=True,
         )
+        if explored.violation is not None:
+            print(explored.violation, file=sys.stderr)
     print("\n| without the rule that ... | breaks | steps |\n|---|---|---|")
     for guard in Guard:
         for scenario in SCENARIOS:

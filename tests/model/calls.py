@@ -18,6 +18,7 @@ class Verb(StrEnum):
     READ = "read"
     EXISTS = "exists"
     LIST = "list"
+    STATUSES = "list with ages"
     WRITE = "write"
     PUT = "put_if_absent"
     REPLACE = "overwrite where absent or not"  # put_if_absent without its guard
@@ -82,6 +83,11 @@ def list_paths(prefix: str) -> Op:
     return Op(Verb.LIST, prefix)
 
 
+def list_statuses(prefix: str) -> Op:
+    """Answers the paths that begin so, sorted, each with whether it is old."""
+    return Op(Verb.STATUSES, prefix)
+
+
 def write(path: str, value: Hashable) -> Op:
     """Creates or replaces."""
     return Op(Verb.WRITE, path, value)
@@ -93,5 +99,5 @@ def put_if_absent(path: str, value: Hashable) -> Op:
 
 
 def delete(path: str) -> Op:
-    """Deletes; nothing where there is nothing."""
+    """Deletes; answers whether there was something."""
     return Op(Verb.DELETE, path)

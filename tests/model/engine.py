@@ -201,19 +201,16 @@ class Explorer:
 
     def _apply(self, number: int, op: Op) -> tuple[int, Hashable]:
         content = self._contents[number]
+        is_there = op.path in content
         match op.verb:
-            case Verb.READ:
-                return number, content.get(op.path)
-            case Verb.EXISTS:
-                return number, op.path in content
-            case Verb.LIST:
-                return number, tuple(sorted(path for path in content if path.startswith(op.path)))
-            case Verb.PUT if op.path in content:
-                return number, False
-            case Verb.PUT | Verb.REPLACE | Verb.WRITE:
+            case Verb.WRITE | Verb.REPLACE:
                 return self._intern({**content, op.path: op.value}), True
-            case Verb.DELETE:
-                return self._intern({path: value for path, value in content.items() if path != op.path}), None
+            case Verb.PUT if not is_there:
+                return self._intern({**content, op.path: op.value}), True
+            case Verb.DELETE if is_there:
+                return self._intern({path: value for path, value in content.items() if path != op.path}), True
+            case _:
+                return number, _answer(content, op)
 
     def _check(self, state: _State, parents: dict[_State, tuple[_State, int, str | None] | None]) -> Violation | None:
         key = (state[0], *(self._outcome_of[each] for each in state[1:-2]))
@@ -248,3 +245,19 @@ def _fed(running: Program, answers: tuple[Hashable, ...], said: list[Any]) -> An
             said.clear()
             item = running.send(answers[number])
     return item
+
+
+def _answer(content: Content, op: Op) -> Hashable:
+    """Return the answer to a call that changes nothing."""
+    match op.verb:
+        case Verb.READ:
+            return content.get(op.path)
+        case Verb.EXISTS:
+            return op.path in content
+        case Verb.LIST | Verb.STATUSES:
+            paths = sorted(path for path in content if path.startswith(op.path))
+            if op.verb is Verb.LIST:
+                return tuple(paths)
+            return tuple((path, bool(getattr(content[path], "is_old", False))) for path in paths)
+        case _:
+            return False

@@ -20,7 +20,14 @@ class Guard(StrEnum):
     LISTED_AGAIN = "a listing of snapshots that have all expired since is made again"
     NUMBERS_AT_COMMIT = "sequence numbers are given out at commit"
     INPUTS_LIVE = "a compaction lands only while all its inputs are live"
+    REPLAY_FOUND = "a batch is looked for before it is written"
+    REPLAY_FOUND_AGAIN = "a batch is looked for again after each lost race"
+    CUT_SEARCH_REFUSED = "a batch is refused where snapshots that might hold it have expired"
     RETAIN_MIN = "expiration keeps the latest snapshot"
+    TAGS_SPARED = "expiration keeps what tags read"
+    ORPHAN_AGE = "orphan removal takes old files only"
+    ORPHAN_TAGS = "orphan removal looks at tags"
+    ORPHAN_SNAPSHOTS = "orphan removal looks at all snapshots"
     DELETIONS_ONLY = "expiration deletes data files that a delta deleted, no others"
 
 

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Final
 from tests.model.values import (
     LATEST,
     LOST_RACES,
+    TAGS,
     Acknowledged,
     Entry,
     Failed,
+    Seen,
     Snapshot,
+    Tagged,
     id_of,
     ids_of,
     in_order,
@@ -45,15 +48,21 @@ def visible_rows(content: Content) -> tuple[str, ...] | None:
 
 
 def acknowledged_rows_visible(view: View) -> str | None:
-    """The row of each append that returned is in the latest snapshot, once; so are those from before."""
+    """The row of each append that returned is in the latest snapshot; so are those from before."""
     rows = visible_rows(view.content)
     if rows is None:
         return None  # latest_whole says so
     for row in ("first", "second", *(note.row for note in view.notes(Acknowledged))):
-        count = rows.count(row)
-        if count != 1:
-            return f"row {row} is there {count} times: {rows}"
+        if row not in rows:
+            return f"row {row} is not there: {rows}"
     return None
+
+
+def exactly_once(view: View) -> str | None:
+    """No row is in the latest snapshot twice, whoever committed it, acknowledged or not."""
+    rows = visible_rows(view.content) or ()
+    double = sorted({row for row in rows if rows.count(row) > 1})
+    return f"rows {double} are there twice: {rows}" if double else None
 
 
 def latest_whole(view: View) -> str | None:
@@ -64,6 +73,37 @@ def latest_whole(view: View) -> str | None:
         return f"the metadata of the latest snapshot {latest} are gone"
     missing = [entry.path for entry in live if entry.path not in view.content]
     return f"the latest snapshot needs {missing}, which are gone" if missing else None
+
+
+def snapshots_whole(view: View) -> str | None:
+    """All files of each snapshot that is there are, once everybody came to the end."""
+    for path in sorted(view.content) if view.is_whole else ():
+        snapshot = view.content[path]
+        if isinstance(snapshot, Snapshot) and path.startswith("snapshot/"):
+            live = live_of(view.content, snapshot)
+            if live is None or any(entry.path not in view.content for entry in live):
+                return f"files of snapshot {snapshot.id} are gone"
+    return None
+
+
+def tag_readable(view: View) -> str | None:
+    """All files are there of the tags that were there from the first, and of those whose making returned."""
+    names = {note.name for note in view.notes(Tagged)} | {"kept"}
+    for name in sorted(names):
+        tagged = view.content.get(f"{TAGS}{name}")
+        if isinstance(tagged, Snapshot):
+            live = live_of(view.content, tagged)
+            if live is None or any(entry.path not in view.content for entry in live):
+                return f"files of tag {name} are gone"
+    return None
+
+
+def reads_complete(view: View) -> str | None:
+    """Whoever reads sees all rows from before, each once."""
+    for note in view.notes(Seen):
+        if any(note.rows.count(row) != 1 for row in ("first", "second")) or len(set(note.rows)) != len(note.rows):
+            return f"a reader returned {note.rows}"
+    return None
 
 
 def chain_linear(view: View) -> str | None:
@@ -81,7 +121,7 @@ def chain_linear(view: View) -> str | None:
 def order_kept(view: View) -> str | None:
     """Rows are read in the order in which they were committed."""
     rows = visible_rows(view.content) or ()
-    noted = sorted((note.snapshot_id, note.row) for note in view.notes(Acknowledged))
+    noted = sorted({(note.snapshot_id, note.row) for note in view.notes(Acknowledged)})
     wanted = ["first", "second", *(row for _, row in noted)]
     got = [row for row in rows if row in wanted]
     return None if got == [row for row in wanted if row in got] else f"committed as {wanted}, read as {got}"
@@ -95,7 +135,11 @@ def progress_made(view: View) -> str | None:
 
 INVARIANTS: Final[dict[str, Invariant]] = {
     "acknowledged-rows-visible": acknowledged_rows_visible,
+    "exactly-once": exactly_once,
     "latest-whole": latest_whole,
+    "snapshots-whole": snapshots_whole,
+    "tag-readable": tag_readable,
+    "reads-complete": reads_complete,
     "snapshot-chain-linear": chain_linear,
     "order-kept": order_kept,
     "progress-made": progress_made,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from tests.model.calls import Call
 from tests.model.guards import Guard
 from tests.model.invariants import INVARIANTS
-from tests.model.programs.cleaning import expire
-from tests.model.programs.writers import append, compact
-from tests.model.values import first_content
+from tests.model.programs.cleaning import expire, remove_orphans
+from tests.model.programs.writers import append, compact, read_table, stream, write_batch
+from tests.model.values import QUERY, first_content, merged_content
 from tests.model.views import System
 
 if TYPE_CHECKING:
@@ -55,6 +55,46 @@ class Scenario:
 
 SCENARIOS: Final = (
     Scenario(
+        name="two drivers of one query, an append, an expiration",
+        actors=(
+            ("old", stream, "x", "old"),
+            ("new", stream, "x", "new"),
+            ("a", append, ("a",)),
+            ("expire", expire),
+        ),
+        is_deep=True,
+    ),
+    Scenario(
+        name="a driver that was paused, the batch made by another, an append, an expiration",
+        actors=(("old", write_batch, "x", "old", 2), ("a", append, ("a",)), ("expire", expire)),
+        content=first_content(*ROWS, ("x",), user=QUERY),
+        shows=(Guard.CUT_SEARCH_REFUSED,),
+    ),
+    Scenario(
+        name="a reader, two appends, an expiration",
+        actors=(("read", read_table), ("a", append, ("a", "b")), ("expire", expire)),
+        shows=(Guard.LISTED_AGAIN,),
+    ),
+    Scenario(
+        name="orphan removal, an append, an expiration, a tag",
+        actors=(("orphans", remove_orphans), ("a", append, ("a",)), ("expire", expire)),
+        content=merged_content(),
+        shows=(Guard.TAGS_SPARED, Guard.ORPHAN_AGE, Guard.ORPHAN_TAGS),
+    ),
+    Scenario(
+        name="orphan removal, an append",
+        actors=(("orphans", remove_orphans), ("a", append, ("a",))),
+        content=merged_content(),
+        shows=(Guard.ORPHAN_SNAPSHOTS,),
+        crashes=1,
+    ),
+    Scenario(
+        name="two drivers of one query, an append",
+        actors=(("old", stream, "x", "old"), ("new", stream, "x", "new"), ("a", append, ("a",))),
+        shows=(Guard.REPLAY_FOUND, Guard.REPLAY_FOUND_AGAIN),
+        crashes=1,
+    ),
+    Scenario(
         name="two appends, an expiration",
         actors=(("a", append, ("a",)), ("b", append, ("b",)), ("expire", expire)),
         shows=(
@@ -68,7 +108,7 @@ SCENARIOS: Final = (
     Scenario(
         name="three appends by two writers, an expiration",
         actors=(("a", append, ("a",)), ("b", append, ("b", "c")), ("expire", expire)),
-        shows=(Guard.LATE_PUT_FOUND, Guard.LISTED_AGAIN),
+        shows=(Guard.LATE_PUT_FOUND,),
     ),
     Scenario(
         name="two appends, answers of puts are lost",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from tests.model.views import Content
 
 LATEST: Final = "snapshot/LATEST"
@@ -13,6 +15,11 @@ EARLIEST: Final = "snapshot/EARLIEST"
 SNAPSHOTS: Final = "snapshot/snapshot-"
 TAGS: Final = "tag/tag-"
 DATA: Final = "bucket-0/data-"
+CHECKPOINT: Final = "checkpoint/"
+QUERY: Final = "query"
+CLAIMED_AT: Final = 2
+"""Latest snapshot when the query was started for the first time."""
+
 LOST_RACES: Final = "lost every race"
 METADATA: Final = "manifest/manifest-"
 
@@ -58,7 +65,6 @@ class Snapshot:
     uid: str
     parent: str | None
     user: str
-    identifier: int = 0
 
     @property
     def metadata(self) -> str:
@@ -72,6 +78,13 @@ class Acknowledged:
 
     row: str
     snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A reader returned these rows."""
+
+    rows: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +109,6 @@ class RolledBack:
 
     target: Snapshot
     rows: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """An expiration is about to delete snapshots below ``end``."""
-
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,19 +138,20 @@ def in_order(live: tuple[Entry, ...]) -> tuple[str, ...]:
     return tuple(row for entry in sorted(live, key=lambda each: each.number) for row in entry.rows)
 
 
-def first_content(*commits: tuple[str, ...], expired: int = 0) -> tuple[tuple[str, object], ...]:
+def first_content(*commits: tuple[str, ...], expired: int = 0, user: str = "first") -> tuple[tuple[str, Hashable], ...]:
     """Return a table as earlier commits of one row each left it: their files are old.
 
     Args:
         commits: rows that each of the first snapshots added.
         expired: how many of the first snapshots are gone.
+        user: who made them.
     """
-    content: dict[str, object] = {}
+    content: Content = {}
     live: tuple[Entry, ...] = ()
     for number, rows in enumerate(commits, 1):
         entry = Entry(f"{DATA}{rows[0]}", rows, sum(len(each.rows) for each in live))
         live = (*live, entry)
-        snapshot = Snapshot(number, f"first.{number}", f"first.{number - 1}" if number > 1 else None, "first", number)
+        snapshot = Snapshot(number, f"first.{number}", f"first.{number - 1}" if number > 1 else None, user)
         content[entry.path] = File(is_old=True)
         if number > expired:
             content[snapshot_path(number)] = snapshot
@@ -153,3 +160,31 @@ def first_content(*commits: tuple[str, ...], expired: int = 0) -> tuple[tuple[st
         content[LATEST] = len(commits)
         content[EARLIEST] = expired + 1
     return tuple(content.items())
+
+
+def merged_content() -> tuple[tuple[str, Hashable], ...]:
+    """Return a table of two rows whose first snapshot was tagged and has expired, and whose files were merged since.
+
+    A file that nobody knows is left of a job that died.
+    """
+    first = Entry(f"{DATA}first", ("first",), 0)
+    merged = Entry(f"{DATA}merged", ("first", "second"), 0)
+    old, two, three = (
+        Snapshot(number, f"first.{number}", f"first.{number - 1}" if number > 1 else None, "first")
+        for number in (1, 2, 3)
+    )
+    second = Entry(f"{DATA}second", ("second",), 1)
+    return (
+        (first.path, File(is_old=True)),
+        (second.path, File(is_old=True)),
+        (merged.path, File(is_old=True)),
+        (f"{DATA}garbage", File(is_old=True)),
+        (old.metadata, File(is_old=True, live=(first,))),
+        (two.metadata, File(is_old=True, live=(first, second))),
+        (three.metadata, File(is_old=True, live=(merged,), deleted=(first, second))),
+        (f"{TAGS}kept", old),
+        (snapshot_path(2), two),
+        (snapshot_path(3), three),
+        (LATEST, 3),
+        (EARLIEST, 2),
+    )

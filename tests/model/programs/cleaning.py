@@ -1,22 +1,28 @@
-"""What deletes: expiration."""
+"""What deletes: expiration, removal of orphan files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.model.calls import (
     Call,
+    Note,
     delete,
     exists,
     list_paths,
+    list_statuses,
     read,
     write,
 )
 from tests.model.guards import Guard
 from tests.model.programs.commit import load_latest
 from tests.model.values import (
+    DATA,
     EARLIEST,
+    METADATA,
     SNAPSHOTS,
+    TAGS,
+    Failed,
     Snapshot,
     id_of,
     snapshot_path,
@@ -39,7 +45,7 @@ def expire(guards: Guards, retain: int = 1) -> Program:
     kept = yield read(snapshot_path(end))
     if kept is None and Guard.RETAIN_MIN in guards:
         return
-    doomed: tuple[Any, ...] = yield Call(find_doomed, (guards, earliest, end, kept))
+    doomed = yield Call(find_doomed, (guards, earliest, end, kept))
     for path in doomed:
         yield delete(path)
     yield write(EARLIEST, end)
@@ -64,14 +70,46 @@ def find_doomed(guards: Guards, first: int, end: int, kept: Snapshot | None) -> 
         snapshot = yield read(snapshot_path(snapshot_id))
         if snapshot is not None:
             expired.append(snapshot)
-    data: list[str] = []
+    data: set[str] = set()
     changed = [*expired, kept] if kept else expired
     for snapshot in changed[1:] if Guard.DELETIONS_ONLY in guards else changed[:-1]:
         metadata = yield read(snapshot.metadata)
         if metadata is not None:
-            data += [entry.path for entry in (metadata.deleted if Guard.DELETIONS_ONLY in guards else metadata.live)]
-    return (
-        *sorted(set(data)),
-        *(snapshot.metadata for snapshot in expired),
-        *(snapshot_path(snapshot.id) for snapshot in expired),
-    )
+            gone = metadata.deleted if Guard.DELETIONS_ONLY in guards else metadata.live
+            data.update(entry.path for entry in gone)
+    metadata_files = {snapshot.metadata for snapshot in expired}
+    for path in (yield list_paths(TAGS)) if Guard.TAGS_SPARED in guards else ():
+        tagged = yield read(path)
+        metadata = (yield read(tagged.metadata)) if tagged else None
+        if tagged and metadata is None:
+            return ()  # what a tag needs cannot be read
+        data.difference_update(entry.path for entry in metadata.live)
+        metadata_files.discard(tagged.metadata)
+    return (*sorted(data), *sorted(metadata_files), *(snapshot_path(snapshot.id) for snapshot in expired))
+
+
+def remove_orphans(guards: Guards) -> Program:
+    """``remove_orphan_files``."""
+    found = (yield list_statuses(METADATA)) + (yield list_statuses(DATA))
+    used: set[str] = set()
+    seen: set[str] = set()
+    while True:
+        roots = (yield list_paths(SNAPSHOTS)) + ((yield list_paths(TAGS)) if Guard.ORPHAN_TAGS in guards else ())
+        if Guard.ORPHAN_SNAPSHOTS not in guards:
+            roots = roots[-1:]
+        fresh = [path for path in roots if path not in seen]
+        if not fresh:
+            break
+        seen.update(fresh)
+        for path in fresh:
+            snapshot = yield read(path)
+            metadata = (yield read(snapshot.metadata)) if snapshot else None
+            if snapshot is None or (metadata is None and not (yield exists(path))):
+                continue  # it has expired
+            if metadata is None:
+                yield Note(Failed("metadata are missing"))
+                return
+            used.update((snapshot.metadata, *(entry.path for entry in metadata.live)))
+    for path, is_old in found:
+        if path not in used and (is_old or Guard.ORPHAN_AGE not in guards):
+            yield delete(path)

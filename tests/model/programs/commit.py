@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 PUT_TRIES = 2
 """Puts of one snapshot before its outcome is unknown."""
 
+CUT_SHORT = "cut short"
+
 RACES = 4
 """Attempts before a commit is given up; no scenario has so many commits that others make."""
 
@@ -54,6 +56,7 @@ class Request:
     Attributes:
         uid: of the attempt that comes next; each has its own.
         added: numbered anew in each attempt, unless ``deleted`` says whose place they take.
+        is_checked: a replay is looked for, among snapshots after ``after_id``.
         number: sequence number that the writer drew by itself; None where the commit gives it.
     """
 
@@ -61,8 +64,9 @@ class Request:
     added: tuple[Entry, ...]
     deleted: tuple[Entry, ...] = ()
     user: str = ""
-    identifier: int = 0
     number: int | None = None
+    is_checked: bool = False
+    after_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,31 @@ def load_latest(guards: Guards) -> Program:
 def commit(guards: Guards, request: Request) -> Program:
     """``TableCommitter.commit``; returns ``Landed``, ``Conflict`` or ``Unknown``."""
     base = yield Call(load_latest, (guards,))
+    return Become(look_and_attempt, (guards, request, base, request.after_id))
+
+
+def look_and_attempt(guards: Guards, request: Request, base: Snapshot | None, after_id: int) -> Program:
+    """``TableCommitter._find_landed``, then an attempt."""
+    is_first = request.uid.endswith(".1")
+    guard = Guard.REPLAY_FOUND if is_first else Guard.REPLAY_FOUND_AGAIN
+    if request.is_checked and base is not None and guard in guards:
+        found = yield Call(search_commits, (request.user, base.id, after_id))
+        if isinstance(found, Snapshot):
+            return Landed(found)
+        if found is CUT_SHORT and Guard.CUT_SEARCH_REFUSED in guards:
+            return Conflict("nobody can tell whether it has landed")
     return Become(attempt, (guards, request, base))
+
+
+def search_commits(user: str, latest_id: int, after_id: int) -> Program:
+    """``search_commits``: a snapshot of the user, None, or ``CUT_SHORT`` when some have expired."""
+    for snapshot_id in range(latest_id, after_id, -1):
+        snapshot = yield read(snapshot_path(snapshot_id))
+        if snapshot is None:
+            return CUT_SHORT
+        if snapshot.user == user:
+            return snapshot
+    return None
 
 
 def attempt(guards: Guards, request: Request, base: Snapshot | None) -> Program:
@@ -117,30 +145,21 @@ def attempt(guards: Guards, request: Request, base: Snapshot | None) -> Program:
         live = metadata.live
     if Guard.INPUTS_LIVE in guards and any(entry not in live for entry in request.deleted):
         return Conflict("a file to replace is gone")
-    snapshot = Snapshot(
-        base.id + 1 if base else 1, request.uid, base.uid if base else None, request.user, request.identifier
-    )
-    yield write(
-        snapshot.metadata,
-        File(
-            live=(*(each for each in live if each not in request.deleted), *_numbered(request, live)),
-            deleted=request.deleted,
-        ),
-    )
+    snapshot = Snapshot(base.id + 1 if base else 1, request.uid, base.uid if base else None, request.user)
+    kept = tuple(each for each in live if each not in request.deleted)
+    yield write(snapshot.metadata, File(live=(*kept, *_numbered(request, live)), deleted=request.deleted))
     put = yield Call(put_snapshot, (guards, snapshot))
+    if put and Guard.LATE_PUT_FOUND in guards:
+        put = yield Call(is_in_time, (snapshot, base, request))
     if put is None:
         return Unknown()
-    if put and Guard.LATE_PUT_FOUND in guards and base is not None:
-        is_late = yield Call(is_late_put, (snapshot, base, request))
-        if is_late:
-            yield delete(snapshot_path(snapshot.id))
-            put = False
     if not put:
         yield delete(snapshot.metadata)
         if request.uid.endswith(f".{RACES}"):
             return Conflict(LOST_RACES)
         newer = yield Call(load_latest, (guards,))
-        return Become(attempt, (guards, next_attempt(request), newer))
+        after_id = max(base.id if base else 0, request.after_id)
+        return Become(look_and_attempt, (guards, next_attempt(request), newer, after_id))
     yield write(LATEST, snapshot.id)
     if snapshot.id == 1:
         yield write(EARLIEST, 1)
@@ -167,27 +186,28 @@ def put_snapshot(guards: Guards, snapshot: Snapshot) -> Program:
     return None
 
 
-def is_late_put(snapshot: Snapshot, base: Snapshot, request: Request) -> Program:
-    """Whether others had made a snapshot of this id, which has expired, before ours was put.
+def is_in_time(snapshot: Snapshot, base: Snapshot | None, request: Request) -> Program:
+    """``late_put.is_in_time``: whether a snapshot that was put is in the table's history; else it is taken back.
 
-    Snapshots expire from the oldest on, so while our base is there ours cannot have come late. Else the next snapshot
-    that is there holds our files or replaces them; or, if ours was the right one, they were replaced before it: then
-    they went before the snapshots that read them.
+    Snapshots expire from the oldest on, so while the base is there ours cannot have come late. None when nobody knows.
     """
-    if (yield exists(snapshot_path(base.id))):
-        return False
+    there = (yield read(snapshot_path(base.id))) if base else None
+    if there is not None and there == base:
+        return True
     paths = yield list_paths(SNAPSHOTS)
-    later = sorted(each for each in map(id_of, paths) if each > snapshot.id)
-    if not later:
-        return False  # the latest one never expires
-    following = yield read(snapshot_path(later[0]))
-    metadata = (yield read(following.metadata)) if following else None
-    if metadata is None:
-        return Become(is_late_put, (snapshot, base, request))
-    known = {entry.path for entry in (*metadata.live, *metadata.deleted)}
-    for entry in request.added:
-        if entry.path not in known and (yield exists(entry.path)):
+    if max(map(id_of, paths), default=0) <= snapshot.id:
+        return True  # the latest one never expires
+    following = yield read(snapshot_path(snapshot.id + 1))
+    if following is not None:
+        metadata = yield read(following.metadata)
+        if metadata is None:
+            return None
+        known = {entry.path for entry in (*metadata.live, *metadata.deleted)}
+        if any(entry.path in known for entry in request.added):
             return True
+    was_there = yield delete(snapshot_path(snapshot.id))
+    if not was_there or (yield exists(snapshot_path(snapshot.id + 1))):
+        return None  # it may have been seen
     return False
 
 

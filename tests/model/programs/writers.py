@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.model.calls import (
+    Become,
     Call,
     Note,
     delete,
@@ -12,13 +13,28 @@ from tests.model.calls import (
     write,
 )
 from tests.model.guards import Guard
-from tests.model.programs.commit import Conflict, Landed, Request, Unknown, commit, load_latest
+from tests.model.programs.commit import (
+    CUT_SHORT,
+    Conflict,
+    Landed,
+    Request,
+    Unknown,
+    commit,
+    load_latest,
+    search_commits,
+)
 from tests.model.values import (
+    CHECKPOINT,
+    CLAIMED_AT,
     DATA,
+    QUERY,
     Acknowledged,
     Entry,
     Failed,
     File,
+    Seen,
+    Snapshot,
+    in_order,
 )
 
 if TYPE_CHECKING:
@@ -79,3 +95,53 @@ def compact(guards: Guards, name: str) -> Program:
 def rows_of(live: tuple[Entry, ...]) -> tuple[str, ...]:
     """Rows of the files, in no order."""
     return tuple(row for entry in live for row in entry.rows)
+
+
+def stream(guards: Guards, row: str, job: str) -> Program:
+    """``StreamCommitter``: one batch, by one of the drivers that run the query, one after the other or by mistake both.
+
+    The checkpoint keeps the latest snapshot from before the batch was written.
+    """
+    latest = yield Call(load_latest, (guards,))
+    latest_id = latest.id if latest else 0
+    noted = yield read(f"{CHECKPOINT}{row}")
+    after_id = CLAIMED_AT if noted is None else noted
+    if Guard.REPLAY_FOUND in guards:
+        found = yield Call(search_commits, (QUERY, latest_id, after_id))
+        if isinstance(found, Snapshot):
+            yield Note(Acknowledged(row, found.id))
+            return
+        if found is CUT_SHORT and Guard.CUT_SEARCH_REFUSED in guards:
+            yield Note(Failed("nobody can tell whether it has landed"))
+            return
+    yield write(f"{CHECKPOINT}{row}", latest_id)
+    return Become(write_batch, (guards, row, job, latest_id))
+
+
+def write_batch(guards: Guards, row: str, job: str, after_id: int) -> Program:
+    """Go on after the batch was not found among the snapshots up to ``after_id``."""
+    path = f"{DATA}{row}-{job}"
+    yield write(path, File())
+    entry = Entry(path, (row,), 0)
+    done = yield Call(commit, (guards, Request(f"{job}.1", (entry,), user=QUERY, is_checked=True, after_id=after_id)))
+    if isinstance(done, Landed):
+        if done.snapshot.uid.partition(".")[0] != job:
+            yield delete(path)
+        yield Note(Acknowledged(row, done.snapshot.id))
+    elif isinstance(done, Conflict) or Guard.FILES_KEPT_IF_UNKNOWN not in guards:
+        yield delete(path)
+
+
+def read_table(guards: Guards) -> Program:
+    """``Table.to_arrow``."""
+    snapshot = yield Call(load_latest, (guards,))
+    metadata = (yield read(snapshot.metadata)) if snapshot else None
+    if snapshot and metadata is None:
+        yield Note(Failed("expired"))
+        return
+    live = metadata.live if metadata else ()
+    for entry in live:
+        if (yield read(entry.path)) is None:
+            yield Note(Failed("expired"))
+            return
+    yield Note(Seen(in_order(live)))
