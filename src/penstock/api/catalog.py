@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.api.columns import SchemaLike, columns_of
 from penstock.api.compact_tables import TableCompaction, compact_tables
+from penstock.api.given import Names, Options, changes_of, location_of, names_of, texts_of
 from penstock.api.table import Table
 from penstock.catalog import databases, filesystem
 from penstock.catalog.new_schema import TableDefinition
@@ -14,12 +15,25 @@ from penstock.catalog.warehouse import open_warehouse
 from penstock.printable import mask_locations, mask_options
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import os
+    from typing import NoReturn
 
     from pyspark.sql import SparkSession
 
     from penstock.catalog.changes import SchemaChange
     from penstock.table.compact.job import CompactionResult
+
+
+# What others call it, and what it is here.
+_OTHER_NAMES: Final = {
+    **dict.fromkeys(("table", "get_table", "open_table", "load", "open", "read"), "load_table('database.table')"),
+    **dict.fromkeys(("tables", "show_tables"), "list_tables('database')"),
+    **dict.fromkeys(("databases", "show_databases", "list_namespaces"), "list_databases()"),
+    **dict.fromkeys(("create", "new_table"), "create_table('database.table', 'id BIGINT')"),
+    **dict.fromkeys(("create_namespace",), "create_database('name')"),
+    **dict.fromkeys(("alter", "update_table"), "alter_table('database.table', AddColumn(...))"),
+    **dict.fromkeys(("delete_table", "drop"), "drop_table('database.table')"),
+}
 
 
 class Catalog:
@@ -34,8 +48,15 @@ class Catalog:
         UnsupportedFeatureError: a storage that is not built in.
     """
 
-    def __init__(self, warehouse: str, options: Mapping[str, str] | None = None) -> None:
-        self._warehouse = open_warehouse(warehouse, options)
+    def __init__(self, warehouse: str | os.PathLike[str], options: Options | None = None) -> None:
+        self._warehouse = open_warehouse(location_of(warehouse), texts_of(options))
+
+    if not TYPE_CHECKING:  # for a type checker there are no other names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what a method of another name is called here."""
+            hint = f": say {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else ""
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __repr__(self) -> str:
         options = mask_options(self._warehouse.options)
@@ -78,10 +99,10 @@ class Catalog:
         name: str,
         schema: SchemaLike,
         *,
-        partition_by: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
+        partition_by: Names = (),
+        options: Options | None = None,
         comment: str | None = None,
-        watermark: tuple[str, str | None] | None = None,
+        watermark: tuple[str, str | None] | str | None = None,
         if_not_exists: bool = False,
     ) -> Table:
         """Make a table.
@@ -89,9 +110,10 @@ class Catalog:
         Args:
             name: ``database.table``.
             schema: ``id BIGINT NOT NULL, name STRING``, or a pyarrow or Spark schema.
-            partition_by: columns whose values make directories.
+            partition_by: columns whose values make directories; one may be given as it is.
             options: Paimon's keys; ``bucket`` and ``bucket-key`` make it a queue.
-            watermark: the event time column and the delay, ``("order_time", "INTERVAL '5' SECOND")``.
+            watermark: the event time column and the delay, ``("order_time", "INTERVAL '5' SECOND")``; the column alone
+                for none.
             if_not_exists: return the table that is there, whatever its columns.
 
         Raises:
@@ -103,14 +125,14 @@ class Catalog:
         """
         definition = TableDefinition(
             columns=columns_of(schema),
-            partition_by=tuple(partition_by),
-            options=tuple((options or {}).items()),
+            partition_by=names_of(partition_by) or (),
+            options=tuple(texts_of(options).items()),
             comment=comment,
-            watermark=watermark,
+            watermark=(watermark, None) if isinstance(watermark, str) else watermark,
         )
         return Table(filesystem.create_table(self._warehouse, name, definition, if_not_exists=if_not_exists))
 
-    def load_table(self, name: str, options: Mapping[str, str] | None = None) -> Table:
+    def load_table(self, name: str, options: Options | None = None) -> Table:
         """Load a table at its latest schema.
 
         Args:
@@ -140,7 +162,7 @@ class Catalog:
             NotFoundError: no such table or column.
             InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
         """
-        return Table(filesystem.alter_table(self._warehouse, name, changes))
+        return Table(filesystem.alter_table(self._warehouse, name, changes_of(changes, name)))
 
     def compact_database(  # noqa: PLR0913 - the arguments of Paimon's procedure
         self,
@@ -151,7 +173,7 @@ class Catalog:
         excluding: str | None = None,
         strategy: str | None = None,
         idle_time: str | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
         dry_run: bool = False,
     ) -> tuple[TableCompaction, ...]:
         """Compact the tables of one or more databases, one after the other, as ``Table.compact``.

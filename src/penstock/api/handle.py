@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from penstock.catalog.features import check_writable
 from penstock.datafile.types import to_arrow_schema
+from penstock.errors import InvalidOptionError
 from penstock.table import changes
 from penstock.table.fsck import Report, check_table
 from penstock.table.identity import check_same_table
+from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
 from penstock.table.story.commits import DEFAULT_LIMIT
 from penstock.table.story.history_table import history_table
@@ -24,13 +26,17 @@ if TYPE_CHECKING:
     from penstock.spec.schema import TableSchema
     from penstock.spec.snapshot import Snapshot
     from penstock.table.commit import TableCommitter
-    from penstock.table.ref import TableRef
 
 
 class TableHandle:
     """A table at the schema it was loaded with; ``Table`` is the whole handle."""
 
     def __init__(self, ref: TableRef) -> None:
+        if not isinstance(ref, TableRef):
+            raise InvalidOptionError(
+                f"{type(self).__name__}({ref!r}): Catalog.load_table('database.table') opens a table by its name, "
+                f"{type(self).__name__}.at('<path>') by its place"
+            )
         self._ref = ref
         # For what checks by itself that it is still the same table: plans and commits.
         self._unchecked_store = MetadataStore(ref)

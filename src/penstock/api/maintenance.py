@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.api.completeness import TableCompleteness
 from penstock.api.deferred import spark_entry
+from penstock.api.given import Names, Options, names_of, texts_of
 from penstock.api.moments import to_millis
 from penstock.catalog.features import check_writable
 from penstock.options import PartitionExpireOptions, TagOptions, check_keys
@@ -113,8 +114,8 @@ class TableMaintenance(TableCompleteness):
         strategy: str | None = None,
         idle_time: str | None = None,
         order_strategy: str | None = None,
-        order_by: Sequence[str] | None = None,
-        options: Mapping[str, str] | None = None,
+        order_by: Names | None = None,
+        options: Options | None = None,
         dry_run: bool = False,
         on_done: Callable[[Merged], None] | None = None,
     ) -> CompactionResult:
@@ -147,11 +148,12 @@ class TableMaintenance(TableCompleteness):
             TableStoreError: a file cannot be read or written, or the commit failed; the merges that landed before stay,
                 of the others no file is left.
         """
-        check_keys(options or {}, table=self.name)
-        ref = for_compaction(at_latest_schema(self._ref, self._store), options)
+        given = texts_of(options)
+        check_keys(given, table=self.name, stacklevel=3)
+        ref = for_compaction(at_latest_schema(self._ref, self._store), given)
         check_writable(ref)
         request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
-        order = parse_order(ref, order_strategy, order_by)
+        order = parse_order(ref, order_strategy, names_of(order_by))
         if order is not None:
             sort = None if spark is None else partial(spark_entry().sort_compact, spark, on_done=on_done or _ignore)
             return sort_table(ref, order, request, sort, dry_run=dry_run)

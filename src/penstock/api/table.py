@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, cast
 
 from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.api.given import (
+    Names,
+    Options,
+    check_spark,
+    check_trigger,
+    filter_of,
+    location_of,
+    names_of,
+    partition_of,
+    texts_of,
+)
 from penstock.api.maintenance import TableMaintenance
+from penstock.api.rows import Rows, arrow_rows
 from penstock.catalog.features import check_writable
 from penstock.catalog.filesystem import load_location
-from penstock.errors import SchemaMismatchError
 from penstock.options import Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.table import changes
@@ -25,16 +34,16 @@ from penstock.table.stream.tail import Tail, Waiting
 from penstock.table.write import write_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    import os
+    from collections.abc import Generator, Mapping
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.predicate.tree import Predicate
     from penstock.spec.snapshot import Snapshot
     from penstock.table.message import CommitMessage
-
-Rows: TypeAlias = "DataFrame | pa.Table | pa.RecordBatch | pa.RecordBatchReader"
 
 
 class Table(TableMaintenance):
@@ -45,11 +54,11 @@ class Table(TableMaintenance):
     """
 
     @staticmethod
-    def at(location: str) -> Table:
+    def at(location: str | os.PathLike[str]) -> Table:
         """Load the table at a path or URI, without a catalog. Raises as ``Catalog.load_table``."""
-        return Table(load_location(location))
+        return Table(load_location(location_of(location)))
 
-    def with_options(self, options: Mapping[str, str]) -> Table:
+    def with_options(self, options: Options) -> Table:
         """Return the same table with options of this use, which win over the stored ones.
 
         Keys that nobody knows, or that Penstock does not act on, warn.
@@ -58,8 +67,9 @@ class Table(TableMaintenance):
             InvalidOptionError: it would change where rows and files lie.
             UnsupportedFeatureError: reads or writes would do something else than it asks for.
         """
-        check_keys(options, table=self.name, stacklevel=3)
-        return Table(self._ref.with_options(options))
+        given = texts_of(options)
+        check_keys(given, table=self.name, stacklevel=3)
+        return Table(self._ref.with_options(given))
 
     # Rows in
 
@@ -67,7 +77,8 @@ class Table(TableMaintenance):
         """Add rows, in their order.
 
         Args:
-            rows: a Spark DataFrame or Arrow, with the table's columns by name in any order.
+            rows: with the table's columns by name in any order: a Spark DataFrame; Arrow, or what exports it, such as
+                a DataFrame of pandas (without its index) or polars; or a list of dicts.
 
         Returns:
             The new snapshot; None when there were no rows.
@@ -80,7 +91,7 @@ class Table(TableMaintenance):
         """
         return changes.commit_append(self._committer(), self._write(rows))
 
-    def overwrite(self, rows: Rows, *, partition: Mapping[str, object] | None = None) -> Snapshot | None:
+    def overwrite(self, rows: Rows, *, partition: Mapping[str, object] | str | None = None) -> Snapshot | None:
         """Put rows in the place of others.
 
         Args:
@@ -96,7 +107,8 @@ class Table(TableMaintenance):
             InvalidOptionError: it names something else than partition columns, or rows lie outside of it.
             TableStoreError: as ``append``.
         """
-        scope = changes.overwrite_scope(self._ref, partition)
+        spec = None if partition is None else partition_of(partition, self.name)
+        scope = changes.overwrite_scope(self._ref, spec)
         return changes.commit_overwrite(self._committer(), self._write(rows), scope)
 
     def write_stream(
@@ -107,7 +119,7 @@ class Table(TableMaintenance):
         trigger: Mapping[str, object] | None = None,
         output_mode: str = "append",
         query_name: str | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
     ) -> StreamingQuery:
         """Start a query that adds the rows of a streaming DataFrame: one snapshot a micro-batch, each exactly once.
 
@@ -132,9 +144,11 @@ class Table(TableMaintenance):
             InvalidOptionError: no streaming DataFrame, another trigger or output mode.
             UnsupportedFeatureError: output mode ``update``, or a table that Penstock only reads.
         """
-        check_keys(options or {}, table=self.name, stacklevel=3)
-        check_side(options or {}, self.name, Side.SINK, stacklevel=3)
-        ref = self._ref.with_options(options or {})
+        given = texts_of(options)
+        check_trigger(trigger, self.name)
+        check_keys(given, table=self.name, stacklevel=3)
+        check_side(given, self.name, Side.SINK, stacklevel=3)
+        ref = self._ref.with_options(given)
         check_writable(ref)
         return spark_entry().write_stream(
             sdf,
@@ -149,23 +163,23 @@ class Table(TableMaintenance):
         """Remove all rows by a new snapshot."""
         return changes.truncate(self._committer())
 
-    def drop_partitions(self, *partitions: Mapping[str, object]) -> Snapshot | None:
+    def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Snapshot | None:
         """Remove the rows of partitions by a new snapshot.
 
         Args:
-            partitions: each such as ``{"dt": "2026-01-01"}``; None means NULL.
+            partitions: each such as ``{"dt": "2026-01-01"}``, where None means NULL, or ``dt=2026-01-01``.
         """
-        return changes.drop_partitions(self._committer(), partitions)
+        return changes.drop_partitions(self._committer(), [partition_of(each, self.name) for each in partitions])
 
     # Rows out
 
     def to_arrow(  # noqa: PLR0913 - one keyword for each way to name a snapshot
         self,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         filter: Predicate | str | None = None,
         *,
         limit: int | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
         snapshot_id: int | None = None,
         timestamp_millis: int | None = None,
         tag: str | None = None,
@@ -191,15 +205,15 @@ class Table(TableMaintenance):
             InvalidFilterError: a filter that does not fit the table.
         """
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
-        return read_arrow(query.ref, self._unchecked_store, query.plan, columns, limit)
+        return read_arrow(query.ref, self._unchecked_store, query.plan, names_of(columns), limit)
 
     def to_batches(  # noqa: PLR0913 - one keyword for each way to name a snapshot
         self,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         filter: Predicate | str | None = None,
         *,
         limit: int | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
         snapshot_id: int | None = None,
         timestamp_millis: int | None = None,
         tag: str | None = None,
@@ -207,15 +221,15 @@ class Table(TableMaintenance):
     ) -> pa.RecordBatchReader:
         """Read piece by piece: as ``to_arrow``, with files opened while the reader is consumed."""
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
-        return open_batches(query.ref, self._unchecked_store, query.plan, columns, limit)
+        return open_batches(query.ref, self._unchecked_store, query.plan, names_of(columns), limit)
 
     def to_spark(  # noqa: PLR0913 - one keyword for each way to name a snapshot
         self,
         spark: SparkSession,
         *,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         filter: Predicate | str | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
         snapshot_id: int | None = None,
         timestamp_millis: int | None = None,
         tag: str | None = None,
@@ -227,15 +241,16 @@ class Table(TableMaintenance):
             filter: prunes partitions, buckets and files before Spark sees a list of them; as for ``to_arrow``.
             snapshot_id: this and the others: as for ``to_arrow``.
         """
+        check_spark(spark, self.name)
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
-        return spark_entry().read(spark, query, self._unchecked_store, columns)
+        return spark_entry().read(spark, query, self._unchecked_store, names_of(columns))
 
     def read_stream(
         self,
         spark: SparkSession,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
         *,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         filter: Predicate | str | None = None,
     ) -> DataFrame:
         """Return a streaming DataFrame: what ``scan.mode`` begins with, then every snapshot that follows.
@@ -256,18 +271,22 @@ class Table(TableMaintenance):
             NotFoundError: no such column.
             InvalidFilterError: a filter that does not fit the table.
         """
-        check_keys(options or {}, table=self.name, stacklevel=3)
-        check_side(options or {}, self.name, Side.SOURCE, stacklevel=3)
+        check_spark(spark, self.name)
+        given = texts_of(options)
+        check_keys(given, table=self.name, stacklevel=3)
+        check_side(given, self.name, Side.SOURCE, stacklevel=3)
         check_same_table(self._ref)
-        return spark_entry().read_stream(spark, self._ref.with_options(options or {}), columns, filter)
+        return spark_entry().read_stream(
+            spark, self._ref.with_options(given), names_of(columns), filter_of(filter, self.name)
+        )
 
     def follow(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Names | None = None,
         filter: Predicate | str | None = None,
         *,
         limit: int | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
         once: bool = False,
         interval_ms: int = 1_000,
     ) -> Generator[pa.RecordBatch]:
@@ -292,19 +311,22 @@ class Table(TableMaintenance):
             InvalidOptionError: options that contradict each other, or that only a batch read has.
             InvalidFilterError: a filter that does not fit the table.
         """
-        given = options or {}
+        given = texts_of(options)
         check_keys(given, table=self.name, stacklevel=3)
         check_side(given, self.name, Side.SOURCE, stacklevel=3)
-        predicate = parse_filter(filter) if isinstance(filter, str) else filter
+        condition = filter_of(filter, self.name)
+        predicate = parse_filter(condition) if isinstance(condition, str) else condition
         check_same_table(self._ref)
-        tail = Tail(self._ref.with_options(given), MetadataStore(self._ref), columns=columns, predicate=predicate)
+        tail = Tail(
+            self._ref.with_options(given), MetadataStore(self._ref), columns=names_of(columns), predicate=predicate
+        )
         return tail.read(Waiting(interval_ms=interval_ms, once=once), limit=limit)
 
     def explain(
         self,
         filter: Predicate | str | None = None,
         *,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
         snapshot_id: int | None = None,
         timestamp_millis: int | None = None,
         tag: str | None = None,
@@ -313,24 +335,17 @@ class Table(TableMaintenance):
         """Say which files a read would open, and what pruned the others; reads metadata only."""
         return explain_plan(self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark)).plan)
 
-    def _query(
-        self, filter: Predicate | str | None, options: Mapping[str, str] | None, position: Mapping[str, str]
-    ) -> Query:
-        given = {**(options or {}), **position}
+    def _query(self, filter: Predicate | str | None, options: Options | None, position: Mapping[str, str]) -> Query:
+        given = {**texts_of(options), **position}
         check_keys(given, table=self.name, stacklevel=4)
         check_batch(given, self.name, Side.SOURCE, stacklevel=4)
-        return plan_query(self._ref.with_options(given), self._unchecked_store, filter)
+        return plan_query(self._ref.with_options(given), self._unchecked_store, filter_of(filter, self.name))
 
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)
-        if isinstance(rows, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
-            return merge_if_asked(write_arrow(self._ref, rows), self._ref, run_here(self._ref))
         if is_spark_object(rows):
-            return spark_entry().write(rows, self._ref)
-        raise SchemaMismatchError(
-            f"table {self.name}: cannot take rows from a {type(rows).__name__}: give a Spark DataFrame, a pyarrow "
-            "Table, RecordBatch or RecordBatchReader; pyarrow.Table.from_pandas and from_pylist make one"
-        )
+            return spark_entry().write(cast("DataFrame", rows), self._ref)
+        return merge_if_asked(write_arrow(self._ref, arrow_rows(rows, self._ref)), self._ref, run_here(self._ref))
 
 
 def _position(

@@ -1,0 +1,135 @@
+"""Arguments as users give them, as the values that the packages below take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
+
+from penstock.api.deferred import is_spark_object
+from penstock.catalog.changes import SchemaChange, SetOption
+from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError
+from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or, Predicate, StartsWith
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+OptionValue: TypeAlias = "str | bool | int | float"
+Options: TypeAlias = "Mapping[str, OptionValue]"
+Names: TypeAlias = "Sequence[str] | str"
+
+_TRIGGERS: Final = "{'processingTime': '10 seconds'}, {'availableNow': True}, {'once': True}, or None for no pause"
+_CHANGES: Final = get_args(SchemaChange)
+_NODES: Final = (And, Compare, Constant, In, IsNull, Not, Or, StartsWith)
+
+
+def texts_of(options: Options | None) -> dict[str, str]:
+    """Return options with their values as the texts that are stored: ``true`` for True, ``4`` for 4.
+
+    Raises:
+        InvalidOptionError: no mapping, or a value that is no text, number or truth value.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise InvalidOptionError(
+            f"options {options!r}: expected a mapping such as {{'target-file-size': '128 mb'}}, not a "
+            f"{type(options).__name__}"
+        )
+    return {key: text_of(key, value) for key, value in options.items()}
+
+
+def text_of(key: str, value: object) -> str:
+    """Return the value of an option as the text that is stored. Raises ``InvalidOptionError``."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            # Of a subclass, such as a StrEnum, only the text.
+            return str(value)
+        case int() | float():
+            return str(value)
+        case os.PathLike():
+            return str(os.fspath(value))
+        case _:
+            raise InvalidOptionError(
+                f"option '{key}': expected a text, a number or a truth value, not a {type(value).__name__}"
+            )
+
+
+def names_of(names: Names | None) -> tuple[str, ...] | None:
+    """Return names of columns; one text is one name. None stays None."""
+    if names is None:
+        return None
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def location_of(location: str | os.PathLike[str]) -> str:
+    """Return a path or URI as text."""
+    return os.fspath(location)
+
+
+def filter_of(given: Predicate | str | None, table: str) -> Predicate | str | None:
+    """Return a filter, checked to be one.
+
+    Raises:
+        InvalidFilterError: something else, such as an expression of pyarrow, PySpark or a function.
+    """
+    if given is None or isinstance(given, (str, *_NODES)):
+        return given
+    raise InvalidFilterError(
+        f"table {table}: filter: expected text such as \"dt = '2026-01-01' AND price > 10\", or penstock.col('price') "
+        f"> 10, not a {type(given).__module__}.{type(given).__name__}"
+    )
+
+
+def partition_of(given: object, table: str) -> Mapping[str, object]:
+    """Return the values of a partition; the text ``dt=2026-01-01/hour=3`` stands for them too.
+
+    Raises:
+        InvalidOptionError: neither.
+    """
+    if isinstance(given, Mapping):
+        return given
+    pairs = [part.partition("=") for part in given.split("/")] if isinstance(given, str) else []
+    if not pairs or not all(name and equals for name, equals, _ in pairs):
+        raise InvalidOptionError(
+            f"table {table}: partition {given!r}: expected {{'dt': '2026-01-01'}} or 'dt=2026-01-01'; a value with a "
+            "slash in a mapping"
+        )
+    return {name.strip(): value for name, _, value in pairs}
+
+
+def check_spark(spark: object, table: str) -> None:
+    """Check that a session was given. Raises ``InvalidOptionError``."""
+    if not is_spark_object(spark):
+        given = "None" if spark is None else f"a {type(spark).__name__}"
+        raise InvalidOptionError(
+            f"table {table}: expected a SparkSession, not {given}: SparkSession.builder.getOrCreate() makes one, and "
+            "to_arrow, to_batches and follow read without Spark"
+        )
+
+
+def check_trigger(trigger: object, table: str) -> None:
+    """Check that a trigger has the form of one. Raises ``InvalidOptionError``."""
+    if trigger is not None and not isinstance(trigger, Mapping):
+        raise InvalidOptionError(f"table {table}: trigger {trigger!r}: expected one of {_TRIGGERS}")
+
+
+def changes_of(changes: Sequence[SchemaChange], table: str) -> tuple[SchemaChange, ...]:
+    """Return changes of a schema, with the values of options as texts.
+
+    Raises:
+        InvalidSchemaError: something else, such as SQL.
+    """
+    for change in changes:
+        if not isinstance(change, _CHANGES):
+            raise InvalidSchemaError(
+                f"table {table}: cannot apply a {type(change).__name__}: expected changes such as "
+                "AddColumn(name='note', type='STRING') of penstock.catalog.changes; SQL goes through penstock.sql"
+            )
+    return tuple(
+        replace(each, value=text_of(each.key, each.value)) if isinstance(each, SetOption) else each for each in changes
+    )

@@ -1,0 +1,72 @@
+"""Rows as users give them, as Arrow: tables and batches, DataFrames of pandas and polars, lists of dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from penstock.datafile.types import to_arrow_schema
+from penstock.errors import SchemaMismatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from penstock.table.ref import TableRef
+
+
+class ArrowStream(Protocol):
+    """What exports its rows through Arrow's C interface, as polars, DuckDB and pandas do."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the rows."""
+        ...
+
+
+ArrowRows: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader"
+Rows: TypeAlias = "DataFrame | ArrowRows | ArrowStream | Sequence[Mapping[str, object]]"
+
+
+def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
+    """Return the rows as Arrow.
+
+    Args:
+        rows: Arrow; a pandas DataFrame, without its index; what has ``__arrow_c_stream__``; a list of dicts, whose
+            values become those of the table's columns, a column that only some leave out is NULL there.
+
+    Raises:
+        SchemaMismatchError: something else, or values that are not of their column's type.
+    """
+    if isinstance(rows, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return rows
+    kind = type(rows)
+    if kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame":
+        # By the C interface the index would come as a column of its own.
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    if hasattr(rows, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(rows)
+    if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
+        return _from_dicts(rows, ref)
+    raise SchemaMismatchError(
+        f"table {ref.name}: cannot take rows from a {kind.__name__}: give a Spark, pandas or polars DataFrame, a "
+        "pyarrow Table, RecordBatch or RecordBatchReader, or a list of dicts"
+    )
+
+
+def _from_dicts(rows: Sequence[Mapping[str, Any]], ref: TableRef) -> pa.Table:
+    names = dict.fromkeys(name for row in rows for name in row) if rows else dict.fromkeys(ref.schema.field_names)
+    types = {field.name: field.type for field in to_arrow_schema(ref.schema.fields)}
+    columns = {}
+    for name in names:
+        try:
+            # Of a column that the table lacks, the type does not matter: it is named when columns are compared.
+            columns[name] = pa.array([row.get(name) for row in rows], types.get(name, pa.null()))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            if name not in types:
+                columns[name] = pa.nulls(len(rows))
+                continue
+            raise SchemaMismatchError(f"table {ref.name}: column '{name}' ({types[name]}): {error}") from error
+    return pa.table(columns)

@@ -1,0 +1,135 @@
+"""What people give first: numbers as options, one name for a list, rows and filters of other libraries."""
+
+import datetime as dt
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from penstock import Catalog, Table
+from penstock.catalog.changes import SetOption
+from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError, SchemaMismatchError
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    made = Catalog(f"memory://given-{next(NUMBERS)}")
+    made.create_database("d")
+    return made
+
+
+@pytest.fixture
+def table(catalog: Catalog) -> Table:
+    return catalog.create_table("d.t", "id INT, dt STRING", partition_by="dt")
+
+
+def anything(value: Any) -> Any:
+    """What a type checker would not let through."""
+    return value
+
+
+def test_options_may_be_numbers_and_truth_values(catalog: Catalog) -> None:
+    options = {"bucket": 4, "bucket-key": "id", "write-only": True}
+    table = catalog.create_table("d.q", "id INT", options=options)
+    assert table.options == {"bucket": "4", "bucket-key": "id", "write-only": "true"}
+    assert table.with_options({"scan.snapshot-id": 3}).options["scan.snapshot-id"] == "3"
+    assert catalog.alter_table("d.q", SetOption(key="bucket", value=anything(8))).options["bucket"] == "8"
+    with pytest.raises(InvalidOptionError, match="option 'bucket': expected a text, a number or a truth value"):
+        table.with_options(anything({"bucket": [4]}))
+    with pytest.raises(InvalidOptionError, match="expected a mapping such as"):
+        table.with_options(anything("bucket=4"))
+
+
+def test_a_place_may_be_a_path(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    catalog.create_database("d")
+    catalog.create_table("d.t", "id INT")
+    assert Table.at(tmp_path / "d.db" / "t").schema.field_names == ("id",)
+
+
+def test_one_name_stands_for_a_list_of_one(catalog: Catalog, table: Table) -> None:
+    assert table.schema.partition_keys == ("dt",)
+    table.append([{"id": 1, "dt": "a"}, {"id": 2, "dt": "b"}])
+    assert table.to_arrow("id").column_names == ["id"]
+    assert sorted(table.to_batches("id").read_all()["id"].to_pylist()) == [1, 2]
+    table.drop_partitions("dt=a")
+    assert table.to_arrow("id")["id"].to_pylist() == [2]
+    table.overwrite([{"id": 3, "dt": "b"}], partition="dt=b")
+    assert table.to_arrow("id")["id"].to_pylist() == [3]
+    with pytest.raises(InvalidOptionError, match=r"partition 'a': expected \{'dt': '2026-01-01'\} or 'dt=2026-01-01'"):
+        table.drop_partitions("a")
+    timed = catalog.create_table("d.w", "at TIMESTAMP(3)", watermark="at")
+    assert timed.options["schema.watermark.0.rowtime"] == "at"
+
+
+@pytest.mark.parametrize("given", [pc.field("id") > 1, lambda row: row, 5, [("id", "=", 1)]])
+def test_a_filter_of_another_kind_is_refused_with_what_one_looks_like(table: Table, given: object) -> None:
+    with pytest.raises(InvalidFilterError, match=r"expected text such as .* or penstock\.col"):
+        table.to_arrow(filter=anything(given))
+    with pytest.raises(InvalidFilterError, match="expected text such as"):
+        table.follow(filter=anything(given))
+
+
+def test_a_change_that_is_text_is_refused_with_where_it_goes(catalog: Catalog, table: Table) -> None:
+    with pytest.raises(InvalidSchemaError, match=r"table d\.t: cannot apply a str: .*AddColumn.*penstock\.sql"):
+        catalog.alter_table("d.t", anything("ADD note STRING"))
+    assert table.schema.id == 0
+
+
+def test_what_is_no_session_is_said(table: Table) -> None:
+    for call in (table.to_spark, table.read_stream):
+        with pytest.raises(InvalidOptionError, match=r"expected a SparkSession, not None: .*to_arrow"):
+            call(anything(None))
+    with pytest.raises(InvalidOptionError, match=r"trigger '10 seconds': expected one of \{'processingTime'"):
+        table.write_stream(anything(None), checkpoint="c", trigger=anything("10 seconds"))
+
+
+def test_near_misses_say_what_it_is_called_here(catalog: Catalog) -> None:
+    for name in ("table", "get_table", "open_table", "load"):
+        with pytest.raises(AttributeError, match=rf"'Catalog' has no attribute '{name}': say load_table\('database"):
+            getattr(catalog, name)
+    with pytest.raises(AttributeError, match=r"'Catalog' has no attribute 'nothing'$"):
+        _ = anything(catalog).nothing
+    assert not hasattr(catalog, "_repr_html_")
+    with pytest.raises(InvalidOptionError, match=r"Catalog\.load_table\('database\.table'\) opens a table by its name"):
+        Table(anything("warehouse/d.db/t"))
+
+
+class Exporting:
+    """As polars: nothing but Arrow's C interface."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+
+def test_rows_of_other_libraries_are_taken(table: Table) -> None:
+    table.append(pd.DataFrame({"dt": ["a"], "id": pd.array([1], dtype="int32")}, index=[7]))
+    table.append(Exporting(pa.table({"id": pa.array([2], pa.int32()), "dt": pa.array(["a"], pa.string_view())})))
+    table.append([{"id": 3, "dt": "a"}, {"dt": "a"}])
+    table.append([])
+    assert table.to_arrow("id")["id"].to_pylist() == [1, 2, 3, None]
+
+
+def test_dicts_become_values_of_the_columns(catalog: Catalog) -> None:
+    table = catalog.create_table("d.k", "d DATE, price DECIMAL(5, 2), n BIGINT NOT NULL")
+    table.append([{"d": dt.date(2026, 1, 1), "price": 2, "n": 1}])
+    assert table.to_arrow().to_pylist()[0]["d"] == dt.date(2026, 1, 1)
+    for rows, text in (
+        ([{"d": "x", "price": 1, "n": 1}], r"column 'd' \(date32\[day\]\): "),
+        ([{"d": None, "price": 1, "n": None}], "column 'n' is NOT NULL"),
+        ([{"d": None, "price": 1, "n": 1, "more": object()}], "column 'more' is not in the table"),
+        ([{"n": 1}], "column 'd' is missing"),
+    ):
+        with pytest.raises(SchemaMismatchError, match=text):
+            table.append(rows)
+    with pytest.raises(SchemaMismatchError, match=r"cannot take rows from a int: .*a list of dicts"):
+        table.append(anything(5))
