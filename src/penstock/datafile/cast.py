@@ -147,16 +147,30 @@ def _decimal_to_text(array: Array, _source: AtomicType, target: AtomicType) -> A
     return _fit_text(by_value(array, lambda value: f"{value:f}", pa.string()), target)
 
 
-def _text_to_text(array: Array, _source: AtomicType, target: AtomicType) -> Array:
+def _text_to_text(array: Array, source: AtomicType, target: AtomicType) -> Array:
+    if not _is_shorter(source, target):
+        return _pad_text(array, target)
     return _fit_text(array, target)
+
+
+def _is_shorter(source: AtomicType, target: AtomicType) -> bool:
+    """Whether the cast may cut values.
+
+    Other writers do not look at lengths, so that files may hold longer values than their type says. Where a type gets
+    longer, those are kept: Java cuts them.
+    """
+    return (target.length or 1) < (source.length or 1)
+
+
+def _pad_text(array: Array, target: AtomicType) -> Array:
+    return pc.utf8_rpad(array, target.length or 1) if target.root is TypeRoot.CHAR else array
 
 
 def _fit_text(array: Array, target: AtomicType) -> Array:
     length = target.length or 1
     if length == MAX_LENGTH:
         return array
-    cut = pc.utf8_slice_codeunits(array, 0, length)
-    return pc.utf8_rpad(cut, length) if target.root is TypeRoot.CHAR else cut
+    return _pad_text(pc.utf8_slice_codeunits(array, 0, length), target)
 
 
 def _text_to_boolean(array: Array, _source: AtomicType, _target: AtomicType) -> Array:
@@ -180,7 +194,9 @@ def _text_to_bytes(array: Array, _source: AtomicType, target: AtomicType) -> Arr
     return _fit_bytes(array.cast(pa.binary()), target)
 
 
-def _bytes_to_bytes(array: Array, _source: AtomicType, target: AtomicType) -> Array:
+def _bytes_to_bytes(array: Array, source: AtomicType, target: AtomicType) -> Array:
+    if target.root is TypeRoot.VARBINARY and not _is_shorter(source, target):
+        return array
     return _fit_bytes(array, target)
 
 

@@ -19,11 +19,13 @@ from penstock.errors import SchemaMismatchError
 from penstock.table.arrow_casts import cast_array, find_misfit, is_same_type
 from penstock.table.default_values import decode_default
 from penstock.table.nested_nulls import find_nested_null, has_nested_not_null
+from penstock.table.value_lengths import find_long_value, has_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.spec.schema import TableSchema
+    from penstock.spec.types import DataType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class ColumnPlan:
         field: the canonical field.
         source: index of the incoming column.
         is_cast: the incoming type differs.
+        limited: the column's type where it limits the length of texts or bytes, None where it does not.
         has_nested_not_null: something inside of the type must not be null.
         default: replaces nulls; None where the column has no default.
     """
@@ -41,6 +44,7 @@ class ColumnPlan:
     field: ArrowAny
     source: int
     is_cast: bool
+    limited: DataType | None
     has_nested_not_null: bool
     default: ArrowAny | None
 
@@ -82,6 +86,7 @@ def plan_conform(schema: TableSchema, incoming: pa.Schema, table: str) -> Confor
                 field=wanted,
                 source=source,
                 is_cast=not is_same_type(given, wanted.type),
+                limited=column.type if has_limit(column.type) else None,
                 has_nested_not_null=has_nested_not_null(wanted.type),
                 default=None if column.default_value is None else decode_default(column, wanted.type, table),
             )
@@ -113,7 +118,7 @@ def conform_batch(batch: pa.RecordBatch, plan: ConformPlan, first_row: int = 0) 
 
     Raises:
         SchemaMismatchError: a null where the table has NOT NULL (checked before defaults are put in, as the reference
-            does), or a value that a cast would change.
+            does), a value that a cast would change, or a text or bytes longer than the type says.
     """
     arrays = [_conform_column(batch.column(column.source), column, plan.table, first_row) for column in plan.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=plan.schema)
@@ -144,7 +149,18 @@ def _conform_column(array: ArrowAny, column: ColumnPlan, table: str, first_row: 
             )
     if array.null_count and column.default is not None:
         array = array.fill_null(column.default)
+    if column.limited is not None:
+        _check_lengths(array, column.limited, name, table, first_row)
     return array
+
+
+def _check_lengths(array: ArrowAny, data_type: DataType, name: str, table: str, first_row: int) -> None:
+    found = find_long_value(array, data_type, name)
+    if found is not None:
+        raise SchemaMismatchError(
+            f"table '{table}': '{found.path}' is {found.type_text}, but row {first_row + found.row} (counted from 0) "
+            f"has a value of length {found.length} there; cut it before writing, or alter the column's type"
+        )
 
 
 def _check_names(wanted: Sequence[str], given: Sequence[str], table: str) -> None:

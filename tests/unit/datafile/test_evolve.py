@@ -21,6 +21,7 @@ from penstock.datafile.cast_text import (
 from penstock.datafile.evolve import can_cast, plan_evolution
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError, UnsupportedFeatureError
+from penstock.spec.type_text import parse_sql_type
 from penstock.spec.types import (
     BIGINT,
     BYTES,
@@ -159,6 +160,25 @@ def test_decimals_that_no_longer_fit_become_null_and_others_are_rounded() -> Non
     read = evolve(old, new, *((Decimal(value),) for value in values))
 
     assert read == [(Decimal("999.99"),), (None,), (Decimal("-1.01"),), (None,)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "value", "expected"),
+    [
+        ("VARCHAR(3)", "VARCHAR(5)", "abcdefgh", "abcdefgh"),
+        ("CHAR(3)", "VARCHAR(5)", "abcdefgh", "abcdefgh"),
+        ("CHAR(3)", "CHAR(5)", "abc", "abc  "),
+        ("VARBINARY(2)", "VARBINARY(3)", b"abcdef", b"abcdef"),
+        ("BINARY(2)", "VARBINARY(3)", b"abcdef", b"abcdef"),
+        ("VARCHAR(5)", "VARCHAR(3)", "abcdefgh", "abc"),
+        ("VARBINARY(5)", "VARBINARY(3)", b"abcdef", b"abc"),
+    ],
+)
+def test_only_a_shorter_type_cuts_values(old: str, new: str, value: Any, expected: Any) -> None:
+    # Files of other writers hold values longer than their type says.
+    before, after = (column("a", parse_sql_type(text), 1) for text in (old, new))
+
+    assert evolve((before,), (after,), (value,)) == [(expected,)]
 
 
 def test_timestamps_lose_digits_towards_the_past() -> None:

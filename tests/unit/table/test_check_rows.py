@@ -244,3 +244,26 @@ def test_not_null_is_checked_before_the_default_is_put_in() -> None:
 def test_default_that_is_no_value_of_its_type_is_refused_by_name() -> None:
     with pytest.raises(InvalidSchemaError, match=r"'shop\.orders': default value 'soon' of column 'd'"):
         conform(schema_of({"d": "soon"}, d="DATE"), pa.record_batch({"d": pa.nulls(1)}))
+
+
+@pytest.mark.parametrize(
+    ("text", "array", "path"),
+    [
+        ("VARCHAR(3)", pa.array(["äöü", None, "abcd"]), "c"),
+        ("CHAR(3)", pa.array(["", "a", "abcd"]), "c"),
+        ("VARBINARY(2)", pa.array([b"ab", None, b"abc"]), "c"),
+        ("BINARY(2)", pa.array([b"ab", b"a", "ä€".encode()]), "c"),
+        ("ARRAY<VARCHAR(1)>", pa.array([["a", "b"], None, ["c", "de"]]), "c.element"),
+        ("MAP<VARCHAR(1), INT>", pa.array([[], None, [("ab", 1)]], pa.map_(pa.string(), pa.int32())), "c.key"),
+        ("ROW<x BIGINT, y ROW<z CHAR(1)>>", pa.array([None, {"y": {"z": "a"}}, {"x": 1, "y": {"z": "ab"}}]), "c.y.z"),
+    ],
+)
+def test_value_longer_than_its_type_is_refused_with_its_row(text: str, array: pa.Array, path: str) -> None:
+    one_column(text, array.slice(0, 2))
+    with pytest.raises(SchemaMismatchError, match=rf"'{path}' is .*\(\d\).* row 2 .* cut it before writing"):
+        one_column(text, array)
+
+
+def test_default_longer_than_its_type_is_refused() -> None:
+    with pytest.raises(SchemaMismatchError, match=r"VARCHAR\(2\), but row 0 .* length 3"):
+        conform(schema_of({"c": "abc"}, c="VARCHAR(2)"), pa.record_batch({"c": pa.array([None], pa.string())}))
