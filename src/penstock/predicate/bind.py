@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.errors import InvalidFilterError
-from penstock.predicate.literals import Ticks, convert_literal
+from penstock.predicate.literals import BetweenFloats, Ticks, convert_literal
 from penstock.predicate.tree import (
     FALSE,
     NEGATED,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.spec.types import DataField
 
 _TEXT_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_BELOW = frozenset({Operator.LT, Operator.LE})
+_ABOVE = frozenset({Operator.GT, Operator.GE})
 
 
 def bind(predicate: Predicate, fields: Sequence[DataField], table: str) -> BoundPredicate:
@@ -141,6 +143,8 @@ class _Binder:
         literal = self._literal(node.value, field)
         if isinstance(literal, Ticks):
             return _compare_ticks(node.column, operator, literal)
+        if isinstance(literal, BetweenFloats):
+            return _compare_between(node.column, operator, literal.below)
         return Compare(column=node.column, operator=operator, value=literal)
 
     def _in(self, node: In, *, negated: bool) -> Predicate:
@@ -148,9 +152,11 @@ class _Binder:
         values: list[object] = []
         for value in node.values:
             literal = None if value is None else self._literal(value, field)
+            if isinstance(literal, BetweenFloats):
+                continue  # no row can hold it
             if isinstance(literal, Ticks):
                 if literal.value.denominator != 1 or not literal.low <= literal.value <= literal.high:
-                    continue  # no row can hold it
+                    continue  # nor this
                 literal = literal.to_internal(literal.value.numerator)
             values.append(literal)
         if not node.values:
@@ -199,15 +205,19 @@ def _certain(column: str, *, holds: bool) -> Predicate:
 
 def _compare_ticks(column: str, operator: Operator, literal: Ticks) -> Predicate:
     value = literal.value
-    below, above = {Operator.LT, Operator.LE}, {Operator.GT, Operator.GE}
     if value > literal.high:
-        return _certain(column, holds=operator in below or operator is Operator.NE)
+        return _certain(column, holds=operator in _BELOW or operator is Operator.NE)
     if value < literal.low:
-        return _certain(column, holds=operator in above or operator is Operator.NE)
+        return _certain(column, holds=operator in _ABOVE or operator is Operator.NE)
     floor = value.numerator // value.denominator
+    internal = literal.to_internal(floor)
     if floor != value:
-        if operator not in below | above:
-            return _certain(column, holds=operator is Operator.NE)
-        # Between two steps: less than it is at most the step below, more than it is more than that step.
-        operator = Operator.LE if operator in below else Operator.GT
-    return Compare(column=column, operator=operator, value=literal.to_internal(floor))
+        return _compare_between(column, operator, internal)
+    return Compare(column=column, operator=operator, value=internal)
+
+
+def _compare_between(column: str, operator: Operator, below: object) -> Predicate:
+    """Compare with what lies between two values of a column: less than it is at most the one below."""
+    if operator not in _BELOW | _ABOVE:
+        return _certain(column, holds=operator is Operator.NE)
+    return Compare(column=column, operator=Operator.LE if operator in _BELOW else Operator.GT, value=below)

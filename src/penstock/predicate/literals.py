@@ -1,7 +1,9 @@
 """Python values of a filter to internal values of a column's type.
 
 Numbers, dates and times go through ``Ticks``, an exact fraction of the column's smallest step, so that ``x > 2.5`` on
-an INT column, or a literal finer or larger than the column can hold, still means what it says.
+an INT column, or a literal finer or larger than the column can hold, still means what it says. So do numbers for FLOAT
+and DOUBLE columns: one that prints as a value of the column is that value, so that ``f = 0.1`` finds the FLOAT 0.1, and
+any other lies between two of them.
 """
 
 from __future__ import annotations
@@ -53,8 +55,21 @@ class Ticks:
     to_internal: Callable[[int], object]
 
 
-def convert_literal(value: object, data_type: DataType) -> object | Ticks:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetweenFloats:
+    """A number that a FLOAT or DOUBLE column cannot hold.
+
+    Attributes:
+        below: the greatest value of the column that is less; infinity counts.
+    """
+
+    below: float
+
+
+def convert_literal(value: object, data_type: DataType) -> object | Ticks | BetweenFloats:
     """Return the internal value for a text, binary, boolean or floating column, ``Ticks`` for the others.
+
+    Floating columns may get ``BetweenFloats`` instead.
 
     Raises:
         ValueError: saying what was expected and what was found; the caller knows table and column.
@@ -134,15 +149,42 @@ def _expected(expected: str, value: object) -> ValueError:
     return ValueError(f"expected {expected}, found {value!r}")
 
 
-def _to_float(value: object, *, single: bool) -> float:
+def _to_float(value: object, *, single: bool) -> float | BetweenFloats:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _expected("a number", value)
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        return float(value)
+    nearest = _nearest(value, single=single)
+    # Decimals, not fractions, which would write out the digits of 1e-999999.
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if value == nearest or number in {Decimal(repr(nearest)), Decimal(_shortest(nearest, single=single))}:
+        return nearest
+    return BetweenFloats(below=nearest if nearest < value else _next_below(nearest, single=single))
+
+
+def _nearest(value: float | Decimal, *, single: bool) -> float:
     try:
         number = float(value)
-        # The literal is taken in the column's own precision, so that `f = 0.1` finds a FLOAT 0.1.
         return float(struct.unpack("<f", struct.pack("<f", number))[0]) if single else number
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def _shortest(number: float, *, single: bool) -> str:
+    """Fewest digits that lead back to the number."""
+    if not single:
+        return repr(number)
+    texts = (f"{number:.{digits}g}" for digits in range(1, 10))
+    return next((text for text in texts if _nearest(float(text), single=True) == number), repr(number))
+
+
+def _next_below(number: float, *, single: bool) -> float:
+    if not single:
+        return math.nextafter(number, -math.inf)
+    bits = int(struct.unpack("<i", struct.pack("<f", number))[0])
+    # Bits of positive numbers count up, those of negative ones, sign aside, down; below zero comes the least negative.
+    below = bits - 1 if number > 0 else bits + 1 if number < 0 else -(2**31) + 1
+    return float(struct.unpack("<f", struct.pack("<i", below))[0])
 
 
 def _number_ticks(value: object) -> Fraction:

@@ -71,7 +71,13 @@ def bound(predicate: Predicate) -> Predicate:
         (col("num") == 5.0, 5),
         (col("big") == Decimal("5.00"), 5),
         (col("f") == 0.1, float(np.float32(0.1))),
-        (col("f") == 1e300, math.inf),
+        (col("f") == math.inf, math.inf),
+        (col("f") >= 0.1, float(np.float32(0.1))),
+        (col("f") < np.float32(0.1), float(np.float32(0.1))),
+        (parse_filter("f = 0.10000000149011612"), float(np.float32(0.1))),
+        (parse_filter("f <= 16777216"), 16777216.0),
+        (parse_filter("d <= 0.1"), 0.1),
+        (col("d") == -0.0, -0.0),
         (col("d") == 1, 1.0),
         (col("d") == Decimal("1.5"), 1.5),
         (col("price") == 9.99, Decimal("9.99")),
@@ -126,13 +132,26 @@ def test_decimal_literals_keep_every_digit() -> None:
         (col("tiny").isin([3, None]), [2, 3, None], [None, True, None]),
         (~col("tiny").isin([3, None]), [2, 3, None], [None, False, None]),
         (col("tiny").isin([]), [2, None], [False, False]),
+        (col("f") > 1e39, [3e38, math.inf, math.nan, None], [False, True, True, None]),
+        (col("f") <= 1e39, [-math.inf, 3e38, math.inf], [True, True, False]),
+        (col("f") == 1e39, [math.inf, None], [False, None]),
+        (col("f") != 1e39, [math.inf, None], [True, None]),
+        (col("f") < -1e39, [-math.inf, -3e38], [True, False]),
+        (col("f") >= 16777217, [16777216.0, 16777218.0], [False, True]),
+        (col("f").isin([16777217, 2]), [16777216.0, 2.0, None], [False, True, None]),
+        (col("f") > 1e-60, [0.0, 1e-45], [False, True]),
+        (col("f") >= -1e-60, [-1e-45, -0.0], [False, True]),
+        (col("d") > 2**53 + 1, [2.0**53, 2.0**53 + 2], [False, True]),
+        (col("d") < Decimal("1e400"), [1.7e308, math.inf, math.nan], [True, False, False]),
+        (col("d") <= Decimal("-1e-999999"), [0.0, -5e-324], [False, True]),
     ],
 )
 def test_literals_outside_of_the_type_still_mean_what_they_say(
     predicate: Predicate, values: list[object], expected: object
 ) -> None:
     root = bound(predicate)
-    assert [evaluate(root, {"tiny": value}) for value in values] == expected
+    columns = ("tiny", "f", "d")
+    assert [evaluate(root, dict.fromkeys(columns, value)) for value in values] == expected
 
 
 def test_a_date_compares_with_a_moment_inside_a_day() -> None:
