@@ -41,7 +41,9 @@ class TableCompleteness(TableHandle):
             NotFoundError: the table was dropped.
             InvalidOptionError: a timeout below zero, or an interval that is not above it.
         """
-        return wait_for_watermark(self._store, to_millis(watermark), Patience(timeout=timeout, interval=interval))
+        return wait_for_watermark(
+            self._checked_store, to_millis(watermark), Patience(timeout=timeout, interval=interval)
+        )
 
     def mark_partitions_done(
         self, partitions: Sequence[Mapping[str, object]] | None = None, *, dry_run: bool = False
@@ -69,5 +71,5 @@ class TableCompleteness(TableHandle):
         """
         check_writable(self._ref)
         if partitions is None:
-            return mark_due_partitions(self._ref, self._store, dry_run=dry_run)
-        return mark_named_partitions(self._ref, self._store, partitions, dry_run=dry_run)
+            return mark_due_partitions(self._ref, self._checked_store, dry_run=dry_run)
+        return mark_named_partitions(self._ref, self._checked_store, partitions, dry_run=dry_run)

@@ -39,14 +39,14 @@ class TableHandle:
             )
         self._ref = ref
         # For what checks by itself that it is still the same table: plans and commits.
-        self._unchecked_store = MetadataStore(ref)
+        self._store = MetadataStore(ref)
         self._open_committer: TableCommitter | None = None
 
     @property
-    def _store(self) -> MetadataStore:
+    def _checked_store(self) -> MetadataStore:
         """The table's metadata, after a look that the table is still there; ``NotFoundError`` where it is not."""
         check_same_table(self._ref)
-        return self._unchecked_store
+        return self._store
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, location={self.location!r}, schema_id={self.schema.id})"
@@ -78,7 +78,7 @@ class TableHandle:
 
     def latest_snapshot(self) -> Snapshot | None:
         """Load the latest snapshot; None when nothing was ever committed."""
-        return self._store.load_latest_snapshot()
+        return self._checked_store.load_latest_snapshot()
 
     def system_table(self, name: str, *, snapshot_id: int | None = None) -> pa.Table:
         """Return a system table, such as ``snapshots``, ``files``, ``partitions`` or ``compaction``.
@@ -86,7 +86,7 @@ class TableHandle:
         Args:
             snapshot_id: for those that speak of one snapshot; None for the latest.
         """
-        store = self._store
+        store = self._checked_store
         snapshot = None if snapshot_id is None else store.load_snapshot(snapshot_id)
         return load_system_table(name, self._ref, store, snapshot)
 
@@ -139,7 +139,7 @@ class TableHandle:
             removed_rows, removed_files, removed_bytes, rows, files, bytes, small_files, watermark,
             event_time_lag_ms``.
         """
-        return history_table(load_history(self._ref, self._store, limit=limit))
+        return history_table(load_history(self._ref, self._checked_store, limit=limit))
 
     def fsck(self, *, all_snapshots: bool = False) -> Report:
         """Check that all metadata can be read and that every live file is there with its size; changes nothing.
@@ -147,7 +147,7 @@ class TableHandle:
         Args:
             all_snapshots: of every snapshot and tag, not only of the latest snapshot.
         """
-        return check_table(self._ref, self._store, all_snapshots=all_snapshots)
+        return check_table(self._ref, self._checked_store, all_snapshots=all_snapshots)
 
     def lag(self, *checkpoints: str) -> pa.Table:
         """Measure how far readers are behind: a row for each consumer, and for each Spark query by its checkpoint.
@@ -162,10 +162,10 @@ class TableHandle:
         Raises:
             NotFoundError: a checkpoint that does not exist, or of a query that does not read this table.
         """
-        return measure_lag(self._ref, self._store, checkpoints)
+        return measure_lag(self._ref, self._checked_store, checkpoints)
 
     def _committer(self) -> TableCommitter:
         check_writable(self._ref)
         if self._open_committer is None:
-            self._open_committer = changes.open_committer(self._ref, self._unchecked_store)
+            self._open_committer = changes.open_committer(self._ref, self._store)
         return self._open_committer

@@ -49,11 +49,11 @@ class TableMaintenance(TableCompleteness):
             NotFoundError: there is no such snapshot.
         """
         options = TagOptions.parse(self._ref.options, table=self.name)
-        create_tag(self._store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
+        create_tag(self._checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
 
     def delete_tag(self, name: str) -> None:
         """Delete a tag; what only it kept of an expired snapshot goes too. Raises ``NotFoundError``."""
-        delete_tag(self._ref, self._store, name)
+        delete_tag(self._ref, self._checked_store, name)
 
     def rollback_to(
         self,
@@ -74,7 +74,7 @@ class TableMaintenance(TableCompleteness):
             NotFoundError: there is no such snapshot or tag.
             InvalidOptionError: not exactly one target.
         """
-        store = self._store
+        store = self._checked_store
         plan = plan_rollback(store, snapshot_id=snapshot_id, tag=tag, watermark=_to_millis(watermark))
         if not dry_run:
             apply_rollback(store, plan)
@@ -92,7 +92,7 @@ class TableMaintenance(TableCompleteness):
             NotFoundError: that snapshot has expired, or is further ahead.
             LeaseHeldError: a query reads as this consumer.
         """
-        reset_consumer(self._store, consumer_id, next_snapshot)
+        reset_consumer(self._checked_store, consumer_id, next_snapshot)
 
     def delete_consumer(self, consumer_id: str) -> None:
         """Delete a consumer, so that what it has not read may expire.
@@ -101,7 +101,7 @@ class TableMaintenance(TableCompleteness):
             NotFoundError: there is no such consumer.
             LeaseHeldError: a query reads as it.
         """
-        delete_consumer(self._store, consumer_id)
+        delete_consumer(self._checked_store, consumer_id)
 
     # Compaction
 
@@ -150,7 +150,7 @@ class TableMaintenance(TableCompleteness):
         """
         given = texts_of(options)
         check_keys(given, table=self.name, stacklevel=3)
-        ref = for_compaction(at_latest_schema(self._ref, self._store), given)
+        ref = for_compaction(at_latest_schema(self._ref, self._checked_store), given)
         check_writable(ref)
         request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
         order = parse_order(ref, order_strategy, names_of(order_by))
@@ -195,7 +195,7 @@ class TableMaintenance(TableCompleteness):
             UnsupportedFeatureError: a table that Penstock only reads.
         """
         check_writable(self._ref)
-        expirer = SnapshotExpirer(self._ref, self._store)
+        expirer = SnapshotExpirer(self._ref, self._checked_store)
         rules = expirer.rules(
             retain_max=retain_max, retain_min=retain_min, older_than=_to_millis(older_than), max_deletes=max_deletes
         )
@@ -211,7 +211,7 @@ class TableMaintenance(TableCompleteness):
             Their names.
         """
         check_writable(self._ref)
-        return expire_tags(self._ref, self._store, dry_run=dry_run)
+        return expire_tags(self._ref, self._checked_store, dry_run=dry_run)
 
     def expire_partitions(
         self, *, expiration_time: str | None = None, dry_run: bool = False
@@ -233,9 +233,9 @@ class TableMaintenance(TableCompleteness):
         check_writable(self._ref)
         given = {} if expiration_time is None else {"partition.expiration-time": expiration_time}
         options = PartitionExpireOptions.parse(self._ref.options, given, table=self.name)
-        found = find_expired_partitions(self._ref, self._store, options=options)
+        found = find_expired_partitions(self._ref, self._checked_store, options=options)
         if not dry_run:
-            committer = open_committer(self._ref, self._unchecked_store, adds_rows=False)
+            committer = open_committer(self._ref, self._store, adds_rows=False)
             drop_expired_partitions(committer, found, batch_size=options.batch_size)
         return found
 

@@ -205,7 +205,7 @@ class Table(TableMaintenance):
             InvalidFilterError: a filter that does not fit the table.
         """
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
-        return read_arrow(query.ref, self._unchecked_store, query.plan, names_of(columns), limit)
+        return read_arrow(query.ref, self._store, query.plan, names_of(columns), limit)
 
     def to_batches(  # noqa: PLR0913 - one keyword for each way to name a snapshot
         self,
@@ -221,7 +221,7 @@ class Table(TableMaintenance):
     ) -> pa.RecordBatchReader:
         """Read piece by piece: as ``to_arrow``, with files opened while the reader is consumed."""
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
-        return open_batches(query.ref, self._unchecked_store, query.plan, names_of(columns), limit)
+        return open_batches(query.ref, self._store, query.plan, names_of(columns), limit)
 
     def to_spark(  # noqa: PLR0913 - one keyword for each way to name a snapshot
         self,
@@ -243,7 +243,7 @@ class Table(TableMaintenance):
         """
         check_spark(spark, self.name)
         query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
-        return spark_entry().read(spark, query, self._unchecked_store, names_of(columns))
+        return spark_entry().read(spark, query, self._store, names_of(columns))
 
     def read_stream(
         self,
@@ -339,7 +339,7 @@ class Table(TableMaintenance):
         given = {**texts_of(options), **position}
         check_keys(given, table=self.name, stacklevel=4)
         check_batch(given, self.name, Side.SOURCE, stacklevel=4)
-        return plan_query(self._ref.with_options(given), self._unchecked_store, filter_of(filter, self.name))
+        return plan_query(self._ref.with_options(given), self._store, filter_of(filter, self.name))
 
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)

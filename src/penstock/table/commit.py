@@ -33,6 +33,7 @@ from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.manifest_write import ManifestWriter
 from penstock.table.own_commits import search_commits
 from penstock.table.race import Race
+from penstock.table.safety.late_put import is_in_time
 from penstock.table.safety.stale_schema import check_schema_of_merges
 from penstock.table.sequence import BucketIndex
 
@@ -165,7 +166,7 @@ class TableCommitter:
                     merges = self._merge(base, writer)
                 prepared = self._prepare(request, base, delta, merges, writer)
             self.may_have_landed = True
-            attempt = self._put(prepared.snapshot)
+            attempt = self._put_in_time(base, prepared)
             race.leave_turn()
             match attempt:
                 case Landed():
@@ -268,6 +269,23 @@ class TableCommitter:
             statistics=base.statistics if self.store.is_statistics_of(base, snapshot.schema_id) else None,
             next_row_id=base.next_row_id or 0,
         )
+
+    def _put_in_time(self, base: Snapshot | None, prepared: Prepared) -> Attempt:
+        """Create the snapshot file, and take it back where others had its id before and it is gone again."""
+        attempt = self._put(prepared.snapshot)
+        if not isinstance(attempt, Landed):
+            return attempt
+        for try_number in range(_PUT_TRIES):
+            try:
+                is_ours = is_in_time(self.store, base, prepared.snapshot, prepared.delta)
+            except TableStoreError as error:
+                cause = error if isinstance(error, StorageError) else StorageError(str(error))
+                if not cause.retryable:
+                    break
+                self.sleep(_put_wait_seconds(try_number))
+                continue
+            return attempt if is_ours else Outrun()
+        return Unknown(cause)
 
     def _put(self, snapshot: Snapshot) -> Attempt:
         """Create the snapshot file; after an error look, and try again while it is surely not there."""

@@ -173,14 +173,18 @@ class MetadataStore:
             Paimon ``core:utils/HintFileUtils.java``; that n itself is there is our addition, for hints that are wrong.
         """
         hint = self._read_hint(latest_hint_path(self.location))
-        if hint is not None and not self._has_snapshot(hint + 1) and self._has_snapshot(hint):
+        if hint is not None and not self.has_snapshot(hint + 1) and self.has_snapshot(hint):
             return hint
         return max(self.list_snapshot_ids(), default=None)
+
+    def has_snapshot(self, snapshot_id: int) -> bool:
+        """Whether a snapshot is there; one look at storage."""
+        return self.file_io.exists(snapshot_path(self.location, snapshot_id))
 
     def earliest_snapshot_id(self) -> int | None:
         """Return the id of the earliest snapshot that is still there; None when there is none."""
         hint = self._read_hint(earliest_hint_path(self.location))
-        if hint is not None and self._has_snapshot(hint):
+        if hint is not None and self.has_snapshot(hint):
             return hint
         return min(self.list_snapshot_ids(), default=None)
 
@@ -217,7 +221,7 @@ class MetadataStore:
         """
         for _ in range(_LISTINGS):
             hint = self._read_hint(latest_hint_path(self.location))
-            if hint is not None and not self._has_snapshot(hint + 1):
+            if hint is not None and not self.has_snapshot(hint + 1):
                 snapshot = self.find_snapshot(hint)
                 if snapshot is not None:
                     return snapshot
@@ -355,7 +359,7 @@ class MetadataStore:
         try:
             return self.file_io.read(path)
         except NotFoundError as error:
-            if snapshot_id is not None and not self._has_snapshot(snapshot_id):
+            if snapshot_id is not None and not self.has_snapshot(snapshot_id):
                 cause = f"the snapshot has meanwhile expired: {self._why_missing(snapshot_id)}"
             else:
                 cause = (
@@ -406,9 +410,6 @@ class MetadataStore:
                     raise
                 self._sleep(_CONSUMER_WAIT_SECONDS)  # it is overwritten in place: we saw half of it
         return None
-
-    def _has_snapshot(self, snapshot_id: int) -> bool:
-        return self.file_io.exists(snapshot_path(self.location, snapshot_id))
 
     def _why_missing(self, snapshot_id: int) -> str:
         ids = self.list_snapshot_ids()
