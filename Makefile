@@ -15,7 +15,7 @@ SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.p
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow bench model \
-	check check-format check-lint check-types check-rooms format java clean clean-all
+	check check-format check-lint check-types check-rooms audit sbom format java clean clean-all
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -49,7 +49,7 @@ bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 model: $(SYNCED) ## Search the model of the commit protocol, minutes, and print the figures
 	$(BIN)/python -m tests.model $(ARGS)
 
-check: check-format check-lint check-types check-rooms ## Format, lint, types, and which room imports which
+check: check-format check-lint check-types check-rooms audit ## Format, lint, types, which room imports which, licences
 
 check-format: $(SYNCED)
 	$(BIN)/ruff format --check .
@@ -62,6 +62,12 @@ check-types: $(SYNCED)
 
 check-rooms: $(SYNCED)
 	$(BIN)/lint-imports --no-cache
+
+audit: $(SYNCED) ## Check licences and versions of what is installed
+	$(BIN)/python scripts/audit.py
+
+sbom: $(SYNCED) ## Print the bill of materials that each wheel has
+	@$(BIN)/python scripts/sbom.py
 
 format: $(SYNCED) ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .

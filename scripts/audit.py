@@ -1,0 +1,95 @@
+"""Checks what is installed: every licence is one that we accept, and every version the one that ``uv.lock`` pins.
+
+Needs no network: licences are those that the packages state themselves. A new one is read by a person, then added here.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECT = "penstock"
+# As SPDX has them, and as older packages write them; in lower case.
+ACCEPTED = frozenset(
+    {
+        *("0bsd", "apache-2.0", "bsd-2-clause", "bsd-3-clause", "cc0-1.0", "isc", "mit", "mit-0", "psf-2.0", "zlib"),
+        *("apache 2.0", "apache software license", "bsd 2-clause license", "bsd 3-clause license", "bsd license"),
+        *("cc0", "isc license", "isc license (iscl)", "mit license", "python software foundation license"),
+    }
+)
+# Copyleft by the file: used as it is, for tests and tools alone, and not in the wheel.
+FOR_DEVELOPMENT = {"hypothesis": "mpl-2.0", "pathspec": "mozilla public license 2.0 (mpl 2.0)"}
+
+
+def main() -> None:
+    """Print each problem; end with 1 where there is one."""
+    lock = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))["package"]
+    installed = sorted(distributions(), key=_name)
+    problems = [problem for each in installed for problem in (license_problem(each), _version_problem(each, lock))]
+    found = [*filter(None, problems), *_without_hash(lock)]
+    for problem in found:
+        print(f"error: {problem}", file=sys.stderr)
+    if found:
+        sys.exit(1)
+    print(f"{len(installed)} packages: licences and versions are as expected")
+
+
+def license_problem(each: Distribution) -> str | None:
+    """Return what is wrong with the licence of a package."""
+    stated = stated_licenses(each)
+    if any(accepts(text) for text in stated) or FOR_DEVELOPMENT.get(_name(each)) in {text.lower() for text in stated}:
+        return None
+    return f"{_name(each)} {each.version}: licence {' or '.join(stated) or 'not stated'} is not in scripts/audit.py"
+
+
+def stated_licenses(each: Distribution) -> list[str]:
+    """Return the licence that a package states: the expression; without one, the field, else its classifiers."""
+    # What a package does not state is None, whatever the types say.
+    fields = dict(each.metadata.items())
+    expression = fields.get("License-Expression")
+    if expression:
+        return [expression]
+    field = fields.get("License", "").strip()
+    if field and "\n" not in field:
+        return [field]
+    classifiers = each.metadata.get_all("Classifier") or []
+    return [text.rpartition(" :: ")[2] for text in classifiers if text.startswith("License ::")]
+
+
+def accepts(expression: str) -> bool:
+    """Whether we accept a licence, or an SPDX expression: one side of each OR, both of each AND."""
+    if expression.lower() in ACCEPTED:
+        return True
+    if "(" in expression:
+        # Nobody has needed more than this yet: all of them.
+        return all(accepts(part) for part in re.split(r" (?:AND|OR) ", re.sub(r"[()]", "", expression)))
+    ways = expression.split(" OR ")
+    return any(all(part.strip().lower() in ACCEPTED for part in way.split(" AND ")) for way in ways)
+
+
+def _version_problem(each: Distribution, lock: list[dict[str, str]]) -> str | None:
+    pinned = [package["version"] for package in lock if package["name"] == _name(each)]
+    if _name(each) == PROJECT or each.version in pinned:
+        return None
+    return f"{_name(each)} {each.version} is installed; uv.lock has {', '.join(pinned) or 'none'}: make setup"
+
+
+def _without_hash(lock: list[dict[str, object]]) -> list[str]:
+    problems = []
+    for package in lock:
+        files = [package[kind] for kind in ("sdist",) if kind in package] + list(package.get("wheels", []))
+        if package["name"] != PROJECT and not (files and all("hash" in file for file in files)):
+            problems.append(f"{package['name']} {package['version']}: uv.lock has no hash of it")
+    return problems
+
+
+def _name(each: Distribution) -> str:
+    return re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower()
+
+
+if __name__ == "__main__":
+    main()
