@@ -23,6 +23,7 @@ from penstock.catalog.validate import check_schema
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.spec.layout import schema_directory, schema_path
+from penstock.table.external_paths import confined
 from penstock.table.identity import new_creation_millis
 from penstock.table.ref import TableRef
 
@@ -235,7 +236,7 @@ def _ref(place: TablePlace, schema: TableSchema) -> TableRef:
     return TableRef(
         name=place.name,
         location=place.location,
-        file_io=place.file_io,
+        file_io=confined(place.file_io, place.location, dict(place.use_options), place.name),
         schema=schema,
         dynamic_options=place.use_options,
     )

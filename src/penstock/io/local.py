@@ -19,12 +19,17 @@ from penstock.io.file_io import FileStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.io.bounds import Bounds
+
 T = TypeVar("T")
 
 # What file systems without hard links answer: FAT and some FUSE mounts EPERM, others one of the rest.
 _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 # A directory may go (an empty one, to whoever cleans up) between making it and creating a file in it.
 _CREATE_TRIES: Final = 4
+_LEFT_OUT: Final = frozenset({errno.ENOENT, errno.ELOOP})
+# What is read whole is metadata: manifests have 8 MB by default, and nothing else is larger.
+MAX_READ_BYTES: Final = 268_435_456
 _DELETE_TRIES: Final = 3
 
 
@@ -42,14 +47,17 @@ class LocalFileIO:
 
     Attributes:
         durable: flush to the disk, so that commits survive a crash of the machine.
+        bounds: where the calls may go; None for everywhere.
     """
 
     durable: bool = False
+    bounds: Bounds | None = None
 
     def read(self, path: str) -> bytes:
-        """Return the whole file."""
+        """Return the whole file, which has to be a regular one of at most ``MAX_READ_BYTES``."""
+        self._check_read("read", path)
         try:
-            return Path(path).read_bytes()
+            return _read_regular(path)
         except OSError as error:
             raise to_storage_error("read", path, error) from error
 
@@ -85,13 +93,16 @@ class LocalFileIO:
         Not memory-mapped: another process cutting the file short would end ours with a signal, and mapped pages
         count as our memory.
         """
+        self._check_read("open", path)
         try:
+            _check_regular(path, Path(path).stat().st_mode)
             return pa.OSFile(path, "rb")
         except OSError as error:
             raise to_storage_error("open", path, error) from error
 
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a new file for writing; it is visible at once and whole once closed."""
+        self._check_write("create", path)
         kind = _DurableFile if self.durable else pa.OSFile
         try:
             return _with_parents(Path(path), lambda: kind(path, "wb"))
@@ -99,14 +110,19 @@ class LocalFileIO:
             raise to_storage_error("create", path, error, creating=True) from error
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Direct children sorted by name; an entry that vanishes meanwhile is left out."""
+        """Direct children sorted by name; an entry that vanishes meanwhile, or a link in a circle, is left out.
+
+        Within bounds a link is listed as what it is, a small file, whatever it points at.
+        """
+        self._check_read("list", path)
         found: list[FileStatus] = []
         base = path.rstrip("/")
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):
-                        found.append(_status_of(base, entry))
+                    status = _status_of(base, entry, follow_links=self.bounds is None)
+                    if status is not None:
+                        found.append(status)
         except OSError as error:
             if error.errno in ABSENT:
                 return ()
@@ -115,6 +131,7 @@ class LocalFileIO:
 
     def exists(self, path: str) -> bool:
         """Whether a file or a directory is there."""
+        self._check_read("look for", path)
         try:
             Path(path).stat()
         except OSError as error:
@@ -128,6 +145,8 @@ class LocalFileIO:
 
         Links are removed, not followed.
         """
+        if self.bounds is not None:
+            self.bounds.check_delete(path)
         target = Path(path)
         try:
             if not stat.S_ISDIR(target.lstat().st_mode):
@@ -144,6 +163,8 @@ class LocalFileIO:
 
     def rename_file(self, source: str, target: str) -> None:
         """Rename; both have to be on one file system."""
+        self._check_write("rename", source)
+        self._check_write("rename", target)
         try:
             if self.durable:
                 _sync(Path(source))
@@ -158,6 +179,8 @@ class LocalFileIO:
         POSIX renames a directory over an empty one without a word; making a directory is what one caller only can do.
         A process killed between the two leaves an empty target.
         """
+        self._check_write("rename", source)
+        self._check_write("rename", target)
         claim = Path(target)
         try:
             Path(source).stat()
@@ -182,9 +205,19 @@ class LocalFileIO:
 
     def to_uri(self, path: str) -> str:
         """Return ``file:///...`` with special characters percent-encoded, as Spark's own file lists have it."""
+        self._check_read("open", path)
         return Path(path).as_uri()
 
+    def _check_read(self, action: str, path: str) -> None:
+        if self.bounds is not None:
+            self.bounds.check_read(action, path)
+
+    def _check_write(self, action: str, path: str) -> None:
+        if self.bounds is not None:
+            self.bounds.check_write(action, path)
+
     def _write_aside(self, path: str, data: bytes) -> Path:
+        self._check_write("write", path)
         target = Path(path)
         aside = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
         try:
@@ -272,8 +305,31 @@ def _rename_with_parents(source: Path, target: Path) -> None:
         _with_parents(target, lambda: source.rename(target))
 
 
-def _status_of(base: str, entry: os.DirEntry[str]) -> FileStatus:
-    info = entry.stat()
+def _read_regular(path: str) -> bytes:
+    # O_NONBLOCK: opening a named pipe would else wait for somebody who writes to it.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        status = os.fstat(file.fileno())
+        _check_regular(path, status.st_mode)
+        if status.st_size > MAX_READ_BYTES:
+            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, and no metadata file has {MAX_READ_BYTES}")
+        return file.read()
+
+
+def _check_regular(path: str, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is a device or a pipe, and only regular files are read", path)
+
+
+def _status_of(base: str, entry: os.DirEntry[str], *, follow_links: bool) -> FileStatus | None:
+    """Return what an entry is; None where it is gone, or a link in a circle."""
+    try:
+        info = entry.stat(follow_symlinks=follow_links)
+    except OSError as error:
+        if error.errno in _LEFT_OUT:
+            return None
+        raise
     is_dir = stat.S_ISDIR(info.st_mode)
     return FileStatus(
         path=f"{base}/{entry.name}",

@@ -107,7 +107,6 @@ class LayoutOptions(OptionGroup):
             "data-file.external-paths",
             parse_names,
             "places outside of the table for data files; we read them where the user allows it, and write none",
-            honoured=True,
         ),
     ] = ()
 

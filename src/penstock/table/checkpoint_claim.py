@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError
+from penstock.io.resolve import unconfined
 from penstock.spec.layout import schema_path
 from penstock.table.batch_notes import CheckpointMark
 from penstock.table.identity import load_identity
@@ -73,7 +74,9 @@ def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: Ba
 
 def _may_be_there(ref: TableRef, location: str) -> bool:
     """Whether a table may be at a place; one on another storage cannot be seen from here."""
-    return _storage_of(location) != _storage_of(ref.location) or ref.file_io.exists(schema_path(location, 0))
+    return _storage_of(location) != _storage_of(ref.location) or unconfined(ref.file_io).exists(
+        schema_path(location, 0)
+    )
 
 
 def _storage_of(location: str) -> str:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import TableStoreError, UnsupportedFeatureError
-from penstock.io.resolve import resolve
+from penstock.io.resolve import confine, resolve
 from penstock.options import LayoutOptions
 from penstock.options.external import ExternalPathOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.io.file_io import FileIO
     from penstock.table.ref import TableRef
 
@@ -78,6 +80,21 @@ class ExternalPaths:
         if found is None or type(found[0]) is not type(self.file_io):
             return None
         return found[1]
+
+
+def confined(file_io: FileIO, location: str, options: Mapping[str, str], table: str) -> FileIO:
+    """Return the storage of a table, which goes to its directory and to what the user allows, and nowhere else.
+
+    Args:
+        location: the table's directory.
+        options: of the catalog and of one use; not those that the table stores.
+        table: its name, for messages.
+
+    Raises:
+        InvalidOptionError: an option is none.
+    """
+    allowed = ExternalPathOptions.parse(options, table=table)
+    return confine(file_io, location, readable=allowed.readable, deletable=allowed.deletable)
 
 
 def _is_in(path: str, directories: tuple[str, ...]) -> bool:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.options import metadata_limits
+from penstock.options.external import PREFIX
 from penstock.options.fixed import check_one_use
+from penstock.table.external_paths import confined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,4 +54,7 @@ class TableRef:
         """
         check_one_use(options, dict(self.schema.options), self.name, self.location)
         merged = {**dict(self.dynamic_options), **options}
-        return replace(self, dynamic_options=tuple(merged.items()))
+        file_io = self.file_io
+        if any(key.startswith(PREFIX) for key in options):
+            file_io = confined(file_io, self.location, merged, self.name)
+        return replace(self, file_io=file_io, dynamic_options=tuple(merged.items()))

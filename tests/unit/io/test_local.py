@@ -247,7 +247,7 @@ def test_a_directory_is_not_read_as_a_file(tmp_path: Path) -> None:
 def test_errors_say_whether_to_try_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, *, retryable: bool
 ) -> None:
-    monkeypatch.setattr(Path, "read_bytes", refuse(number))
+    monkeypatch.setattr(os, "open", refuse(number))
     with pytest.raises(StorageError, match=f"cannot read {tmp_path}/x: ") as caught:
         LocalFileIO().read(f"{tmp_path}/x")
     assert caught.value.retryable is retryable

@@ -23,11 +23,15 @@ _DELETE = "penstock.external-paths.delete"
 
 
 def _table(root: Path, **options: str) -> Table:
+    """A table with one file, whose stored options somebody edited by hand."""
     catalog = Catalog(str(root / "warehouse"))
     catalog.create_database("d", if_not_exists=True)
-    table = catalog.create_table("d.t", "id BIGINT", options={"write-only": "true", **options})
+    table = catalog.create_table("d.t", "id BIGINT", options={"write-only": "true"})
     table.append(pa.table({"id": [1]}))
-    return table
+    schema = Path(table.location, "schema", "schema-0")
+    content = json.loads(schema.read_text(encoding="utf-8"))
+    schema.write_text(json.dumps({**content, "options": {**content["options"], **options}}), encoding="utf-8")
+    return _load(root)
 
 
 def _load(root: Path, **options: str) -> Table:
@@ -113,17 +117,9 @@ def _expire_all(table: Table) -> None:
     assert [row["snapshot_id"] for row in table.system_table("snapshots").to_pylist()] == [2]
 
 
-def _shipped(root: Path, **options: str) -> Table:
-    """A table whose stored options somebody edited by hand."""
-    schema = Path(_table(root).location, "schema", "schema-0")
-    content = json.loads(schema.read_text(encoding="utf-8"))
-    schema.write_text(json.dumps({**content, "options": {**content["options"], **options}}), encoding="utf-8")
-    return _load(root)
-
-
 @pytest.mark.parametrize("directory", ["..", "../..", "/abs", "a/../b", "a//b", "a\0", "./a"])
 def test_a_data_directory_that_leaves_the_table_is_refused(tmp_path: Path, directory: str) -> None:
-    table = _shipped(tmp_path, **{"data-file.path-directory": directory})
+    table = _table(tmp_path, **{"data-file.path-directory": directory})
     with pytest.raises(InvalidOptionError, match=r"'data-file\.path-directory' = "):
         table.append(pa.table({"id": [2]}))
     with pytest.raises(InvalidOptionError, match=r"'data-file\.path-directory' = "):
@@ -133,10 +129,14 @@ def test_a_data_directory_that_leaves_the_table_is_refused(tmp_path: Path, direc
 @pytest.mark.parametrize("prefix", ["../x-", "/abs/x-", "a\\b", "\n"])
 def test_a_prefix_of_file_names_with_a_path_in_it_is_refused(tmp_path: Path, prefix: str) -> None:
     with pytest.raises(InvalidOptionError, match=r"'data-file\.prefix' = "):
-        _shipped(tmp_path, **{"data-file.prefix": prefix}).append(pa.table({"id": [2]}))
+        _table(tmp_path, **{"data-file.prefix": prefix}).append(pa.table({"id": [2]}))
 
 
 def test_directories_and_prefixes_below_the_table_stay_fine(tmp_path: Path) -> None:
-    table = _table(tmp_path, **{"data-file.path-directory": "data/of it/", "data-file.prefix": ""})
+    catalog = Catalog(str(tmp_path))
+    catalog.create_database("d")
+    options = {"data-file.path-directory": "data/of it/", "data-file.prefix": ""}
+    table = catalog.create_table("d.t", "id BIGINT", options=options)
+    table.append(pa.table({"id": [1]}))
     assert table.to_arrow().num_rows == 1
     assert len(list(Path(table.location).glob("data/of it/bucket-0/*.parquet"))) == 1

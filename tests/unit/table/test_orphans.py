@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -266,3 +268,26 @@ def test_many_files_are_looked_at_and_deleted_by_threads(tmp_path: Path) -> None
     assert len(report.orphans) == 20
     assert told[-1] == 20
     assert stored_files(table._ref) == needed_files(table._ref)
+
+
+@pytest.mark.parametrize("name", ["bucket-1", "manifest", "index", "statistics", "branch/branch-b/tag", ".penstock-x"])
+def test_nothing_behind_a_link_goes(tmp_path: Path, name: str) -> None:
+    catalog = Catalog(f"{tmp_path}/warehouse")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT")
+    table.append(pa.table({"k": [1]}))
+    location, outside = tmp_path / "warehouse/db.db/t", tmp_path / "outside"
+    outside.mkdir()
+    link = location / name
+    if name == "manifest":
+        shutil.copytree(link, outside, dirs_exist_ok=True)
+        shutil.rmtree(link)
+    if name.startswith("branch"):
+        shutil.copytree(location / "schema", location / "branch/branch-b/schema")
+    link.symlink_to(outside)
+    for precious in ("manifest-x", ".x.tmp", "any.parquet"):
+        (outside / precious).write_text("?")
+    there = sorted(outside.iterdir())
+    with contextlib.suppress(StorageError):  # it may stop, and says then what is a link
+        remove(table)
+    assert sorted(outside.iterdir()) == there

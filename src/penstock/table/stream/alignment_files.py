@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError
-from penstock.io.resolve import resolve
+from penstock.io.resolve import resolve, unconfined
 from penstock.printable import open_log
 from penstock.spec.json_text import decode_json, encode_json
 from penstock.spec.layout import DATABASE_SUFFIX
@@ -59,7 +59,7 @@ class GroupFiles:
             InvalidOptionError: a path that cannot be one.
             UnsupportedFeatureError: a path on a storage that is not built in.
         """
-        file_io, root = (ref.file_io, _root_of(ref.location)) if rule.path is None else resolve(rule.path)
+        file_io, root = (unconfined(ref.file_io), _root_of(ref.location)) if rule.path is None else resolve(rule.path)
         return cls(file_io, f"{root}/.penstock/alignment/{rule.group}")
 
     def load(self) -> tuple[Sign, ...]:

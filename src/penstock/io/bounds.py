@@ -1,0 +1,70 @@
+"""Where on the local file system the storage of one table may go."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.errors import StorageError
+from penstock.io.failures import ABSENT
+
+_UP: Final = ".."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Directories outside of which nothing is opened, listed, written or deleted.
+
+    Links above these directories are followed, so a warehouse may lie behind one. Links below are not: whoever can
+    put files into a table could else have any file of the machine read or deleted.
+
+    Attributes:
+        root: the table's directory.
+        readable: other directories whose files may be opened.
+        deletable: other directories whose files may be deleted.
+    """
+
+    root: str
+    readable: tuple[str, ...] = ()
+    deletable: tuple[str, ...] = ()
+
+    def check_read(self, action: str, path: str) -> None:
+        """Raise ``StorageError`` unless the path may be opened; ``action`` is an infinitive."""
+        self._check(action, path, (self.root, *self.readable), is_followed=True)
+
+    def check_write(self, action: str, path: str) -> None:
+        """Raise ``StorageError`` unless something may be created at the path."""
+        self._check(action, path, (self.root,), is_followed=True)
+
+    def check_delete(self, path: str) -> None:
+        """Raise ``StorageError`` unless what is at the path may be deleted; of a link, the link itself."""
+        self._check("delete", path, (self.root, *self.deletable), is_followed=False)
+
+    def _check(self, action: str, path: str, bases: tuple[str, ...], *, is_followed: bool) -> None:
+        base = next((each for each in bases if path == each or path.startswith(f"{each}/")), None)
+        parts = () if base is None else tuple(part for part in path[len(base) :].split("/") if part)
+        if base is None or _UP in parts:
+            raise StorageError(f"cannot {action} {path!a}: it lies outside of the table's directory {self.root}")
+        link = _first_link(base, parts if is_followed else parts[:-1])
+        if link is not None:
+            raise StorageError(
+                f"cannot {action} {path}: {link} is a symbolic link, and inside of a table's directory none is "
+                "followed; put the files themselves there, or mount their directory"
+            )
+
+
+def _first_link(base: str, parts: tuple[str, ...]) -> str | None:
+    path = base
+    for part in parts:
+        path = f"{path}/{part}"
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError as error:
+            if error.errno in ABSENT:
+                return None  # what is not there leads nowhere
+            raise StorageError(f"cannot look at {path}: {error.strerror}") from error
+        if stat.S_ISLNK(mode):
+            return path
+    return None

@@ -1,0 +1,138 @@
+"""Storage with bounds goes to its directory and nowhere else, links included."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.errors import StorageError
+from penstock.io.local import LocalFileIO
+from penstock.io.memory import MemoryFileIO
+from penstock.io.resolve import confine, unconfined
+from penstock.testing.suites import FileIOSuite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.io.file_io import FileIO
+
+
+class TestConfinedFileIO(FileIOSuite):
+    @pytest.fixture
+    def file_io(self, root: str) -> FileIO:
+        return confine(LocalFileIO(), root)
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> str:
+        return f"{tmp_path}/not/there/yet"
+
+
+_CALLS: dict[str, Callable[[FileIO, str], object]] = {
+    "read": lambda file_io, path: file_io.read(path),
+    "write": lambda file_io, path: file_io.write(path, b"new"),
+    "put": lambda file_io, path: file_io.put_if_absent(path, b"new"),
+    "open": lambda file_io, path: file_io.open_input(path),
+    "create": lambda file_io, path: file_io.open_output(path),
+    "list": lambda file_io, path: file_io.list(path),
+    "exists": lambda file_io, path: file_io.exists(path),
+    "delete": lambda file_io, path: file_io.delete(path),
+    "rename": lambda file_io, path: file_io.rename_file(path, f"{path}-2"),
+    "rename to": lambda file_io, path: file_io.rename_file(f"{Path(path).parent.parent}/table/own", path),
+    "rename directory": lambda file_io, path: file_io.rename_dir(path, f"{path}-2"),
+    "uri": lambda file_io, path: file_io.to_uri(path),
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A table's directory, with another beside it that holds a file."""
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "own").write_text("own")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").write_text("precious")
+    return tmp_path / "table"
+
+
+@pytest.mark.parametrize("name", _CALLS)
+@pytest.mark.parametrize("path", ["../outside/file", "../table-2/file", "inner/../../outside/file", "link/file"])
+def test_no_call_leaves_the_directory(root: Path, name: str, path: str) -> None:
+    (root / "link").symlink_to(root.parent / "outside")
+    file_io = confine(LocalFileIO(), str(root))
+    with pytest.raises(StorageError, match=r"outside of the table's directory|is a symbolic link"):
+        _CALLS[name](file_io, f"{root}/{path}" if path.startswith(("inner", "link")) else f"{root.parent}/{path[3:]}")
+    assert (root.parent / "outside" / "file").read_text() == "precious"
+    assert sorted(path.name for path in root.parent.rglob("*")) == ["file", "link", "outside", "own", "table"]
+
+
+def test_a_link_to_a_file_is_deleted_itself_and_not_opened(root: Path) -> None:
+    (root / "data").symlink_to(root.parent / "outside" / "file")
+    file_io = confine(LocalFileIO(), str(root))
+    with pytest.raises(StorageError, match="table/data is a symbolic link"):
+        file_io.open_input(f"{root}/data")
+    assert file_io.delete(f"{root}/data")
+    assert (root.parent / "outside" / "file").exists()
+
+
+def test_a_listing_within_bounds_has_links_as_small_files(root: Path) -> None:
+    for name, target in (("away", root.parent / "outside"), ("gone", Path("/nowhere")), ("circle", root / "circle")):
+        (root / name).symlink_to(target)
+    found = confine(LocalFileIO(), str(root)).list(str(root))
+    assert [(status.name, status.is_dir) for status in found] == [
+        ("away", False),
+        ("circle", False),
+        ("gone", False),
+        ("own", False),
+    ]
+
+
+def test_links_above_the_directory_are_followed(root: Path) -> None:
+    (root.parent / "alias").symlink_to(root)
+    assert confine(LocalFileIO(), f"{root.parent}/alias").read(f"{root.parent}/alias/own") == b"own"
+
+
+def test_what_the_user_allows_is_read_and_deleted_but_not_written(root: Path) -> None:
+    outside = root.parent / "outside"
+    reading = confine(LocalFileIO(), str(root), readable=[outside.as_uri(), "s3://bucket", "memory://m"])
+    assert reading.read(f"{outside}/file") == b"precious"
+    for name in ("write", "put", "create", "delete", "rename"):
+        with pytest.raises(StorageError, match="outside of the table's directory"):
+            _CALLS[name](reading, f"{outside}/file")
+    (outside / "link").symlink_to("/etc")
+    with pytest.raises(StorageError, match="symbolic link"):
+        reading.list(f"{outside}/link")
+    assert confine(reading, str(root), deletable=[str(outside)]).delete(f"{outside}/file")
+
+
+def test_bounds_travel_to_other_processes_and_come_off(root: Path) -> None:
+    file_io = confine(LocalFileIO(durable=True), str(root))
+    assert pickle.loads(pickle.dumps(file_io)) == file_io
+    assert unconfined(file_io) == LocalFileIO(durable=True)
+    memory = MemoryFileIO("any")
+    assert confine(memory, "memory://any/t") is memory
+    assert unconfined(memory) is memory
+
+
+def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        for call in ("read", "open"):
+            with pytest.raises(StorageError, match=rf"cannot {call} .*{name}: .* only regular files are read"):
+                _CALLS[call](LocalFileIO(), f"{tmp_path}/{name}")
+
+
+def test_what_is_too_large_for_metadata_is_not_read_whole(tmp_path: Path) -> None:
+    with (tmp_path / "LATEST").open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(StorageError, match="it has 1073741824 bytes"):
+        LocalFileIO().read(f"{tmp_path}/LATEST")
+
+
+def test_a_listing_leaves_out_links_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "there").mkdir()
+    assert [status.name for status in LocalFileIO().list(str(tmp_path))] == ["there"]
