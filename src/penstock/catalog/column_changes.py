@@ -28,7 +28,7 @@ from penstock.catalog.nested import edit_siblings, edit_type, index_of
 from penstock.catalog.type_change import check_type_change, hashes_alike
 from penstock.catalog.validate_options import is_true
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError
-from penstock.spec.field_ids import next_field
+from penstock.spec.field_ids import highest_field_id, next_field
 from penstock.spec.type_text import format_sql_type, parse_sql_type
 from penstock.spec.types import DataField, DataType, with_nullability
 from penstock.spec.watermark import (
@@ -55,7 +55,9 @@ def add_column(schema: TableSchema, change: AddColumn, table: str) -> TableSchem
             f"table {table}: column '{'.'.join(path)}' cannot be added as NOT NULL, since rows written before have no"
             " value; add it without"
         )
-    field, highest_id = next_field(path[-1], data_type, schema.highest_field_id, description=change.description)
+    # Some engines count nested fields apart, so that theirs may be above the schema's number.
+    taken = max(schema.highest_field_id, highest_field_id(schema.fields))
+    field, highest_id = next_field(path[-1], data_type, taken, description=change.description)
     position = change.position or _default_position(schema, path)
 
     def insert(siblings: tuple[DataField, ...]) -> tuple[DataField, ...]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.errors import FormatError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,10 +27,16 @@ _MORE: Final = tuple(low + high for high in _BYTES[0x80:] for low in _BYTES[0x80
 
 
 def encode_long(number: int) -> bytes:
-    """Encode an int or a long: zigzag, then 7 bits a byte, lowest first."""
+    """Encode an int or a long: zigzag, then 7 bits a byte, lowest first.
+
+    Raises:
+        FormatError: it has more than 64 bits, as sums over damaged numbers may have.
+    """
     rest = number << 1 ^ number >> 63
     if rest < _PAIR:
         return _LAST[rest]
+    if rest >> 64:
+        raise FormatError(f"{number} has more than 64 bits and cannot be stored: what it was added to is damaged")
     parts = []
     while rest >= _PAIR:
         parts.append(_MORE[rest & _PAIR - 1])

@@ -6,12 +6,21 @@ Source:
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidSchemaError
+from penstock.spec.field_ids import SYSTEM_FIELD_ID_START, iter_fields
 from penstock.spec.json_text import Json, JsonObject, decode_json, encode_json
 from penstock.spec.schema import TableSchema
 from penstock.spec.type_text import decode_field, encode_field
+from penstock.spec.types import RowType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.spec.types import DataField
+
+_MOST_ID: Final = 2**31 - 1
 
 _VERSION_WHEN_ABSENT: Final = 1  # the key came with 0.8
 _DEFAULTS_BY_VERSION: Final = ((1, "bucket", "1"), (2, "file.format", "orc"))
@@ -29,7 +38,8 @@ def decode_schema(data: bytes, path: str) -> TableSchema:
         path: only for messages.
 
     Raises:
-        FormatError: empty, cut off, not JSON, or a required key is missing or of the wrong type.
+        FormatError: empty, cut off, not JSON, a required key is missing or of the wrong type, or the ids of columns
+            are wrong: data would be read into other columns.
 
     Source:
         Paimon ``api:schema/SchemaSerializer.java``, ``api:schema/TableSchema.java``.
@@ -41,6 +51,7 @@ def decode_schema(data: bytes, path: str) -> TableSchema:
         fields = tuple(decode_field(field) for field in json.items("fields"))
     except (InvalidSchemaError, RecursionError) as error:
         raise json.error(f"has a column that cannot be read ({error})") from error
+    _check_ids(json, fields)
     return TableSchema(
         version=version,
         id=json.integer("id"),
@@ -52,6 +63,29 @@ def decode_schema(data: bytes, path: str) -> TableSchema:
         comment=json.optional_text("comment"),
         time_millis=json.optional_integer("timeMillis") or 0,
     )
+
+
+def _check_ids(json: JsonObject, fields: Sequence[DataField]) -> None:
+    highest = json.integer("highestFieldId")
+    for siblings in _rows(fields):
+        ids = [field.id for field in siblings]
+        wrong = [field for field in siblings if not 0 <= field.id <= _MOST_ID]
+        if wrong:
+            raise json.error(f"gives the column '{wrong[0].name}' the id {wrong[0].id}, which no column can have")
+        if len(set(ids)) < len(ids):
+            twice = next(field for field in siblings if ids.count(field.id) > 1)
+            raise json.error(f"gives the id {twice.id} of the column '{twice.name}' to another column too")
+    above = [field for field in fields if highest < field.id < SYSTEM_FIELD_ID_START]
+    if above:
+        raise json.error(f"has the highestFieldId {highest}, but the column '{above[0].name}' has the id {above[0].id}")
+
+
+def _rows(fields: Sequence[DataField]) -> Iterator[Sequence[DataField]]:
+    """Yield the columns, then the fields of each ROW in their types; only those of one ROW are told apart by ids."""
+    yield fields
+    for field in iter_fields(fields):
+        if isinstance(field.type, RowType):
+            yield field.type.fields
 
 
 def _stored_options(json: JsonObject) -> tuple[tuple[str, str], ...]:

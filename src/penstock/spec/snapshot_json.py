@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.errors import FormatError
 from penstock.spec.json_text import Json, JsonObject, decode_json, encode_json, parse_json
+from penstock.spec.layout import changelog_id_of, snapshot_id_of
 from penstock.spec.snapshot import CommitKind, Snapshot
 
+_LONG_MIN: Final = -(2**63)
+_LONG_MAX: Final = 2**63 - 1
 _WHAT: Final = "snapshot file"
 
 # In the order in which Java writes them.
@@ -48,25 +52,33 @@ def decode_snapshot(data: bytes, path: str) -> Snapshot:
 
     Args:
         data: the whole file.
-        path: only for messages.
+        path: for messages; where its last part is the name of a snapshot's or a changelog's file, the content has to
+            have the same id, since everything else goes by that.
 
     Raises:
-        FormatError: empty, cut off, not JSON, or a required key is missing or of the wrong type.
+        FormatError: empty, cut off, not JSON, a required key is missing or of the wrong type, or the id is not that
+            of the name.
     """
-    return read_snapshot(decode_json(data, _WHAT, path))
+    json = decode_json(data, _WHAT, path)
+    snapshot = read_snapshot(json)
+    name = path.rpartition("/")[2]
+    named = snapshot_id_of(name) or changelog_id_of(name)
+    if named is not None and named != snapshot.id:
+        raise json.error(f"says that it is snapshot {snapshot.id}")
+    return snapshot
 
 
 def read_snapshot(json: JsonObject, *, beside: frozenset[str] = frozenset()) -> Snapshot:
     """Read a snapshot out of a file's object; keys named in ``beside`` belong to someone else.
 
     Raises:
-        FormatError: a required key is missing or of the wrong type.
+        FormatError: a required key is missing or of the wrong type, or the id is none.
     """
     version = json.optional_integer("version")
     return Snapshot(
         version=_VERSION_WHEN_ABSENT if version is None else version,
         uuid=json.optional_text("uuid"),
-        id=json.integer("id"),
+        id=_id(json),
         schema_id=json.integer("schemaId"),
         base_manifest_list=json.file_name("baseManifestList"),
         base_manifest_list_size=json.optional_integer("baseManifestListSize"),
@@ -92,6 +104,14 @@ def read_snapshot(json: JsonObject, *, beside: frozenset[str] = frozenset()) -> 
     )
 
 
+def _id(json: JsonObject) -> int:
+    snapshot_id = json.integer("id")
+    # The last number is none either: the next snapshot could not be numbered.
+    if not 1 <= snapshot_id < _LONG_MAX:
+        raise json.error(f"has the id {snapshot_id}, which no snapshot can have")
+    return snapshot_id
+
+
 def _commit_kind(json: JsonObject) -> CommitKind:
     text = json.text("commitKind")
     try:
@@ -103,6 +123,21 @@ def _commit_kind(json: JsonObject) -> CommitKind:
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """Encode a snapshot file; what is None or empty is left out, and ``extra`` comes last."""
     return encode_json(snapshot_values(snapshot))
+
+
+def check_snapshot(snapshot: Snapshot) -> None:
+    """Refuse to store what no reader would take, such as a sum over a number that was wrong before.
+
+    Raises:
+        FormatError: a number has more than 64 bits, or the id is the last one.
+    """
+    for key, name in _KEYS.items():
+        value = getattr(snapshot, name)
+        if isinstance(value, int) and not _LONG_MIN <= value <= _LONG_MAX - (key == "id"):
+            raise FormatError(
+                f"snapshot {snapshot.id} would have {key} = {value}, which no reader takes: what it adds to has been "
+                "damaged; nothing was committed. Roll back to a snapshot from before the damage"
+            )
 
 
 def snapshot_values(snapshot: Snapshot) -> dict[str, Json]:

@@ -26,7 +26,7 @@ from penstock.errors import (
 from penstock.spec.hint import encode_hint
 from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path
 from penstock.spec.snapshot import Snapshot
-from penstock.spec.snapshot_json import decode_snapshot, encode_snapshot
+from penstock.spec.snapshot_json import check_snapshot, decode_snapshot, encode_snapshot
 from penstock.table.delta import build_delta
 from penstock.table.identity import check_same_table
 from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
@@ -251,9 +251,11 @@ class TableCommitter:
             uuid=str(uuid.uuid4()),
             writer_version=WRITER_VERSION,
         )
+        snapshot = self._carry_forward(snapshot, base)
+        check_snapshot(snapshot)
         names = {meta.file_name for meta in (*base_manifests, *delta_manifests)}
         return Prepared(
-            snapshot=self._carry_forward(snapshot, base),
+            snapshot=snapshot,
             delta=delta,
             file_names=frozenset(names | {base_list.name, delta_list.name}),
         )

@@ -19,7 +19,7 @@ from penstock.datafile.evolve import plan_evolution
 from penstock.datafile.filter import filter_batch, to_scalar
 from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import ArrowAny, to_arrow_schema
-from penstock.errors import InvalidSchemaError, NotFoundError
+from penstock.errors import FormatError, InvalidSchemaError, NotFoundError
 from penstock.predicate.tree import FALSE
 from penstock.spec.file_format import format_of
 from penstock.table.external_paths import ExternalPaths
@@ -92,7 +92,7 @@ class TableReader:
 
         Raises:
             NotFoundError: a data file is missing.
-            FormatError: a data file is damaged.
+            FormatError: a data file is damaged, or has another number of rows than its manifest says.
             SchemaMismatchError: it was written after a column got a type that the read schema cannot hold.
         """
         for file in split.files:
@@ -119,14 +119,25 @@ class TableReader:
     def _load(self, split: DataSplit, file: DataFileMeta, evolution: Evolution) -> Iterator[pa.RecordBatch]:
         path = split.path_of(file, self._external)
         data_format = FORMATS[format_of(file.file_name)]
+        rows = 0
         try:
-            yield from data_format.read(self._ref.file_io, path, evolution.file_fields, batch_rows=self._batch_rows)
+            for batch in data_format.read(self._ref.file_io, path, evolution.file_fields, batch_rows=self._batch_rows):
+                rows += batch.num_rows
+                if rows > file.row_count:
+                    break
+                yield batch
         except NotFoundError as error:
             raise NotFoundError(
                 f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {path} is missing; if the snapshot "
                 "has expired read a newer one, else look with 'penstock fsck', restore the file, or roll back to a "
                 "snapshot without it"
             ) from error
+        if rows != file.row_count:
+            raise FormatError(
+                f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {path} has "
+                f"{'more' if rows > file.row_count else rows} rows, while its manifest says {file.row_count}: it was "
+                "overwritten or damaged; restore it from a copy, or roll back to a snapshot without it"
+            )
 
     def _plan(self, schema_id: int, split: DataSplit) -> _FilePlan:
         key = schema_id, split.rest.columns

@@ -201,7 +201,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     names_of_lists = st.uuids().map(lambda uuid: f"manifest-list-{uuid}-0")
     properties = draw(st.dictionaries(text, text, max_size=3))
     return Snapshot(
-        id=draw(st.integers(1, 2**63 - 1)),
+        id=draw(st.integers(1, 2**63 - 2)),
         schema_id=draw(st.integers(0, 1_000)),
         base_manifest_list=draw(names_of_lists),
         base_manifest_list_size=draw(maybe_long),

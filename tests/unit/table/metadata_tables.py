@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.io.memory import MemoryFileIO
 from penstock.spec.binary_row import encode_row
+from penstock.spec.field_ids import highest_field_id
 from penstock.spec.hint import encode_hint
 from penstock.spec.layout import (
     latest_hint_path,
@@ -74,8 +75,9 @@ class MemoryTable:
         return MetadataStore(self.ref, sleep=lambda _: None)
 
     def put_schema(self, schema: TableSchema) -> None:
-        """Write a schema file and take it as the table's."""
-        self.schema = schema
+        """Write a schema file and take it as the table's; ids of added columns are given out."""
+        highest = max(schema.highest_field_id, highest_field_id(schema.fields))
+        schema = self.schema = replace(schema, highest_field_id=highest)
         self.file_io.write(schema_path(self.location, schema.id), encode_schema(schema))
 
     def file(self, name: str, stats: Mapping[str, ColumnStats] | None = None, **values: object) -> DataFileMeta:
