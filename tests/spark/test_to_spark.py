@@ -111,6 +111,8 @@ FILTERS: Final = [
     "big BETWEEN -1 AND 42 OR boo = true",
     "str NOT IN ('abc', NULL)",
     "str IN ('abc', NULL)",
+    "day IN (DATE '1500-01-01', DATE '1970-01-01', NULL)",
+    "ltz6 IN (TIMESTAMP '0001-01-01Z', TIMESTAMP '1970-01-01Z')",
     "big = NULL",
 ]
 PREDICATES: Final = {
@@ -218,6 +220,20 @@ def test_orc_dates_before_1582_and_columns_with_back_quotes_are_read_right(
         assert sorted(found, key=str) == sorted(expected, key=str)
         assert len(frame.inputFiles()) == native_files, columns
     assert table.to_spark(spark, filter="d = DATE '0001-01-01'").count() == 1
+
+
+def test_days_that_the_julian_calendar_lacks_are_found(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.lacking", "x TIMESTAMP_LTZ(6), d DATE")
+    table.append(pa.table({"x": [dt.datetime(1582, 10, 10, tzinfo=UTC)], "d": [dt.date(1582, 10, 10)]}))
+    for text in ("x = TIMESTAMP '1582-10-10Z'", "d IN (DATE '1582-10-10', DATE '2024-01-01')", "d > DATE '1582-10-09'"):
+        assert table.to_spark(spark, filter=text).count() == 1, text
+
+
+def test_null_in_a_list_of_values_does_not_reach_the_reader_of_orc(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.orc_in", "a INT", options={"file.format": "orc"})
+    table.append(pa.table({"a": pa.array([1, 2, None], pa.int32())}))
+    for text, expected in (("a IN (1, NULL)", [(1,)]), ("a NOT IN (1, NULL)", []), ("a IN (NULL)", [])):
+        assert table.to_spark(spark, filter=text).collect() == expected, text
 
 
 # Pruning, projection, time travel

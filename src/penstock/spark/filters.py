@@ -11,10 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Operator, Or, StartsWith
 from penstock.spark.names import quoted
+from penstock.spark.native_columns import FIRST_GREGORIAN_DAY
 from penstock.spec.types import AtomicType, RowType, TypeRoot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column
 
@@ -29,6 +30,8 @@ _COMPARE: Final[Mapping[Operator, Callable[[Column, Column], Column]]] = {
     Operator.GT: operator.gt,
     Operator.GE: operator.ge,
 }
+# 1900-01-01: before, zones had local mean times, which Spark too takes into account when it changes calendars.
+_FIRST_PLAIN_NANOS: Final = -2_208_988_800 * 10**9
 _EPOCH_TIME: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
 
 
@@ -80,9 +83,10 @@ class _Translator:
         column = F.col(quoted(node.column))
         match node:
             case Compare(operator=comparison, value=value):
-                return _COMPARE[comparison](column, self._literal(node.column, value))
-            case In(values=values, negated=negated):
-                answer = column.isin([self._literal(node.column, value) for value in values])
+                column, literals = self._operands(node.column, [value])
+                return _COMPARE[comparison](column, *literals)
+            case In():
+                return self._in(node)
             case IsNull(negated=negated):
                 answer = column.isNull()
             case StartsWith(prefix=prefix, negated=negated):
@@ -90,6 +94,32 @@ class _Translator:
             case _:
                 assert_never(node)
         return ~answer if negated else answer
+
+    def _in(self, node: In) -> Column:
+        values = [value for value in node.values if value is not None]
+        column, literals = self._operands(node.column, values)
+        answer = ~column.isin(literals) if node.negated else column.isin(literals)
+        if len(values) == len(node.values):
+            return answer
+        # Spark would push the null down to ORC, whose reader does not survive it.
+        unknown = F.lit(None).cast("boolean")
+        return answer & unknown if node.negated else answer | unknown
+
+    def _operands(self, name: str, values: Sequence[object]) -> tuple[Column, list[Column]]:
+        """Return the column and non-null values in the shape in which Spark compares them right.
+
+        Values that go to a data source by way of the Julian calendar may come back as others: those of 1582-10-05 to
+        1582-10-14, which it does not have. Numbers of days and microseconds are not pushed down.
+        """
+        column = F.col(quoted(name))
+        data_type = self._types[name]
+        root = data_type.root if isinstance(data_type, AtomicType) else None
+        numbers = [value for value in values if isinstance(value, int)]
+        if root is TypeRoot.DATE and min(numbers, default=0) < FIRST_GREGORIAN_DAY:
+            return F.unix_date(column), [F.lit(number) for number in numbers]
+        if root is TypeRoot.TIMESTAMP_LTZ and min(numbers, default=0) < _FIRST_PLAIN_NANOS:
+            return F.unix_micros(column), [F.lit(number // 1000) for number in numbers]
+        return column, [self._literal(name, value) for value in values]
 
     def _literal(self, name: str, value: object) -> Column:
         data_type = self._types[name]

@@ -49,8 +49,9 @@ _NATIVE: Final = {
     FileFormat.ORC: _PLAIN,
     FileFormat.AVRO: frozenset[TypeRoot](),
 }
-# Epoch day of 1582-10-15, since when the calendar of Java's older classes is the Gregorian one.
-_FIRST_GREGORIAN_DAY: Final = -141_427
+FIRST_GREGORIAN_DAY: Final = -141_427
+"""Epoch day of 1582-10-15, since when the calendar of Java's older classes is the Gregorian one."""
+
 _WIDTHS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 
 
@@ -83,7 +84,7 @@ def are_gregorian(stats: ColumnStats | None, row_count: int) -> bool:
     if stats is None:
         return False
     is_null = stats.null_count == row_count
-    return is_null or (isinstance(stats.min, int) and stats.min >= _FIRST_GREGORIAN_DAY)
+    return is_null or (isinstance(stats.min, int) and stats.min >= FIRST_GREGORIAN_DAY)
 
 
 def plan_native_columns(
