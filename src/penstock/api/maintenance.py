@@ -63,7 +63,9 @@ class TableMaintenance(TableCompleteness):
         watermark: int | datetime | None = None,
         dry_run: bool = False,
     ) -> RollbackPlan:
-        """Make an older snapshot the latest; what came after it is gone. No writer may commit meanwhile.
+        """Make an older snapshot the latest; what came after it is gone.
+
+        Writers may commit meanwhile: they wait for its end, at most 5 s, and add to the older snapshot.
 
         Args:
             watermark: the newest snapshot whose watermark is not beyond it; ms of event time, or a datetime, local
@@ -73,6 +75,7 @@ class TableMaintenance(TableCompleteness):
         Raises:
             NotFoundError: there is no such snapshot or tag.
             InvalidOptionError: not exactly one target.
+            CommitConflictError: another rollback was made meanwhile, or writers left no moment for it.
         """
         store = self._checked_store
         plan = plan_rollback(store, snapshot_id=snapshot_id, tag=tag, watermark=_to_millis(watermark))

@@ -33,6 +33,7 @@ from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.manifest_write import ManifestWriter
 from penstock.table.own_commits import search_commits
 from penstock.table.race import Race
+from penstock.table.safety.fence import wait_for_rollback
 from penstock.table.safety.late_put import is_in_time
 from penstock.table.safety.stale_schema import check_schema_of_merges
 from penstock.table.sequence import BucketIndex
@@ -193,7 +194,7 @@ class TableCommitter:
     def _load_base(self) -> Snapshot | None:
         """Load the latest snapshot of the table that the changes were made for."""
         check_same_table(self.ref)
-        return self.store.load_latest_snapshot()
+        return wait_for_rollback(self.store, self.store.load_latest_snapshot(), self.sleep)
 
     def _find_landed(self, request: CommitRequest, base: Snapshot | None, *, after_id: int) -> Snapshot | None:
         """Return the snapshot that shows a request to be a replay.

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.spec.hint import decode_hint, encode_hint
-from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path, tag_path, tag_success_path
+from penstock.spec.layout import earliest_hint_path, snapshot_path, tag_path, tag_success_path
 from penstock.spec.snapshot_json import encode_snapshot
+from penstock.table.safety.fence import check_fence, put_fence, remove_fence
 from penstock.table.travel import nearest_with_watermark, newest_before, utc_text, watermark_of
 
 if TYPE_CHECKING:
@@ -65,27 +66,34 @@ def plan_rollback(
 def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     """Make the target the latest snapshot. Files of what goes become orphans; schemas stay.
 
-    Stopped half-way it leaves a table that reads as the target or as a snapshot after it; then do it again.
+    Commits may be made meanwhile: one that is not on the target is rolled back before it is acknowledged, or is one of
+    those that go. Where one lands on the target before all others are gone, ids go on after it, with a gap.
 
-    No writer may commit meanwhile: nothing protects the two from each other.
+    Stopped half-way it leaves a table that reads as the target; then do it again.
+
+    Returns:
+        The latest snapshot, with the target's content.
+
+    Raises:
+        CommitConflictError: others committed all the time, so that nothing was changed; or rolled it back themselves.
+        StorageError: the storage failed; do it again.
     """
     file_io, location, target = store.file_io, store.location, plan.target
+    latest = target
     if plan.is_recreated:
         # First: were the others gone before it is there, the table would be empty to whoever reads, or commits.
         file_io.put_if_absent(snapshot_path(location, target.id), encode_snapshot(target))
     if plan.snapshot_ids:
-        # A hint counts while no snapshot follows it, so this one counts at the end only: until then the listing
-        # decides, which finds the newest that is left. Across the gap above a recreated target it would count at once.
-        oldest = plan.snapshot_ids[-1]
-        file_io.write(latest_hint_path(location), encode_hint(target.id if oldest == target.id + 1 else oldest))
-    for snapshot_id in plan.snapshot_ids:
-        file_io.delete(snapshot_path(location, snapshot_id))
-    file_io.write(latest_hint_path(location), encode_hint(target.id))
+        fence = put_fence(store, target)
+        for snapshot_id in range(fence.id - 1, target.id, -1):
+            check_fence(store, fence)
+            file_io.delete(snapshot_path(location, snapshot_id))
+        latest = remove_fence(store, fence, target)
     _lower_earliest_hint(store, target)
     for name in plan.tags:
         file_io.delete(tag_path(location, name))
         file_io.delete(tag_success_path(location, name))
-    return target
+    return latest
 
 
 def _find_target(store: MetadataStore, snapshot_id: int | None, tag: str | None, watermark: int | None) -> Snapshot:

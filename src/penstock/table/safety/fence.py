@@ -1,0 +1,137 @@
+"""The fence of a rollback: a snapshot with the content of its target that follows all that is rolled back.
+
+It is made by ``put_if_absent`` like any commit, so each commit beside a rollback lands either before it, and is rolled
+back, or on it. It goes again when all that was rolled back is gone. See design/0020-late-puts.md.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CommitConflictError
+from penstock.options import ManifestOptions
+from penstock.spec.hint import encode_hint
+from penstock.spec.layout import latest_hint_path, manifest_path, snapshot_path
+from penstock.spec.snapshot import CommitKind
+from penstock.spec.snapshot_json import encode_snapshot
+from penstock.table.manifest_write import ManifestWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.spec.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+
+ROLLED_BACK_TO: Final = "penstock.rolled-back-to"
+"""Property of a fence: the id of the rollback's target."""
+
+_TRIES: Final = 100
+# A rollback deletes a file for each snapshot; one that takes longer, or was killed, leaves a gap in the ids instead.
+_LOOKS: Final = 50
+_LOOK_SECONDS: Final = 0.1
+
+
+def is_fence(snapshot: Snapshot | None) -> bool:
+    """Whether a rollback made the snapshot."""
+    return snapshot is not None and ROLLED_BACK_TO in dict(snapshot.properties)
+
+
+def wait_for_rollback(store: MetadataStore, latest: Snapshot | None, sleep: Callable[[float], None]) -> Snapshot | None:
+    """Return the latest snapshot when no rollback is under way any more; after 5 s the fence, to build on it.
+
+    Args:
+        latest: as it was loaded.
+    """
+    for _ in range(_LOOKS):
+        if not is_fence(latest):
+            return latest
+        sleep(_LOOK_SECONDS)
+        latest = store.load_latest_snapshot()
+    return latest
+
+
+def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
+    """Make the content of a snapshot the latest one.
+
+    Raises:
+        CommitConflictError: other writers won every race.
+        StorageError: the storage failed; a fence that is there all the same does no harm.
+    """
+    writer = ManifestWriter(
+        file_io=store.file_io, location=store.location, options=ManifestOptions(), partition_types=()
+    )
+    base_list, delta_list = writer.write_list(store.load_manifests(target)), writer.write_list(())
+    fence = replace(
+        target,
+        base_manifest_list=base_list.name,
+        base_manifest_list_size=base_list.size,
+        delta_manifest_list=delta_list.name,
+        delta_manifest_list_size=delta_list.size,
+        commit_kind=CommitKind.OVERWRITE,
+        time_millis=time.time_ns() // 1_000_000,
+        delta_record_count=0,
+        properties=(*target.properties, (ROLLED_BACK_TO, str(target.id))),
+        uuid=str(uuid.uuid4()),
+    )
+    for _ in range(_TRIES):
+        latest = store.load_latest_snapshot() or target
+        fence = replace(fence, id=latest.id + 1)
+        path = snapshot_path(store.location, fence.id)
+        if store.file_io.put_if_absent(path, encode_snapshot(fence)):
+            if not store.has_snapshot(latest.id):  # it expired or was rolled back, perhaps before the put
+                store.file_io.delete(path)
+                continue
+            _write_hint(store, fence.id)
+            return fence
+    _delete_lists(store, fence)
+    raise CommitConflictError(
+        f"table {store.name}: others committed {_TRIES} times while it was to be rolled back; nothing was changed: "
+        "stop them, or try again"
+    )
+
+
+def check_fence(store: MetadataStore, fence: Snapshot) -> None:
+    """Raise where a fence is gone: what lies below it is not its rollback's any more.
+
+    Raises:
+        CommitConflictError: another rollback has come.
+    """
+    if store.find_snapshot(fence.id) != fence:
+        raise CommitConflictError(
+            f"table {store.name}: another rollback was made while this one ran, and has taken its place; look at the "
+            "latest snapshot, and roll back again if it is not the one that is wanted"
+        )
+
+
+def remove_fence(store: MetadataStore, fence: Snapshot, target: Snapshot) -> Snapshot:
+    """Delete a fence on which nobody has built, so that ids go on after the target.
+
+    Returns:
+        The latest snapshot: the target; or the fence, where that has to stay.
+    """
+    path = snapshot_path(store.location, fence.id)
+    # A target that is gone was rolled back in its turn; a fence that is another one is none of ours.
+    has_to_stay = store.has_snapshot(fence.id + 1) or not store.has_snapshot(target.id)
+    if has_to_stay or store.find_snapshot(fence.id) != fence:
+        return fence
+    # The hint names the fence until the listing shows whether somebody has built on it in the last moment: it does not
+    # count while its snapshot is missing, so everybody lists.
+    store.file_io.delete(path)
+    latest_id = max(store.list_snapshot_ids(), default=target.id)
+    _write_hint(store, latest_id)
+    if latest_id > fence.id:
+        return fence
+    _delete_lists(store, fence)
+    return target
+
+
+def _write_hint(store: MetadataStore, snapshot_id: int) -> None:
+    store.file_io.write(latest_hint_path(store.location), encode_hint(snapshot_id))
+
+
+def _delete_lists(store: MetadataStore, fence: Snapshot) -> None:
+    for name in (fence.base_manifest_list, fence.delta_manifest_list):
+        store.file_io.delete(manifest_path(store.location, name))
