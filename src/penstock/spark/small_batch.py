@@ -1,19 +1,41 @@
 """Small batches, whose rows come to the driver.
 
 Writing 1,000 rows there takes a fifth of what starting the Python workers of one job takes.
+
+Few rows may still be too large for the driver. So tasks measure each row and hand over no wide ones: Spark's estimate
+for a column of texts is 20 bytes a row, whatever is in it.
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import types as spark_types
+
+from penstock.printable import open_log
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import Column
 
+_LOG: Final = open_log(__name__)
 _MAX_ROWS: Final = 20_000
 _MAX_BYTES: Final = 16 << 20
+# Of all tasks together, as a multiple of what may come; one task may have all rows.
+_TASKS_FACTOR: Final = 4
+_LEAST_ROWS_PER_TASK: Final = 1_000
+# What an element takes besides its bytes: an offset, a flag.
+_OVERHEAD_BYTES: Final = 8
+_TOO_LARGE: Final = "spark.driver.maxResultSize"
+_TASK: Final = "task"
+_WIDTH: Final = "width"
 
 
 def max_small_rows(df: DataFrame) -> int:
@@ -23,12 +45,94 @@ def max_small_rows(df: DataFrame) -> int:
 
 
 def collect_small(df: DataFrame, max_rows: int) -> pa.Table | None:
-    """Collect the rows, in order, if there are not more than that.
+    """Collect the rows, in order, if there are not more than that, and if they are not too large.
 
-    No task hands over more than one row above, whatever there are; so when the answer is None, little was read.
+    No task hands over more than one row above, whatever there are, and no row that is wider than the rows may be on
+    average; so when the answer is None, little was read. Rows of which some are wider are read twice, if they are few.
     """
-    rows = _limited(df, max_rows + 1).toArrow()
-    return rows if rows.num_rows <= max_rows else None
+    given: Any = df._jdf  # noqa: SLF001 - the partitions of a micro-batch are known, and Python would make an RDD
+    tasks = int(given.queryExecution().toRdd().getNumPartitions())
+    per_task = max(_LEAST_ROWS_PER_TASK, max_rows * _TASKS_FACTOR // max(tasks, 1))
+    limit = min(max_rows, per_task) + 1
+    limited = _limited(df, limit)
+    max_width = _MAX_BYTES // max_rows
+    measured = _collect(_without_wide_rows(limited, max_width))
+    if measured is None:
+        return None
+    rows = measured.drop_columns([_TASK, _WIDTH])
+    if rows.num_rows > max_rows or _largest_task(measured) >= limit:
+        return None
+    if not rows.num_rows or pc.max(measured[_WIDTH]).as_py() <= max_width:
+        return rows.rename_columns(df.columns)
+    return _collect(limited) if pc.sum(measured[_WIDTH]).as_py() <= _MAX_BYTES else None
+
+
+def _collect(df: DataFrame) -> pa.Table | None:
+    """Collect all rows; None where Spark refuses to bring so much to the driver."""
+    try:
+        return df.toArrow()
+    except (PySparkException, Py4JJavaError) as error:
+        if _TOO_LARGE not in str(error):
+            raise
+        _LOG.warning("a micro-batch is too large for the driver (%s), so tasks write it", _TOO_LARGE)
+        return None
+
+
+def _largest_task(measured: pa.Table) -> int:
+    counts = measured.group_by(_TASK).aggregate([(_TASK, "count")])
+    return int(pc.max(counts[f"{_TASK}_count"]).as_py() or 0)
+
+
+def _without_wide_rows(df: DataFrame, max_width: int) -> DataFrame:
+    """Add the task and the width of each row; columns have numbers for names, and are null where a row is too wide."""
+    plain = df.toDF(*(f"c{number}" for number in range(len(df.columns))))
+    columns = [F.col(name) for name in plain.columns]
+    sizes = [_bytes_of(column, field.dataType) for column, field in zip(columns, df.schema.fields, strict=True)]
+    width = reduce(add, [size for size in sizes if size is not None], F.lit(0).cast("long"))
+    measured = plain.select("*", F.spark_partition_id().alias(_TASK), width.alias(_WIDTH))
+    is_narrow = F.col(_WIDTH) <= max_width
+    return measured.select(
+        *[
+            column if size is None else F.when(is_narrow, column).alias(name)
+            for name, column, size in zip(plain.columns, columns, sizes, strict=True)
+        ],
+        _TASK,
+        _WIDTH,
+    )
+
+
+def _bytes_of(value: Column, kind: spark_types.DataType) -> Column | None:
+    """Return about how many bytes a value has; None for types of one width."""
+    match kind:
+        case spark_types.StringType() | spark_types.BinaryType():
+            size = F.octet_length(value)
+        case spark_types.VariantType():
+            size = F.octet_length(F.to_json(value))
+        case spark_types.ArrayType():
+            size = _bytes_of_elements(value, kind.elementType)
+        case spark_types.MapType():
+            keys = _bytes_of_elements(F.map_keys(value), kind.keyType)
+            size = keys + _bytes_of_elements(F.map_values(value), kind.valueType)
+        case spark_types.StructType():
+            sizes = [_bytes_of(value.getField(field.name), field.dataType) for field in kind.fields]
+            known = [size for size in sizes if size is not None]
+            if not known:
+                return None
+            size = reduce(add, known)
+        case _:
+            return None
+    return F.coalesce(size.cast("long"), F.lit(0).cast("long"))
+
+
+def _bytes_of_elements(value: Column, kind: spark_types.DataType) -> Column:
+    zero = F.lit(0).cast("long")
+    least = F.size(value).cast("long") * _OVERHEAD_BYTES
+
+    def with_element(total: Column, each: Column) -> Column:
+        size = _bytes_of(each, kind)
+        return total if size is None else total + size
+
+    return least + F.aggregate(value, zero, with_element)
 
 
 def _limited(df: DataFrame, rows_per_task: int) -> DataFrame:
