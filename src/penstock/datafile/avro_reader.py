@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import fastavro
 
+from penstock.datafile.avro_blocks import SYNC_BYTES, UncompressedBlocks
 from penstock.datafile.avro_columns import from_records
 from penstock.datafile.avro_schema import AvroSchema, without_logical_types
 from penstock.datafile.conform import select_rows
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import to_arrow_schema
-from penstock.errors import FormatError
+from penstock.errors import FormatError, UnsupportedFeatureError
+from penstock.spec.avro_codecs import AvroCodec
 from penstock.spec.avro_primitives import read_bytes, read_long
+from penstock.spec.avro_reader import check_schema
 from penstock.spec.avro_values import encode_bytes, encode_long
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from penstock.spec.types import DataField
 
 _MAGIC: Final = b"Obj\x01"
-_SYNC_BYTES: Final = 16
+_MOST_HEADER_BYTES: Final = 1 << 24
 _FIRST_READ_BYTES: Final = 64 * 1024
 
 
@@ -51,9 +54,11 @@ def read_avro(
 def _read_batches(source: pa.NativeFile, fields: Sequence[DataField], batch_rows: int) -> Iterator[pa.RecordBatch]:
     header = _read_header(source)
     written = json.loads(header["avro.schema"])
+    check_schema(written)
     types = {field["name"]: field["type"] for field in written["fields"]}
     plain = without_logical_types(written)
-    stream: Any = _Rewritten(_encode_header({**header, "avro.schema": json.dumps(plain).encode()}), source)
+    plain_header = {"avro.schema": json.dumps(plain).encode(), "avro.codec": b"null"}
+    stream: Any = UncompressedBlocks(_encode_header(plain_header), source, _codec(header))
     records: Iterator[Any] = iter(fastavro.reader(stream, reader_schema=_projected(plain, fields)))
     schema = to_arrow_schema(fields)
     while chunk := _next_records(records, batch_rows):
@@ -67,6 +72,16 @@ def _next_records(records: Iterator[Any], count: int) -> list[Any]:
         raise FormatError(f"its records cannot be decoded: {error}") from error
 
 
+def _codec(header: dict[str, bytes]) -> AvroCodec:
+    name = header.get("avro.codec", b"null").decode()
+    try:
+        return AvroCodec(name)
+    except ValueError as error:
+        raise UnsupportedFeatureError(
+            f"an Avro file is compressed with {name!r}, which Penstock cannot read: rewrite it with zstandard"
+        ) from error
+
+
 def _projected(plain: AvroSchema, fields: Sequence[DataField]) -> AvroSchema:
     """The schema of only the wanted columns; the others are skipped and not made into values."""
     names = {field.name for field in fields}
@@ -77,7 +92,7 @@ def _projected(plain: AvroSchema, fields: Sequence[DataField]) -> AvroSchema:
 def _read_header(source: pa.NativeFile) -> dict[str, bytes]:
     """Read magic and metadata; the source stands at the sync mark afterwards."""
     size = _FIRST_READ_BYTES
-    while True:
+    while size <= _MOST_HEADER_BYTES:
         source.seek(0)
         data = source.read(size)
         if not data.startswith(_MAGIC):
@@ -93,6 +108,7 @@ def _read_header(source: pa.NativeFile) -> dict[str, bytes]:
             raise FormatError("its header has no schema")
         source.seek(at)
         return header
+    raise FormatError(f"its header has more than {_MOST_HEADER_BYTES} bytes")
 
 
 def _decode_header(data: bytes) -> tuple[dict[str, bytes], int]:
@@ -107,7 +123,7 @@ def _decode_header(data: bytes) -> tuple[dict[str, bytes], int]:
             value, at = read_bytes(data, at)
             header[bytes(key).decode()] = bytes(value)
         count, at = read_long(data, at)
-    if at + _SYNC_BYTES > len(data):
+    if at + SYNC_BYTES > len(data):
         raise IndexError(at)
     return header, at
 
@@ -116,18 +132,3 @@ def _encode_header(header: dict[str, bytes]) -> bytes:
     parts = [_MAGIC, encode_long(len(header))]
     parts += [encode_bytes(text) for key, value in header.items() for text in (key.encode(), value)]
     return b"".join([*parts, encode_long(0)])
-
-
-class _Rewritten:
-    """A file with another header in front."""
-
-    def __init__(self, header: bytes, rest: pa.NativeFile) -> None:
-        self._header = header
-        self._rest = rest
-
-    def read(self, size: int) -> bytes:
-        """Return that many bytes, fewer at the end."""
-        if not self._header:
-            return self._rest.read(size)
-        taken, self._header = self._header[:size], self._header[size:]
-        return taken if len(taken) == size else taken + self._rest.read(size - len(taken))

@@ -6,7 +6,6 @@ Source:
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
@@ -22,11 +21,14 @@ from penstock.datafile.protobuf import (
     numbers_of,
 )
 from penstock.errors import FormatError, UnsupportedFeatureError
+from penstock.spec.avro_codecs import CODEC_ERRORS, AvroCodec
+from penstock.spec.avro_codecs import uncompress as uncompress_block
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _HEADER_BYTES: Final = 3  # in front of each compressed chunk
+_MOST_CHUNK_BYTES: Final = 8 << 20  # a header holds sizes up to that
 
 
 class OrcKind(IntEnum):
@@ -189,7 +191,7 @@ def uncompress(data: bytes, codec: int) -> bytes:
         at += header >> 1
         try:
             out += chunk if header & 1 else _uncompress_chunk(chunk, codec)
-        except (IndexError, zlib.error, cramjam.DecompressionError) as error:
+        except (IndexError, *CODEC_ERRORS) as error:
             raise FormatError(f"a compressed chunk of {len(chunk)} bytes is damaged: {error}") from error
     return bytes(out)
 
@@ -197,15 +199,26 @@ def uncompress(data: bytes, codec: int) -> bytes:
 def _uncompress_chunk(chunk: bytes, codec: int) -> bytes:
     match codec:
         case _Codec.ZLIB:
-            return zlib.decompress(chunk, wbits=-15)
+            return _limited(uncompress_block(AvroCodec.DEFLATE, chunk, _MOST_CHUNK_BYTES))
         case _Codec.SNAPPY:
+            _check_chunk(cramjam.snappy.decompress_raw_len(chunk))
             return bytes(cramjam.snappy.decompress_raw(chunk))
         case _Codec.ZSTD:
-            return bytes(cramjam.zstd.decompress(chunk))
+            return _limited(uncompress_block(AvroCodec.ZSTANDARD, chunk, _MOST_CHUNK_BYTES))
         case _Codec.LZ4:
-            return bytes(cramjam.lz4.decompress_block(chunk, output_len=_lz4_size(chunk)))
+            return bytes(cramjam.lz4.decompress_block(chunk, output_len=_check_chunk(_lz4_size(chunk))))
         case _:
             raise UnsupportedFeatureError(f"ORC compression {codec} cannot be read: rewrite the file with zstd")
+
+
+def _limited(payload: bytes | None) -> bytes:
+    return payload if payload is not None else bytes(_check_chunk(_MOST_CHUNK_BYTES + 1))
+
+
+def _check_chunk(size: int) -> int:
+    if size > _MOST_CHUNK_BYTES:
+        raise FormatError(f"a compressed chunk holds more than {_MOST_CHUNK_BYTES} bytes")
+    return size
 
 
 def _lz4_size(chunk: bytes) -> int:

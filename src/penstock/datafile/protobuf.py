@@ -93,15 +93,20 @@ def messages_of(message: Message, field: int) -> list[Message]:
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return an unsigned number and the place behind it. Raises ``IndexError`` when the data end before."""
-    result = shift = 0
-    while True:
+    """Return an unsigned number and the place behind it.
+
+    Raises:
+        IndexError: the data end before.
+        ValueError: it has more than ten bytes, which hold 64 bits.
+    """
+    result = 0
+    for shift in range(0, 70, 7):
         byte = data[at]
         at += 1
         result |= (byte & 0x7F) << shift
         if byte < 0x80:
             return result, at
-        shift += 7
+    raise ValueError("a number has more than 64 bits")
 
 
 def encode_varint(number: int) -> bytes:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+import errno
+import struct
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from fastavro.schema import SchemaParseException, UnknownType
 
-from penstock.errors import FormatError, SchemaMismatchError
+from penstock.errors import FormatError, SchemaMismatchError, TableStoreError
 from penstock.io.failures import to_storage_error
+from penstock.spec.avro_codecs import CODEC_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,19 +31,47 @@ def writing(path: str) -> Iterator[None]:
         raise SchemaMismatchError(f"cannot write rows to {path}: {error}") from error
 
 
+# What decoders make of damaged bytes: Arrow's and ours, fastavro, and the codecs. Nothing else runs below ``reading``.
+_DAMAGES: Final = (
+    pa.ArrowException,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    RecursionError,
+    AssertionError,
+    MemoryError,
+    struct.error,
+    SchemaParseException,
+    UnknownType,
+    *CODEC_ERRORS,
+)
+# A place before the start of a file or a size below 0, which the system refuses, comes from damaged numbers.
+_DAMAGED_PLACES: Final = frozenset({None, errno.EINVAL, errno.EOVERFLOW})
+
+
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Turn what storage refuses into a ``StorageError``, and bytes that make no sense into a ``FormatError``."""
+    """Turn what storage refuses into a ``StorageError``, and bytes that make no sense into a ``FormatError``.
+
+    Errors of the tree pass as they are, a ``FormatError`` with the path in front.
+    """
     try:
         yield
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from error
+    except TableStoreError:
+        raise
     except OSError as error:
-        if error.errno is None:  # pyarrow's decoders, not the system
+        if error.errno in _DAMAGED_PLACES:  # pyarrow's decoders, not the system
             raise FormatError(f"{path} is damaged: {error}") from error
         raise to_storage_error("read", path, error) from error
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError) as error:
-        raise FormatError(f"{path} cannot be decoded: {error}") from error
+    except MemoryError as error:
+        raise FormatError(f"{path} is damaged, or holds more than fits into memory: {error!r}") from error
+    except _DAMAGES as error:
+        raise FormatError(f"{path} cannot be decoded: {type(error).__name__}: {error}") from error
 
 
 def as_native_file(stream: ArrowAny) -> pa.NativeFile:

@@ -133,13 +133,13 @@ class _Reader:
         return self._data[self._at - size : self._at]
 
     def _varint(self) -> int:
-        result = shift = 0
-        while True:
+        result = 0
+        for shift in range(0, 70, 7):
             byte = self._byte()
             result |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return result
-            shift += 7
+        raise ValueError("a number has more than 64 bits")
 
 
 def _unzigzag(number: int) -> int:

@@ -106,6 +106,18 @@ def dict_reader(schema: AvroType) -> Read:
     return read
 
 
+def check_schema(schema: AvroType) -> None:
+    """Refuse a schema with which another reader would go on for ever, or nearly.
+
+    Raises:
+        ValueError: types that multiply, or items that take no bytes, of which a file can state any number.
+        LookupError: a type that nobody knows.
+        RecursionError: types in each other without end.
+    """
+    field_types(schema)
+    _reader(schema, NamedTypes(schema, 0, refuses_empty_items=True))
+
+
 def _reader(avro_type: AvroType, named: NamedTypes, shape: Shape | None = None) -> Read:
     """Return a function that reads one value of any type; without a shape, records become tuples."""
     named.count()
@@ -228,7 +240,10 @@ def _nullable(read: Read) -> Read:
 
 
 def _array(read: Read, named: NamedTypes) -> Read:
-    limit = ItemLimit(takes_bytes=takes_bytes(read), budget=named.items)
+    has_bytes = takes_bytes(read)
+    if not has_bytes and named.refuses_empty_items:
+        raise ValueError("its Avro schema has an array or a map of items that take no bytes")
+    limit = ItemLimit(takes_bytes=has_bytes, budget=named.items)
 
     def read_array(data: bytes, position: int) -> tuple[tuple[Any, ...], int]:
         values: list[Any] = []

@@ -13,7 +13,7 @@ from penstock.spec.avro_items import ItemBudget
 if TYPE_CHECKING:
     from penstock.spec.manifest_schemas import AvroType
 
-MOST_TYPES: Final = 10_000
+MOST_TYPES: Final = 100_000
 """Of a schema, each counted as often as it is named: those of a manifest are about 70."""
 
 
@@ -26,13 +26,16 @@ class NamedTypes:
     Args:
         schema: the whole, as parsed JSON.
         most_items: that the file's arrays may have together.
+        refuses_empty_items: kept.
 
     Attributes:
         items: counts them.
+        refuses_empty_items: whether arrays of items without bytes are refused, however few.
     """
 
-    def __init__(self, schema: AvroType, most_items: int) -> None:
+    def __init__(self, schema: AvroType, most_items: int, *, refuses_empty_items: bool = False) -> None:
         self.items = ItemBudget(most_items)
+        self.refuses_empty_items = refuses_empty_items
         self._types: dict[str, AvroType] = {}
         self._left = MOST_TYPES
         self._collect(schema)

@@ -132,6 +132,11 @@ class TableReader:
                 "has expired read a newer one, else look with 'penstock fsck', restore the file, or roll back to a "
                 "snapshot without it"
             ) from error
+        except FormatError as error:
+            raise FormatError(
+                f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {error}; restore it from a copy, or "
+                "roll back to a snapshot without it"
+            ) from error
         if rows != file.row_count:
             raise FormatError(
                 f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {path} has "
