@@ -23,6 +23,7 @@ from penstock.spec.layout import changelog_directory, earliest_hint_path, snapsh
 from penstock.table.expire_chunk import Chunk, ChunkFinder, add_file_holds
 from penstock.table.expire_files import find_snapshot
 from penstock.table.expire_plan import ExpirationPlan, ExpireRules, Hold, plan_expiration
+from penstock.table.safety.doomed import announce_expiration
 from penstock.table.sweep import delete_empty_directories, delete_files, thread_count
 from penstock.table.tag_reader import TagReader
 
@@ -158,13 +159,21 @@ class SnapshotExpirer:
             progress(files_gone, None)
 
         for first in range(plan.first, plan.end, _CHUNK):
-            chunk = self._finder.find(first, min(first + _CHUNK, plan.end), latest_id)
+            chunk = self._find(first, min(first + _CHUNK, plan.end), latest_id, dry_run=dry_run)
             if chunk is None:
                 break  # another process expires it and is further
             if not dry_run:
                 self._delete(chunk, note_deleted)
             done = _add(done, chunk)
         return done
+
+    def _find(self, first: int, end: int, latest_id: int, *, dry_run: bool) -> Chunk | None:
+        """Find what goes, and say so to those who make tags: from then on they come too late."""
+        chunk = self._finder.find(first, end, latest_id)
+        if chunk is None or dry_run:
+            return chunk
+        announce_expiration(self._store, end)
+        return chunk if self._finder.has_seen_all_tags() else self._finder.find(first, end, latest_id)
 
     def _find_earliest(self, *, dry_run: bool) -> int | None:
         """Return the earliest snapshot; where the hint does not say it, the hint is mended, but in a dry run."""

@@ -56,6 +56,11 @@ class ChunkFinder:
         self._threads = threads
         self._watch = RevivalWatch()
         self._locator = FileLocator.of(ref)
+        self._tags_seen: dict[int, NamedSnapshot] = {}
+
+    def has_seen_all_tags(self) -> bool:
+        """Whether there are the same tags still as when a chunk was found last."""
+        return self._load_tags() == self._tags_seen
 
     def find(self, first: int, end: int, latest_id: int) -> Chunk | None:
         """Find what goes with snapshots ``first`` to ``end - 1``; None when ``end`` has expired itself."""
@@ -81,7 +86,7 @@ class ChunkFinder:
         if deletions or any(snapshot.index_manifest or snapshot.statistics for snapshot in expired):
             later = self._watch.find(self._store, after_id=kept.id, latest_id=latest_id, threads=self._threads)
             spare_revived(self._store, deletions, later)
-        tags = self._load_tags()
+        tags = self._tags_seen = self._load_tags()
         spared = spare_tagged(self._ref, self._store, deletions, tags)
         branches = load_branch_readers(self._store, up_to=kept.id)
         by_branches = spare_read(self._ref, self._store, deletions, branches.oldest)

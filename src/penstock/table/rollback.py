@@ -13,6 +13,7 @@ from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.spec.hint import decode_hint, encode_hint
 from penstock.spec.layout import earliest_hint_path, snapshot_path, tag_path, tag_success_path
 from penstock.spec.snapshot_json import encode_snapshot
+from penstock.table.safety.doomed import forget_expiration
 from penstock.table.safety.fence import check_fence, put_fence, remove_fence
 from penstock.table.travel import nearest_with_watermark, newest_before, utc_text, watermark_of
 
@@ -83,6 +84,7 @@ def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     if plan.is_recreated:
         # First: were the others gone before it is there, the table would be empty to whoever reads, or commits.
         file_io.put_if_absent(snapshot_path(location, target.id), encode_snapshot(target))
+        forget_expiration(store)
     if plan.snapshot_ids:
         fence = put_fence(store, target)
         for snapshot_id in range(fence.id - 1, target.id, -1):

@@ -16,6 +16,7 @@ from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundErro
 from penstock.options import TagOptions, parse_duration_ms
 from penstock.spec.layout import tag_path, tag_success_path
 from penstock.spec.tag import Tag, encode_tag
+from penstock.table.safety.doomed import is_expiring
 from penstock.table.success import write_success
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def create_tag(
     Raises:
         AlreadyExistsError: the table has a tag of that name.
         InvalidOptionError: a name that is blank, all digits, or would leave the directory of tags.
-        NotFoundError: there is no such snapshot.
+        NotFoundError: there is no such snapshot, or it is about to expire.
     """
     _check_name(name, store.name)
     snapshot = store.load_latest_snapshot() if snapshot_id is None else store.load_snapshot(snapshot_id)
@@ -82,9 +83,19 @@ def new_tag(snapshot: Snapshot, retained_ms: int | None, *, now: Callable[[], da
 
 
 def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> bool:
-    """Create a tag, and where the options ask for it the file that says so; False where the name is taken."""
+    """Create a tag, and where the options ask for it the file that says so; False where the name is taken.
+
+    Raises:
+        NotFoundError: the snapshot's files are being deleted; there is no such tag then.
+    """
     if not _put(store, name, encode_tag(tag)):
         return False
+    if is_expiring(store, tag.snapshot.id):
+        store.file_io.delete(tag_path(store.location, name))
+        raise NotFoundError(
+            f"table {store.name}: snapshot {tag.snapshot.id} is about to expire, its files are being deleted: tag a "
+            "later one, and keep snapshots longer ('snapshot.time-retained') where they are to be tagged"
+        )
     note_tag(store, name, options)
     return True
 
