@@ -67,6 +67,7 @@ class MicroBatches:
         self._spark = sdf.sparkSession
         self._checkpoint = checkpoint
         self._committer = committer
+        committer.check_alone = self.lease.look
         self._observed = ObservedTimes.of(sdf)
         self._times = None if self._observed.metrics else task_times(sdf, ref)
         self._rows = RowWriter(sdf)

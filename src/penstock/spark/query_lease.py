@@ -6,10 +6,11 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from penstock.errors import StorageError
+from penstock.errors import LeaseHeldError, StorageError
 from penstock.table.lease import LeaseKeeper, acquire
 
 if TYPE_CHECKING:
+    from penstock.table.lease import Lease
     from penstock.table.ref import TableRef
 
 
@@ -18,6 +19,7 @@ class QueryLease:
 
     def __init__(self, ref: TableRef) -> None:
         self._ref = ref
+        self._lease: Lease | None = None
         self._keeper: LeaseKeeper | None = None
         self._is_over = False
         self._lock = threading.Lock()
@@ -26,7 +28,8 @@ class QueryLease:
         """Take it, or make sure that nobody else has taken it since. Raises ``LeaseHeldError``."""
         with self._lock:
             if self._keeper is None and not self._is_over:
-                self._keeper = LeaseKeeper(acquire(self._ref.file_io, self._ref.location, f"query-{query_id}"))
+                self._lease = acquire(self._ref.file_io, self._ref.location, f"query-{query_id}")
+                self._keeper = LeaseKeeper(self._lease)
         self.check()
 
     @property
@@ -38,6 +41,13 @@ class QueryLease:
         """Raise ``LeaseHeldError`` where somebody else was seen to have taken it."""
         if self._keeper is not None:
             self._keeper.check()
+
+    def look(self) -> None:
+        """Raise ``LeaseHeldError`` where storage says that somebody else has taken it, or that nobody took it here."""
+        self.check()
+        if self._lease is None:
+            raise LeaseHeldError(f"table {self._ref.name}: the query is not run by this process")
+        self._lease.check()
 
     def give_back(self) -> None:
         """Let the next one have it."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from penstock.errors import (
+    CheckpointError,
     CommitConflictError,
     CommitUnknownError,
     FormatError,
@@ -111,6 +112,7 @@ class TableCommitter:
             ended; False also when it found the request landed already.
         after_commit: told of each snapshot that it made; never raises an ``Exception``.
         in_silence: does what time alone makes due, for who commits nothing for a while; never raises an ``Exception``.
+        check_alone: raises where another process has taken over the job; asks storage. None where nobody can tell.
     """
 
     ref: TableRef
@@ -123,6 +125,7 @@ class TableCommitter:
     may_have_landed: bool = False
     after_commit: Callable[[Snapshot], None] = field(default=lambda _snapshot: None)
     in_silence: Callable[[], None] = field(default=lambda: None)
+    check_alone: Callable[[], None] | None = None
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """Make the request one snapshot.
@@ -135,6 +138,7 @@ class TableCommitter:
             CommitConflictError: a file to replace is gone, or other writers won every race; nothing is visible.
             CommitUnknownError: the storage did not answer; nothing was deleted.
             NotFoundError: the table was dropped or renamed, or is another one by now.
+            CheckpointError: nobody can tell whether a request to be looked for has landed.
         """
         self.may_have_landed = False
         base = self._load_base()
@@ -203,10 +207,25 @@ class TableCommitter:
         """
         if not request.check_landed or base is None:
             return None
-        last = search_commits(
+        found = search_commits(
             self.store, lambda it: it.commit_user == request.commit_user, latest_id=base.id, after_id=after_id
-        ).last
-        return last if last is not None and last.commit_identifier >= request.commit_identifier else None
+        )
+        if found.last is not None:
+            return found.last if found.last.commit_identifier >= request.commit_identifier else None
+        if not found.is_complete and not self.options.accept_unknown_batch:
+            self._check_alone(request)
+        return None
+
+    def _check_alone(self, request: CommitRequest) -> None:
+        """Make sure that no other process runs the job, where snapshots that it may have made have expired."""
+        if self.check_alone is not None:
+            self.check_alone()
+            return
+        raise CheckpointError(
+            f"table {self.ref.name}: batch {request.commit_identifier} of query {request.commit_user} was prepared so "
+            "long ago that snapshots made since have expired, so nobody can tell any more whether another process has "
+            "committed it; nothing was committed: start the query again"
+        )
 
     def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:
         """Tidy up behind a landed snapshot. Nothing here may fail the commit."""

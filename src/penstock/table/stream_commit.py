@@ -111,6 +111,9 @@ class StreamCommitter:
         notes: of the query's checkpoint.
         mark: of the same, from ``claim_checkpoint``.
         is_overwrite: each batch takes the place of all rows.
+
+    Attributes:
+        check_alone: raises ``LeaseHeldError`` where another process has taken over the query; asks storage.
     """
 
     def __init__(self, ref: TableRef, notes: BatchNotes, mark: CheckpointMark, *, is_overwrite: bool) -> None:
@@ -122,6 +125,7 @@ class StreamCommitter:
         # The newest snapshot that was looked at; all of this query's later ones are its successors.
         self._seen_id: int | None = None
         self._killed_jobs: tuple[str, ...] = ()
+        self.check_alone: Callable[[], None] | None = None
         self._upstream_times: str | None = None
         self._note: BatchNote | None = None
 
@@ -200,6 +204,7 @@ class StreamCommitter:
             TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are gone.
         """
         self._check_table()
+        self._committer.check_alone = self.check_alone
         snapshot = _commit(
             self._committer, batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite
         )
