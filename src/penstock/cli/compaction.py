@@ -14,6 +14,7 @@ from penstock.cli.compaction_report import EventPrinter
 from penstock.cli.interrupt import until_interrupted
 from penstock.cli.progress import progress_bar
 from penstock.cli.render import note
+from penstock.cli.spark_failure import open_spark
 from penstock.options import CommitOptions, CompactOptions, check_keys
 from penstock.table.commit import new_commit_user
 from penstock.table.compact.beside import CompactionBeside
@@ -131,7 +132,7 @@ class CompactionJob:
         return merge, cancel, most or max(1, spark.sparkContext.defaultParallelism - 1)
 
     def _spark(self) -> SparkSession:
-        return spark_entry().open_session(self.master or "local[*]")
+        return open_spark(self.session, self.master or "local[*]", {})
 
 
 class _Bar:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from penstock.api.deferred import is_spark_object
+from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.cli.render import note
+from penstock.errors import TableStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from penstock.cli.session import Session
 
 _NAMED: Final = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\] (?P<said>[^\n]+)")
 _OURS: Final = re.compile(r"^penstock\.errors\.\w+: (?P<said>[^\n]+)", re.MULTILINE)
@@ -23,6 +32,26 @@ def tell_once() -> None:
     """Let PySpark's errors be told by who catches them alone."""
     for name in _LOGGERS:
         logging.getLogger(name).disabled = True
+
+
+def open_spark(session: Session, master: str, conf: Mapping[str, str]) -> SparkSession:
+    """Return Spark's session, started if there is none.
+
+    Raises:
+        UnsupportedFeatureError: PySpark or Java is not there.
+        TableStoreError: Spark could not start; in one line, and all of it with ``--debug``.
+    """
+    try:
+        return spark_entry().open_session(master, conf, shows_start=session.debug)
+    except TableStoreError:
+        raise
+    except Exception as error:
+        failure = failure_of(error)
+        if failure is None or session.debug:
+            raise
+        for text in getattr(error, "__notes__", ()):
+            note(session, text)
+        raise TableStoreError(f"Spark could not start with master '{master}': {failure}") from error
 
 
 def failure_of(error: BaseException) -> str | None:

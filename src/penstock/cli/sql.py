@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from penstock.api.deferred import spark_entry
+from penstock.cli.arguments import parse_pairs
 from penstock.cli.render import note
 from penstock.cli.session import session_of
-from penstock.cli.spark_failure import failure_of, tell_once
+from penstock.cli.spark_failure import failure_of, open_spark, tell_once
 from penstock.cli.sql_output import print_outcome, wait_for
 from penstock.dialect.late import run_script_late
 from penstock.dialect.state import SqlState
@@ -37,6 +37,14 @@ def sql(
     spark: Annotated[
         str | None, typer.Option("--spark", metavar="MASTER", help="Run queries with Spark, such as local[4].")
     ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark's session; may be repeated."),
+    ] = None,
+    packages: Annotated[
+        str | None,
+        typer.Option("--packages", metavar="MAVEN", help="Packages for Spark, such as Kafka's: group:name:version,…"),
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="All rows, also with --format table.")] = False,
 ) -> None:
     """Run statements in Flink's SQL, one after the other, until one fails; without any, at a prompt.
@@ -49,9 +57,12 @@ def sql(
     if not scripts and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidOptionError("give statements with -e, or a script with -f; at a terminal there is a prompt too")
     catalog = session.catalog()
-    master = None if spark is None else spark_entry().open_session(spark)
+    settings = parse_pairs(conf, "--conf") | ({} if packages is None else {"spark.jars.packages": packages})
+    if settings and spark is None:
+        raise InvalidOptionError("--conf and --packages are for Spark: give --spark too, such as --spark 'local[2]'")
     if not session.debug:
         tell_once()
+    master = None if spark is None else open_spark(session, spark, settings)
     if not scripts:
         # What a prompt needs takes longer to import than most commands take to run.
         importlib.import_module("penstock.cli.prompt.loop").run_prompt(session, catalog, master, show_all=all_)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
-
 from penstock.spark.compact_job import SparkMerger
 from penstock.spark.frame import to_frame
 from penstock.spark.kafka import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.session import open_session
 from penstock.spark.sink import write_dataframe
 from penstock.spark.sort_job import sort_compact
 from penstock.spark.sql_frames import (
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
@@ -192,7 +191,6 @@ class SparkEntry:
         return read_kafka(spark, options, fields, is_stream=is_stream, table=table, watermark=watermark)
 
     @staticmethod
-    def open_session(master: str) -> SparkSession:
-        """Return the session of this process, started if there is none."""
-        builder = SparkSession.builder.master(master).appName("penstock")
-        return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    def open_session(master: str, conf: Mapping[str, str] | None = None, *, shows_start: bool = True) -> SparkSession:
+        """Return the session of this process, started if there is none; see ``session.open_session``."""
+        return open_session(master, conf or {}, shows_start=shows_start)

@@ -133,8 +133,8 @@ def _check_connector(spark: SparkSession, table: str) -> None:
         package = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark.version}"
         raise UnsupportedFeatureError(
             f"table {table}: Spark has no connector for Kafka: start the session with "
-            f"config('spark.jars.packages', '{package}'), or spark-submit with --packages {package}; where that "
-            "version cannot be had, the nearest one below serves"
+            f"config('spark.jars.packages', '{package}'), penstock sql or spark-submit with --packages {package}; "
+            "where that version cannot be had, the nearest one below serves"
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -70,6 +72,19 @@ def test_something_has_to_be_given(penstock: Command, tmp_path: Path) -> None:
         in penstock("sql", code=2).stderr
     )
     assert "cannot be read" in penstock("sql", "-f", str(tmp_path / "nothing.sql"), code=3).stderr
+
+
+@pytest.mark.parametrize("option", [("--conf", "spark.a=b"), ("--packages", "a:b:c")])
+def test_settings_of_spark_need_spark(penstock: Command, option: tuple[str, str]) -> None:
+    assert "give --spark too" in penstock("sql", *option, "-e", "SHOW TABLES", code=2).stderr
+
+
+def test_spark_without_java_is_one_line(penstock: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
+    result = penstock("sql", "--spark", "local[1]", "-e", "SHOW TABLES", code=10)
+    assert result.stderr.startswith("error: Spark needs Java 17 or newer")
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_text_of_several_lines_is_printed_as_it_is(penstock: Command) -> None:

@@ -1,0 +1,94 @@
+"""The session that the commands start, and what its JVM says meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from penstock.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_STDERR: Final = 2
+# Of what a JVM says when it cannot start, such as UnsupportedClassVersionError of one that is too old.
+_TOLD: Final = 5
+
+
+def open_session(master: str, conf: Mapping[str, str], *, shows_start: bool) -> SparkSession:
+    """Return the session of this process, started if there is none.
+
+    Args:
+        conf: settings of the session.
+        shows_start: show the warnings that a JVM prints on its way up, which say nothing about a query.
+
+    Raises:
+        UnsupportedFeatureError: there is no Java.
+    """
+    builder = SparkSession.builder.master(master).appName("penstock").config("spark.ui.showConsoleProgress", "false")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    if SparkContext._gateway is not None:  # noqa: SLF001 - there is no other sign of a JVM without a session
+        return builder.getOrCreate()
+    _check_java()
+    if shows_start:
+        return builder.getOrCreate()
+    with _held_back():
+        return builder.getOrCreate()
+
+
+def _check_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=f"{home}/bin" if home else None) is None:
+        where = f"JAVA_HOME is {home}, without bin/java" if home else "there is no java on the PATH, and no JAVA_HOME"
+        raise UnsupportedFeatureError(
+            f"Spark needs Java 17 or newer: {where}; install it, or leave --spark out where no query needs it"
+        )
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Keep back what a JVM that starts in the block writes to the error stream; what it writes later goes there.
+
+    The error stream of a process is chosen when it starts, so it gets a pipe that a thread reads to its end. Where the
+    block fails, the last lines become notes of the error.
+    """
+    reading, writing = os.pipe()
+    stderr = os.dup(_STDERR)
+    os.dup2(writing, _STDERR)
+    relay = _Relay(reading, stderr)
+    try:
+        yield
+    except Exception as error:
+        # Frames of a Java trace begin with a tab.
+        for line in [line for line in relay.lines if not line.startswith("\t")][-_TOLD:]:
+            error.add_note(line)
+        raise
+    finally:
+        relay.is_open.set()
+        os.dup2(stderr, _STDERR)
+        os.close(writing)
+
+
+class _Relay:
+    """Reads a pipe to its end on a thread of its own, and writes lines on from the moment that it is open."""
+
+    def __init__(self, reading: int, target: int) -> None:
+        self.is_open = threading.Event()
+        self.lines: list[str] = []
+        self._target = target
+        threading.Thread(target=self._run, args=(reading,), name="penstock-jvm-stderr", daemon=True).start()
+
+    def _run(self, reading: int) -> None:
+        with open(reading, "rb") as pipe:
+            for line in pipe:
+                if self.is_open.is_set():
+                    os.write(self._target, line)
+                else:
+                    self.lines.append(line.decode(errors="replace").rstrip())
