@@ -245,7 +245,7 @@ class LocalFileIO:
             target.hardlink_to(aside)
         except OSError as error:
             # NFS repeats a request whose answer was lost, and then reports our own link as somebody else's.
-            if _is_same_file(aside, target):
+            if is_same_file(aside, target):
                 return True
             if error.errno == errno.EEXIST:
                 return False
@@ -358,7 +358,8 @@ def _delete_tree(path: Path) -> None:
         return
 
 
-def _is_same_file(one: Path, other: Path) -> bool:
+def is_same_file(one: Path, other: Path) -> bool:
+    """Whether two paths are there and lead to the same file or directory."""
     try:
         return one.samefile(other)
     except OSError:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError
+from penstock.io.local import LocalFileIO, is_same_file
 from penstock.io.resolve import unconfined
 from penstock.spec.layout import schema_path
 from penstock.table.batch_notes import CheckpointMark
@@ -57,12 +59,12 @@ def claim_checkpoint(
 def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: BatchNotes) -> None:
     """Raise ``CheckpointError`` where the table is not the one that the checkpoint was made for."""
     is_same = mark.identity == identity
-    if is_same and (mark.location == ref.location or not _may_be_there(ref, mark.location)):
+    if is_same and (_is_same_place(mark.location, ref) or not _may_be_there(ref, mark.location)):
         return
     if mark.location != ref.location:
         cure = "use a new checkpoint for this one"
         if is_same:
-            cure += ", a copy of that; or, if that was moved here, remove what is left of it there"
+            cure += f", a copy of that; or, if both paths lead to one table, load it from {mark.location}"
         raise CheckpointError(
             f"table {ref.name}: checkpoint {notes.place} belongs to another table, at {mark.location}; {cure}"
         )
@@ -70,6 +72,13 @@ def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: Ba
         f"table {ref.name}: it was dropped and made anew since the query with checkpoint {notes.place} began, so "
         "the batches before this one are not in it; start with a new checkpoint to write all rows again"
     )
+
+
+def _is_same_place(location: str, ref: TableRef) -> bool:
+    """Whether a location is that of the table, spelt in any way: links and mounts give one directory several paths."""
+    if location == ref.location:
+        return True
+    return isinstance(ref.file_io, LocalFileIO) and is_same_file(Path(location), Path(ref.location))
 
 
 def _may_be_there(ref: TableRef, location: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.commit_tables import append, committer, new_table, row_counts, rows
 
+from penstock import Catalog
 from penstock.catalog.filesystem import load_table, rename_table
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import NotFoundError
@@ -17,6 +19,8 @@ from penstock.spec.layout import latest_hint_path, schema_path, snapshot_path
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.table.ref import TableRef
 
 from tests.unit.table.stream_commit.queries import QUERY, batch, expire, run, start, unchanged
@@ -134,11 +138,30 @@ def test_a_copy_of_the_table_is_not_the_table() -> None:
     run(start(ref, files), batch(0), rows(1))
     copy = replace(ref, location=ref.location.removesuffix("t") + "copy")
     copy.file_io.write(schema_path(copy.location, 0), ref.file_io.read(schema_path(ref.location, 0)))
-    text = f"another table, at {ref.location}; use a new checkpoint for this one, a copy of that; or, if that was moved"
+    text = f"another table, at {ref.location}; use a new checkpoint for this one, a copy of that; or, if both paths"
     unchanged(copy, lambda: start(copy, files, has_batches=True), text)
     elsewhere = replace(files, files=dict(files.files))
     elsewhere.files["table"] = elsewhere.files["table"].replace(b"memory://", b"s3://")
     unchanged(ref, lambda: start(ref, elsewhere, has_batches=True), r"another table, at s3://.*, a copy of that")
+
+
+def test_a_table_has_one_checkpoint_by_whatever_path_it_is_loaded(tmp_path: Path) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.symlink_to(real)
+    catalog = Catalog(str(link))
+    catalog.create_database("d")
+    catalog.create_table("d.t", "id BIGINT")
+    warehouses = [open_warehouse(str(folder)) for folder in (link, real)]
+    by_link, by_path = (load_table(warehouse, "d.t") for warehouse in warehouses)
+    files = MemoryCheckpoint()
+    assert run(start(by_link, files), batch(0), rows(1)).id == 1
+    for number, ref in enumerate((by_path, by_link, by_path), 1):
+        assert run(start(ref, files, has_batches=True), batch(number), rows(1)).id == number + 1
+    copy = tmp_path / "copy"
+    shutil.copytree(real, copy)
+    copied = load_table(open_warehouse(str(copy)), "d.t")
+    unchanged(copied, lambda: start(copied, files, has_batches=True), "a copy of that; or, if both paths lead to one")
 
 
 def test_a_checkpoint_of_another_sink_is_refused_until_somebody_accepts_it() -> None:
