@@ -11,6 +11,7 @@ from penstock.api.deferred import is_spark_object
 from penstock.catalog.changes import SchemaChange, SetOption
 from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or, Predicate, StartsWith
+from penstock.table.partition_scope import parse_partition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,13 +94,9 @@ def partition_of(given: object, table: str) -> Mapping[str, object]:
     """
     if isinstance(given, Mapping):
         return given
-    pairs = [part.partition("=") for part in given.split("/")] if isinstance(given, str) else []
-    if not pairs or not all(name and equals for name, equals, _ in pairs):
-        raise InvalidOptionError(
-            f"table {table}: partition {given!r}: expected {{'dt': '2026-01-01'}} or 'dt=2026-01-01'; a value with a "
-            "slash in a mapping"
-        )
-    return {name.strip(): value for name, _, value in pairs}
+    if isinstance(given, str) and "=" in given:
+        return parse_partition(given)
+    raise InvalidOptionError(f"table {table}: partition {given!r}: expected {{'dt': '2026-01-01'}} or 'dt=2026-01-01'")
 
 
 def check_spark(spark: object, table: str) -> None:

@@ -13,6 +13,7 @@ from penstock.cli.compaction_report import print_compactions
 from penstock.cli.session import session_of
 from penstock.errors import InvalidOptionError
 from penstock.options import parse_duration_ms
+from penstock.table.partition_scope import parse_partition
 
 
 def compact(
@@ -59,9 +60,7 @@ def compact(
     if spark is not None and threads is not None:
         raise InvalidOptionError("--threads is of this process, --spark merges elsewhere: one of the two")
     wanted = Wanted(
-        partitions=None
-        if partition is None
-        else tuple(parse_pairs(text.split(","), "--partition") for text in partition),
+        partitions=None if partition is None else tuple(parse_partition(text) for text in partition),
         where=where,
         strategy=strategy,
         idle_time=idle_time,

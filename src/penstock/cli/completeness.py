@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from penstock.cli.arguments import DryRun, TableName, parse_pairs
+from penstock.cli.arguments import DryRun, TableName
 from penstock.cli.progress import status_line
 from penstock.cli.render import note, print_record, print_records
 from penstock.cli.session import session_of
 from penstock.cli.times import parse_millis
 from penstock.options import parse_duration_ms
 from penstock.spec.snapshot import Snapshot
+from penstock.table.partition_scope import parse_partition
 from penstock.table.store import MetadataStore
 from penstock.table.travel import utc_text
 from penstock.table.wait import Patience, shortfall, wait_for_watermark
@@ -74,7 +75,7 @@ def mark_done(
     """
     session = session_of(context)
     loaded = session.table(table)
-    named = None if partition is None else [parse_pairs(text.split(","), "--partition") for text in partition]
+    named = None if partition is None else [parse_partition(text) for text in partition]
     done = loaded.mark_partitions_done(named, dry_run=dry_run)
     records: list[dict[str, Plain]] = [
         {

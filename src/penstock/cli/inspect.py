@@ -153,7 +153,7 @@ def _plan_record(plan: ScanPlan) -> dict[str, Any]:
     return {
         "snapshot_id": None if plan.snapshot is None else plan.snapshot.id,
         "after_snapshot_id": plan.after_snapshot_id,
-        "filter": format_predicate(plan.predicate.root),
+        "filter": format_predicate(plan.predicate.root, plan.predicate.fields),
         **asdict(plan.funnel),
         "files": plan.file_count,
         "rows": plan.row_count,

@@ -37,7 +37,7 @@ from penstock.options import check_keys
 from penstock.spec.snapshot import Snapshot
 from penstock.table.changes import overwrite_scope
 from penstock.table.hive_import import plan_hive_import
-from penstock.table.partition_scope import WholeTable
+from penstock.table.partition_scope import WholeTable, parse_partition
 from penstock.table.preview import preview_drop, preview_removal
 from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
@@ -98,7 +98,7 @@ def overwrite(
     session = session_of(context)
     if partition and whole_table:
         raise InvalidOptionError("give --partition or --whole-table, not both")
-    spec = {} if whole_table else parse_pairs(partition, "--partition") or None
+    spec = {} if whole_table else parse_partition("/".join(partition or ())) if partition else None
     options = _input_options(input_format, batch_rows, delimiter, no_header, null_value)
     ref = _load_target(session, table, option)
     inputs = plan_inputs(files, options)
@@ -206,7 +206,7 @@ def drop_partition(
 ) -> None:
     """Remove the rows of partitions by a new snapshot."""
     session = session_of(context)
-    specs = [parse_pairs(text.split(","), "partition") for text in partitions]
+    specs = [parse_partition(text) for text in partitions]
     ref = session.ref(table)
     removal = preview_drop(ref, MetadataStore(ref), specs)
     if dry_run:

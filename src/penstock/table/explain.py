@@ -5,6 +5,7 @@ Nothing is read for it but metadata.
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Final
 
 from penstock.predicate.tree import (
@@ -18,11 +19,17 @@ from penstock.predicate.tree import (
     Predicate,
     StartsWith,
 )
+from penstock.spec.types import AtomicType, TypeRoot
+from penstock.table.system import value_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.spec.types import DataField
     from penstock.table.scan import FunnelStage, ScanPlan
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
 _TITLES: Final = {
     "live": "in the manifests read",
     "partition": "after partitions",
@@ -39,7 +46,7 @@ def explain_plan(plan: ScanPlan) -> str:
     funnel = plan.funnel
     lines = [
         f"{_span(plan)}snapshot {plan.snapshot.id} ({plan.snapshot.commit_kind}), schema {plan.snapshot.schema_id}",
-        f"filter: {format_predicate(plan.predicate.root)}",
+        f"filter: {format_predicate(plan.predicate.root, plan.predicate.fields)}",
         f"manifests: {funnel.manifests_read} of {funnel.manifests_total} read",
         f"{_files(plan)}: {funnel.files_total}, rows: {'unknown' if funnel.rows_total is None else funnel.rows_total}",
         *(_stage_line(stage) for stage in funnel.stages),
@@ -60,19 +67,27 @@ def format_bytes(size: int) -> str:
     return f"{amount:.1f} {_UNITS[-1]}"
 
 
-def format_predicate(node: Predicate) -> str:
-    """Return a filter as WHERE text; literals as Python prints their internal values."""
+def format_predicate(node: Predicate, fields: Sequence[DataField] = ()) -> str:
+    """Return a filter as WHERE text, with literals as SQL writes them.
+
+    Args:
+        fields: of a bound filter, whose literals are internal values of these.
+    """
+    return _format(node, {field.name: field for field in fields})
+
+
+def _format(node: Predicate, fields: Mapping[str, DataField]) -> str:
     match node:
         case Constant(value=value):
             return {True: "TRUE", False: "FALSE", None: "NULL"}[value]
         case And(operands=operands):
-            return " AND ".join(_nested(operand) for operand in operands) or "TRUE"
+            return " AND ".join(_nested(operand, fields) for operand in operands) or "TRUE"
         case Or(operands=operands):
-            return " OR ".join(_nested(operand) for operand in operands) or "FALSE"
+            return " OR ".join(_nested(operand, fields) for operand in operands) or "FALSE"
         case Not(operand=operand):
-            return f"NOT {_nested(operand)}"
+            return f"NOT {_nested(operand, fields)}"
         case Compare() | In() | IsNull() | StartsWith():
-            return _format_leaf(node)
+            return _format_leaf(node, fields.get(node.column))
 
 
 def _span(plan: ScanPlan) -> str:
@@ -84,26 +99,64 @@ def _files(plan: ScanPlan) -> str:
     return "live files" if is_state else "appended files"
 
 
-def _format_leaf(node: Compare | In | IsNull | StartsWith) -> str:
+def _format_leaf(node: Compare | In | IsNull | StartsWith, field: DataField | None) -> str:
     name = f"`{node.column}`"
     match node:
         case Compare(operator=operator, value=value):
-            return f"{name} {operator} {value!r}"
+            return f"{name} {operator} {_literal(field, value)}"
         case In(values=values, negated=negated):
-            return f"{name} {'NOT ' if negated else ''}IN ({', '.join(map(repr, values))})"
+            return f"{name} {'NOT ' if negated else ''}IN ({', '.join(_literal(field, value) for value in values)})"
         case IsNull(negated=negated):
             return f"{name} IS {'NOT ' if negated else ''}NULL"
         case StartsWith(prefix=prefix, negated=negated):
-            return f"{name} {'NOT ' if negated else ''}LIKE {f'{prefix}%'!r}"
+            return f"{name} {'NOT ' if negated else ''}LIKE {_quoted(f'{prefix!s}%')}"
 
 
-def _nested(node: Predicate) -> str:
-    text = format_predicate(node)
+def _literal(field: DataField | None, value: object) -> str:
+    root = field.type.root if field is not None and isinstance(field.type, AtomicType) else None
+    match value:
+        case bytes():
+            return f"X'{value.hex()}'"
+        case str():
+            return _quoted(value)
+        case int() if root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+            seconds, nanos = divmod(value, 1_000_000_000)
+            digits = f".{nanos:09d}".rstrip("0").rstrip(".")
+            return f"TIMESTAMP '{_seconds_text(seconds)}{digits}{'Z' if root is TypeRoot.TIMESTAMP_LTZ else ''}'"
+        case _ if field is None:
+            return str(value)
+        case _ if root in (TypeRoot.DATE, TypeRoot.TIME):
+            return f"{root} {_quoted(value_text(field, value))}"
+        case _:
+            return value_text(field, value)
+
+
+def _seconds_text(seconds: int) -> str:
+    try:
+        return (_EPOCH + dt.timedelta(seconds=seconds)).isoformat(sep=" ")
+    except OverflowError:
+        return f"{seconds} seconds after 1970"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _nested(node: Predicate, fields: Mapping[str, DataField]) -> str:
+    text = _format(node, fields)
     return f"({text})" if isinstance(node, And | Or) else text
 
 
 def _stage_line(stage: FunnelStage) -> str:
-    return (
-        f"{_TITLES[stage.name]}: {stage.partitions} partitions, {stage.buckets} buckets, {stage.files} files, "
-        f"{format_bytes(stage.bytes)}, {stage.rows} rows"
+    counts = (
+        _count(stage.partitions, "partition"),
+        _count(stage.buckets, "bucket"),
+        _count(stage.files, "file"),
+        format_bytes(stage.bytes),
+        _count(stage.rows, "row"),
     )
+    return f"{_TITLES[stage.name]}: {', '.join(counts)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.options import LayoutOptions
 from penstock.spec.binary_row import decode_row
 from penstock.spec.layout import bucket_dir
-from penstock.spec.partition_text import partition_dir
+from penstock.spec.partition_text import partition_dir, partition_text
 from penstock.table.external_paths import ExternalPaths
 
 if TYPE_CHECKING:
@@ -58,8 +58,17 @@ class FileLocator:
         return directory
 
     def partition_name(self, partition: bytes) -> str:
-        """Name of a partition, such as ``dt=2026-01-01``; empty where the table has no partitions."""
+        """Directory of a partition below the table's, such as ``dt=20454``; empty where the table has no partitions."""
         return self._partition_directory(partition).rstrip("/")
+
+    def partition_label(self, partition: bytes) -> str:
+        """Text of a partition for people, such as ``dt=2026-01-01/hour=3``; ``parse_partition`` reads it."""
+        values = decode_row(partition, [field.type for field in self.partition_fields])
+        return "/".join(
+            f"{each.name}="
+            + (self.layout.default_partition_name if value is None else partition_text(each, value, legacy_name=False))
+            for each, value in zip(self.partition_fields, values, strict=True)
+        )
 
     def stated_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """Path of a data file as the manifest has it, only to be shown: it may lie anywhere."""

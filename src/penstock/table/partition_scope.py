@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import InvalidFilterError, InvalidOptionError
 from penstock.options import LayoutOptions
@@ -38,6 +40,12 @@ class MatchingPartitions:
 
     predicate: BoundPredicate
 
+
+# Values may hold commas and slashes; only before another column they end one.
+_SEPARATOR: Final = re.compile(r"[,/](?=[^,/=]+=)")
+# Eight digits are a date without its dashes.
+_EPOCH: Final = dt.date(1970, 1, 1)
+_EPOCH_DAY: Final = re.compile(r"-?[0-9]{1,7}")
 
 OverwriteScope: TypeAlias = WholeTable | TouchedPartitions | MatchingPartitions
 
@@ -100,6 +108,23 @@ def scope_of_filter(ref: TableRef, text: str, option: str) -> OverwriteScope:
         raise InvalidOptionError(f"table {ref.name}: option '{option}' = '{text}': {error}") from error
 
 
+def parse_partition(text: str) -> dict[str, str]:
+    """Return the columns and values of a partition as people write them: ``dt=2026-01-01/hour=3``, or with a comma.
+
+    Raises:
+        InvalidOptionError: a part without an equals sign, or a column twice.
+    """
+    spec: dict[str, str] = {}
+    for part in _SEPARATOR.split(text.rstrip("/")):
+        name, equals, value = part.partition("=")
+        if not name or not equals or name in spec:
+            raise InvalidOptionError(
+                f"partition '{text}': expected column=value for each column once, such as dt=2026-01-01/hour=3"
+            )
+        spec[name] = value
+    return spec
+
+
 def partition_of_spec(ref: TableRef, spec: Mapping[str, object]) -> bytes:
     """Return the serialized partition of a spec that names every partition column.
 
@@ -154,7 +179,7 @@ def _leaf(field: DataField, value: object, default_name: str) -> Predicate:
 
 
 def _parse_text(field: DataField, text: str) -> object:
-    """Read the text of a number or truth value; other types take text as it is."""
+    """Read the text of a number, truth value or epoch day; other types take text as it is."""
     root = field.type.root if isinstance(field.type, AtomicType) else None
     try:
         match root:
@@ -164,7 +189,10 @@ def _parse_text(field: DataField, text: str) -> object:
                 return Decimal(text)
             case TypeRoot.BOOLEAN:
                 return {"true": True, "false": False}[text.strip().lower()]
+            case TypeRoot.DATE if _EPOCH_DAY.fullmatch(text):
+                # As directories of partitions are named.
+                return _EPOCH + dt.timedelta(days=int(text))
             case _:
                 return text
-    except (ValueError, InvalidOperation, KeyError) as error:
+    except (ValueError, InvalidOperation, KeyError, OverflowError) as error:
         raise InvalidOptionError(f"partition column '{field.name}' = '{text}': expected a {root}") from error

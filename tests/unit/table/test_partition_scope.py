@@ -14,11 +14,13 @@ from penstock.errors import InvalidOptionError
 from penstock.spec.binary_row import encode_row
 from penstock.spec.ddl import parse_columns
 from penstock.table.changes import overwrite_scope
+from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import (
     MatchingPartitions,
     OverwriteScope,
     TouchedPartitions,
     WholeTable,
+    parse_partition,
     partition_test,
     scope_of_filter,
     scope_of_specs,
@@ -156,3 +158,36 @@ def test_a_condition_on_partition_columns_covers_the_partitions_for_which_it_hol
 def test_a_condition_that_whole_partitions_cannot_answer_is_refused(condition: str, message: str) -> None:
     with pytest.raises(InvalidOptionError, match=message):
         scope_of_filter(table(DT_HOUR, "dt", "h"), condition, "replaceWhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("dt=2026-01-01", {"dt": "2026-01-01"}),
+        ("dt=2026-01-01/h=3", {"dt": "2026-01-01", "h": "3"}),
+        ("dt=2026-01-01,h=3", {"dt": "2026-01-01", "h": "3"}),
+        ("dt=20454/h=3/", {"dt": "20454", "h": "3"}),
+        ("p=a/b,c", {"p": "a/b,c"}),
+        ("p=", {"p": ""}),
+    ],
+)
+def test_a_partition_is_written_as_its_directory_or_with_commas(text: str, spec: dict[str, str]) -> None:
+    assert parse_partition(text) == spec
+
+
+@pytest.mark.parametrize("text", ["", "dt", "=1", "dt=1/dt=2"])
+def test_what_names_no_partition_is_refused(text: str) -> None:
+    with pytest.raises(InvalidOptionError, match="expected column=value for each column once"):
+        parse_partition(text)
+
+
+@pytest.mark.parametrize("value", ["2026-01-01", "20454", None])
+def test_what_is_printed_of_a_partition_names_it_again(value: str | None) -> None:
+    ref = table("d DATE, h INT", "d", "h")
+    day = None if value is None else 20454
+    label = FileLocator.of(ref).partition_label(
+        encode_row([day, 3], [each.type for each in ref.schema.partition_fields])
+    )
+    assert label == f"d={'__DEFAULT_PARTITION__' if value is None else '2026-01-01'}/h=3"
+    for spec in (parse_partition(label), {"d": value, "h": "3"}):
+        assert covered(ref, scope_of_specs(ref, [spec]), (20454, 3), (20455, 3), (None, 3)) == [(day, 3)]

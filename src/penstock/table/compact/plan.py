@@ -191,7 +191,7 @@ class _Planner:
         tasks, skipped = self._tasks(data, entries)
         return PartitionPlan(
             data=data,
-            name=self._locator.partition_name(data),
+            name=self._locator.partition_label(data),
             files=len(entries),
             bytes=sum(entry.file.file_size for entry in entries),
             tasks=tasks,

@@ -66,7 +66,7 @@ def waiting_of(files: Mapping[bytes, list[DataFileMeta]], locator: FileLocator) 
     most = sorted(files.items(), key=lambda item: len(item[1]), reverse=True)[:_PARTITIONS_TOLD]
     return tuple(
         WaitingFiles(
-            partition=locator.partition_name(data), files=len(found), bytes=sum(file.file_size for file in found)
+            partition=locator.partition_label(data), files=len(found), bytes=sum(file.file_size for file in found)
         )
         for data, found in most
         if found

@@ -141,6 +141,6 @@ def _by_bucket(live: Iterable[ManifestEntry], locator: FileLocator) -> list[tupl
     for entry in live:
         name = names.get(entry.partition)
         if name is None:
-            name = names[entry.partition] = locator.partition_name(entry.partition)
+            name = names[entry.partition] = locator.partition_label(entry.partition)
         found.setdefault(_Key(name, entry.partition, entry.bucket, entry.total_buckets), []).append(entry.file)
     return sorted(found.items(), key=lambda item: item[0])

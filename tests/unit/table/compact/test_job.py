@@ -77,7 +77,7 @@ def test_a_minor_compaction_of_a_scalable_table_leaves_too_few_files_alone() -> 
     table = fill(table_of(), 6, 3)
     result = run(table, strategy=CompactStrategy.MINOR)
     assert [snapshot.commit_kind for snapshot in result.snapshots] == [CommitKind.COMPACT]
-    assert summary(result) == {"dt=20454": (6, 1, None), "dt=20455": (0, 0, "too few small files")}
+    assert summary(result) == {"dt=2026-01-01": (6, 1, None), "dt=2026-01-02": (0, 0, "too few small files")}
     assert table.to_arrow().num_rows == 9
 
 
@@ -91,8 +91,8 @@ def test_a_full_compaction_of_a_scalable_table_merges_two_small_files() -> None:
 def test_a_full_compaction_makes_one_file_where_a_minor_one_leaves_several_that_are_small() -> None:
     table = table_of(**{"target-file-size": "1 mb", "source.split.open-file-cost": "500 kb"})
     fill(table, 12)
-    assert summary(run(table, strategy=CompactStrategy.MINOR)) == {"dt=20454": (10, 2, None)}
-    assert summary(run(table)) == {"dt=20454": (4, 1, None)}
+    assert summary(run(table, strategy=CompactStrategy.MINOR)) == {"dt=2026-01-01": (10, 2, None)}
+    assert summary(run(table)) == {"dt=2026-01-01": (4, 1, None)}
 
 
 def test_a_queue_keeps_its_order() -> None:
@@ -121,8 +121,8 @@ def test_only_the_partitions_in_scope_are_merged() -> None:
 
 def test_partitions_that_are_written_to_can_be_left_out() -> None:
     table = fill(table_of(), 6)
-    assert summary(run(table, idle_ms=3_600_000)) == {"dt=20454": (0, 0, "written to within the idle time")}
-    assert summary(run(table, idle_ms=0)) == {"dt=20454": (6, 1, None)}
+    assert summary(run(table, idle_ms=3_600_000)) == {"dt=2026-01-01": (0, 0, "written to within the idle time")}
+    assert summary(run(table, idle_ms=0)) == {"dt=2026-01-01": (6, 1, None)}
 
 
 def test_a_merge_neither_hides_that_rows_came_nor_counts_as_rows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_a_merge_neither_hides_that_rows_came_nor_counts_as_rows_itself(monkeypa
     assert len(run(table).snapshots) == 1
     assert set(files_of(table).values()) == {1}
     skipped = {partition.name.strip("/"): partition.skipped for partition in plan(table, idle_ms=3_600_000).partitions}
-    assert skipped == {"dt=20454": "written to within the idle time", "dt=20455": "too few small files"}
+    assert skipped == {"dt=2026-01-01": "written to within the idle time", "dt=2026-01-02": "too few small files"}
 
 
 def test_a_dry_run_says_what_would_be_merged() -> None:
@@ -156,8 +156,8 @@ def test_what_others_replaced_meanwhile_is_reported_and_leaves_no_file() -> None
 
     result = run_compaction(plan(table), open_committer(ref), late, commit_user="compactor")
     assert summary(result) == {
-        "dt=20454": (0, 0, "another commit replaced the files meanwhile"),
-        "dt=20455": (6, 1, None),
+        "dt=2026-01-01": (0, 0, "another commit replaced the files meanwhile"),
+        "dt=2026-01-02": (6, 1, None),
     }
     assert table.to_arrow().num_rows == 6
 
