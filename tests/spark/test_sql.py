@@ -108,6 +108,27 @@ def test_rows_that_do_not_fit_are_refused(sql: Sql, select: str, says: str) -> N
     assert sql.catalog.load_table("default.t").latest_snapshot() is None
 
 
+def test_casts_that_nobody_asked_for_lose_nothing(sql: Sql) -> None:
+    sql("CREATE TABLE t (d DOUBLE, f FLOAT, n TIMESTAMP(6))")
+    sql("INSERT INTO t SELECT 9007199254740992, 16777216, TIMESTAMP '2024-11-03 08:30:00Z' UNION ALL SELECT 1, 2, NULL")
+    sql("INSERT INTO t SELECT 2.5, 0.1, NULL")
+    for column, text in (
+        ("d", "9007199254740993"),
+        ("f", "16777217"),
+        ("d", "0.1234567890123456789"),
+        ("n", "TIMESTAMP '2024-11-03 09:30:00Z'"),  # 01:30 in the session's zone, as an hour before
+    ):
+        with pytest.raises(Exception, match=rf"column '{column}': .* write CAST\(... AS"):
+            sql(f"INSERT INTO t ({column}) SELECT {text}")
+    sql("INSERT INTO t (d, f) SELECT CAST(9007199254740993 AS DOUBLE), CAST(16777217 AS FLOAT)")
+    assert sql.rows("SELECT d, f FROM t ORDER BY d") == [
+        (1.0, 2.0),
+        (2.5, pytest.approx(0.1)),
+        (2.0**53, 2.0**24),
+        (2.0**53, 2.0**24),
+    ]
+
+
 def test_overwrite_of_a_partition_takes_its_value_from_the_statement(sql: Sql) -> None:
     sql("CREATE TABLE t (a BIGINT, d DATE) PARTITIONED BY (d)")
     sql("INSERT INTO t SELECT id, DATE '2026-01-01' + CAST(id % 2 AS INT) FROM range(4)")

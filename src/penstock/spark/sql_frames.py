@@ -17,6 +17,7 @@ from pyspark.sql import types as spark_types
 from penstock.errors import InvalidOptionError, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.spark.names import quoted
 from penstock.spark.plan import analyzed_plan
+from penstock.spark.sql_casts import cast_exactly
 from penstock.spark.types import from_spark_schema, to_spark_type
 from penstock.spec.type_text import parse_sql_type
 from penstock.spec.types import with_nullability
@@ -24,7 +25,7 @@ from penstock.spec.types import with_nullability
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.spec.ddl import ColumnSpec
     from penstock.spec.types import DataField
@@ -38,8 +39,6 @@ _NOISE: Final = re.compile(
     r"^\[[\w.]+\] |\bSQLSTATE: \w+|;? ?\(?\bline \d+,? pos \d+\)?| on search path \[.*?\]", re.DOTALL
 )
 _ROUTINE: Final = re.compile(r"resolve routine `(?P<name>\w+)`")
-_WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
-_TIMES: Final = ("timestamp", "timestamp_ntz")
 
 
 class SqlText(Protocol):
@@ -191,37 +190,13 @@ def insert_frame(
         wanted = to_spark_type(field.type)
         if field.name in place_of:
             place = place_of[field.name]
-            value = _fitted(F.col(place), numbered.schema[place].dataType, wanted)
+            value = cast_exactly(
+                F.col(place), numbered.schema[place].dataType, wanted, where=f"table {table}, column '{field.name}'"
+            )
         else:
             value = F.lit(constants.get(field.name)).cast(wanted)
         shaped.append(value.alias(field.name))
     return numbered.select(*shaped)
-
-
-def _fitted(value: Column, found: spark_types.DataType, wanted: spark_types.DataType) -> Column:
-    """Cast as SQL does without being asked, where nothing can be lost; what is left, the table refuses by itself."""
-    return value.cast(wanted) if _is_implicit(found, wanted) else value
-
-
-def _is_implicit(found: spark_types.DataType, wanted: spark_types.DataType) -> bool:
-    if isinstance(found, spark_types.NullType):
-        return True
-    if isinstance(found, spark_types.DecimalType) and isinstance(wanted, spark_types.DecimalType):
-        # A value with too many digits before the point fails the query; digits behind it have to fit.
-        return wanted.scale >= found.scale
-    source, target = found.typeName(), wanted.typeName()
-    source, target = _short(found, source), _short(wanted, target)
-    if source in _WHOLE and target in _WHOLE:
-        return _WHOLE.index(source) <= _WHOLE.index(target)
-    if source in _WHOLE or isinstance(found, spark_types.DecimalType):
-        return target in {"float", "double"} or (source in _WHOLE and isinstance(wanted, spark_types.DecimalType))
-    if source == "float":
-        return target == "double"
-    return (source == "date" or source in _TIMES) and target in _TIMES
-
-
-def _short(data_type: spark_types.DataType, name: str) -> str:
-    return data_type.simpleString() if isinstance(data_type, spark_types.IntegralType) else name
 
 
 def _explained(error: Exception, query: SqlText, names: Sequence[str], spark: SparkSession) -> str:
