@@ -1,0 +1,349 @@
+"""Traces of the model on the real code: each actor is a thread that stops before every call to storage."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import pyarrow as pa
+from tests.model.calls import Verb
+from tests.model.engine import Explorer
+from tests.model.invariants import visible_rows
+from tests.model.values import QUERY, SNAPSHOTS
+
+import penstock
+from penstock.errors import StorageError, TableStoreError
+from penstock.spec.snapshot import CommitKind
+from penstock.table.changes import open_committer
+from penstock.table.discard import commit_or_discard
+from penstock.table.request import CommitRequest
+from penstock.table.write import write_arrow
+from penstock.testing.file_io import Call, Operation, ProcessDiedError, RecordingFileIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.model.scenarios import Scenario
+    from tests.model.views import Step, System, View
+
+    from penstock.io.file_io import FileIO
+
+T = TypeVar("T")
+
+_NUMBERS: Final = itertools.count()
+_PATIENCE_SECONDS: Final = 20.0
+_MOST_CALLS: Final = 400
+
+_VERBS: Final = {
+    Operation.READ: {Verb.READ, Verb.EXISTS},
+    Operation.OPEN_INPUT: {Verb.READ},
+    Operation.EXISTS: {Verb.EXISTS, Verb.READ},
+    Operation.LIST: {Verb.LIST, Verb.STATUSES},
+    Operation.WRITE: {Verb.WRITE},
+    Operation.OPEN_OUTPUT: {Verb.WRITE},
+    Operation.PUT_IF_ABSENT: {Verb.PUT, Verb.REPLACE, Verb.WRITE},
+    Operation.DELETE: {Verb.DELETE},
+}
+_LOOSE: Final = ("manifest", "bucket-0")
+"""Directories in which one file of the model stands for any number of real ones."""
+
+
+_LOOKS: Final = {Verb.READ, Verb.EXISTS, Verb.LIST, Verb.STATUSES}
+
+
+class DivergedError(Exception):
+    """The code does not make a call that the model makes."""
+
+
+class SteppedFileIO(RecordingFileIO):
+    """Storage whose calls wait until they are let through; those to files that the model has not go through."""
+
+    def __init__(self, inner: FileIO) -> None:
+        super().__init__(inner)
+        self._changed = threading.Condition()
+        self._pending: Call | None = None
+        self._fault: str | None = None
+        self.is_over = False
+        self.is_dead = False
+        self.is_stepped = False
+
+    def pending(self) -> Call | None:
+        """Wait for the next call and return it; None when the actor came to its end."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._pending is not None or self.is_over, _PATIENCE_SECONDS):
+                raise DivergedError("the code neither calls the storage nor ends")
+            return self._pending
+
+    def let_through(self, fault: str | None = None) -> None:
+        """Let the pending call happen, or fail."""
+        with self._changed:
+            self._fault, self._pending = fault, None
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Say that no more calls will come."""
+        with self._changed:
+            self.is_over = True
+            self._changed.notify_all()
+
+    def _call(self, operation: Operation, path: str, effect: Callable[[], T]) -> T:
+        if self.is_dead:
+            raise ProcessDiedError("stopped")
+        if not self.is_stepped or _place(path) is None or operation not in _VERBS:
+            return effect()
+        with self._changed:
+            self._pending = Call(operation, path)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._pending is None)
+            fault = self._fault
+        if fault == "crash":
+            self.is_dead = True
+            raise ProcessDiedError("stopped")
+        self._note(operation, path)
+        result = effect() if fault != "lost" else None
+        if fault is not None:
+            raise StorageError(f"{operation} {path}: no answer", True)  # noqa: FBT003 - positional, so that pickling works
+        return result  # type: ignore[return-value] # there was no fault
+
+
+@dataclass(slots=True)
+class Actor:
+    """A thread that runs what an actor of the model stands for.
+
+    Attributes:
+        acknowledged: rows whose append returned.
+        seen: rows that it read; None for who reads nothing.
+        error: that it ended with.
+    """
+
+    file_io: SteppedFileIO
+    thread: threading.Thread
+    acknowledged: list[str] = field(default_factory=list)
+    seen: list[str] | None = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What came of a trace.
+
+    Attributes:
+        rows: of the table, as a new handle reads them.
+        extra_calls: calls that the code makes and the model does not.
+    """
+
+    rows: tuple[str, ...]
+    acknowledged: tuple[str, ...]
+    seen: tuple[tuple[str, ...], ...]
+    errors: dict[str, BaseException]
+    extra_calls: int
+    table: penstock.Table
+
+
+def rows_table(*rows: str) -> pa.Table:
+    """Rows as they are appended."""
+    return pa.table({"a": pa.array(rows, pa.string())})
+
+
+def append(*rows: str) -> Callable[[penstock.Table, Actor], None]:
+    """Append each row by itself."""
+
+    def act(table: penstock.Table, actor: Actor) -> None:
+        for row in rows:
+            table.append(rows_table(row))
+            actor.acknowledged.append(row)
+
+    return act
+
+
+def batch(row: str, after_id: int) -> Callable[[penstock.Table, Actor], None]:
+    """Commit a batch that was looked for among snapshots up to ``after_id``."""
+
+    def act(table: penstock.Table, actor: Actor) -> None:
+        commit_or_discard(
+            open_committer(table._ref),
+            CommitRequest(
+                commit_user=QUERY,
+                kind=CommitKind.APPEND,
+                commit_identifier=0,
+                messages=write_arrow(table._ref, rows_table(row)),
+                check_landed=True,
+                landed_after_id=after_id,
+            ),
+        )
+        actor.acknowledged.append(row)
+
+    return act
+
+
+def expire(table: penstock.Table, _actor: Actor) -> None:
+    """Keep the newest snapshot alone."""
+    table.expire_snapshots(retain_min=1, retain_max=1, older_than=4_000_000_000_000)
+
+
+def compact(table: penstock.Table, _actor: Actor) -> None:
+    """Merge all files."""
+    table.compact()
+
+
+def read_table(table: penstock.Table, actor: Actor) -> None:
+    """Read all rows."""
+    actor.seen = table.to_arrow()["a"].to_pylist()
+
+
+class Stage:
+    """A real table and actors on it, which take the steps that a trace says.
+
+    Args:
+        first: rows of the snapshots that are there, with the user that made each.
+    """
+
+    def __init__(
+        self, first: Sequence[tuple[str, str]], acts: dict[str, Callable[[penstock.Table, Actor], None]]
+    ) -> None:
+        self._root = f"memory://model-{next(_NUMBERS)}"
+        catalog = penstock.Catalog(self._root)
+        catalog.create_database("db")
+        table = catalog.create_table(
+            "db.t", "a STRING", options={"write-only": "true", "commit.min-retry-wait": "1 ms"}
+        )
+        for row, user in first:
+            request = CommitRequest(
+                commit_user=user,
+                kind=CommitKind.APPEND,
+                messages=write_arrow(table._ref, rows_table(row)),
+                commit_identifier=0,
+            )
+            commit_or_discard(open_committer(table._ref), request)
+        self.actors = {name: self._start(act) for name, act in acts.items()}
+        self._extra_calls = 0
+
+    def follow(self, trace: Sequence[Step], *, is_strict: bool) -> Replayed:
+        """Take the steps of a trace, then stop all actors where they are; if it is not strict, let them end.
+
+        Raises:
+            DivergedError: strict, and the code does not make a call of the trace.
+        """
+        try:
+            for step in trace:
+                self._take(step, is_strict=is_strict)
+            for actor in () if is_strict else self.actors.values():
+                while actor.file_io.pending() is not None:
+                    actor.file_io.let_through()
+            return self._result()
+        finally:
+            for actor in self.actors.values():
+                while actor.file_io.pending() is not None:
+                    actor.file_io.let_through("crash")
+                actor.thread.join()
+
+    def _start(self, act: Callable[[penstock.Table, Actor], None]) -> Actor:
+        catalog = penstock.Catalog(self._root)
+        file_io = SteppedFileIO(catalog._warehouse.file_io)
+        catalog._warehouse = replace(catalog._warehouse, file_io=file_io)
+        table = catalog.load_table("db.t")
+        file_io.is_stepped = True
+
+        def run() -> None:
+            try:
+                act(table, actor)
+            except (TableStoreError, ProcessDiedError) as error:
+                actor.error = error
+            finally:
+                file_io.end()
+
+        actor = Actor(file_io, threading.Thread(target=run, daemon=True))
+        actor.thread.start()
+        return actor
+
+    def _take(self, step: Step, *, is_strict: bool) -> None:
+        """Let an actor make calls up to the one of the step."""
+        file_io = self.actors[step.actor].file_io
+        wanted = _place(step.op.path)
+        if wanted is None:
+            return
+        if wanted[0] in _LOOSE or step.op.verb in _LOOKS:
+            # Any number of such calls to files; one look or none, where the code knows by other means.
+            while (call := file_io.pending()) is not None and _is_like(call, step):
+                file_io.let_through(step.fault)
+                if wanted[0] not in _LOOSE:
+                    break
+            return
+        for _ in range(_MOST_CALLS):
+            call = file_io.pending()
+            if call is None and is_strict:
+                raise DivergedError(f"{step.actor} ended without {step.op}: {self.actors[step.actor].error!r}")
+            if call is None:
+                return
+            if _is_like(call, step) or (step.fault == "crash" and not is_strict):
+                file_io.let_through(step.fault)
+                file_io.pending()
+                return
+            self._extra_calls += 1
+            file_io.let_through()
+        raise DivergedError(f"{step.actor} never came to {step.op}")
+
+    def _result(self) -> Replayed:
+        for actor in self.actors.values():
+            actor.file_io.pending()
+        table = penstock.Catalog(self._root).load_table("db.t")
+        actors = self.actors.values()
+        return Replayed(
+            rows=tuple(table.to_arrow()["a"].to_pylist()),
+            acknowledged=tuple(sorted(row for actor in actors for row in actor.acknowledged)),
+            seen=tuple(tuple(actor.seen) for actor in actors if actor.seen is not None),
+            errors={name: actor.error for name, actor in self.actors.items() if actor.error is not None},
+            extra_calls=self._extra_calls,
+            table=table,
+        )
+
+
+def random_trace(system: System, seed: int) -> tuple[tuple[Step, ...], View]:
+    """Return a run of the model to its end, with the last state."""
+    explorer, choice = Explorer(system), random.Random(seed)  # noqa: S311 - not for secrets
+    state = explorer.start()
+    steps = []
+    while successors := explorer.successors(state):
+        following, number, fault = choice.choice(successors)
+        steps.append(explorer.step(state, number, fault))
+        state = following
+    return tuple(steps), explorer.view(state)
+
+
+def _place(path: str) -> tuple[str, str] | None:
+    """Return directory and name of a path that the model has too; None for others."""
+    parts = path.rstrip("/").split("/")
+    for directory in ("snapshot", "tag", "manifest", "bucket-0"):
+        if directory in parts:
+            return directory, "/".join(parts[parts.index(directory) + 1 :])
+    return None
+
+
+def _is_like(call: Call, step: Step) -> bool:
+    there, wanted = _place(call.path), _place(step.op.path)
+    if there is None or wanted is None or step.op.verb not in _VERBS[call.operation] or there[0] != wanted[0]:
+        return False
+    return there[0] in _LOOSE or step.op.verb in {Verb.LIST, Verb.STATUSES} or there[1] == wanted[1]
+
+
+def stage_of(scenario: Scenario) -> Stage:
+    """Return a real table with the actors of a scenario, which neither replays streams from the start nor tags."""
+    acts: dict[str, Callable[[penstock.Table, Actor], None]] = {}
+    for name, program, *args in scenario.actors:
+        match program.__name__, args:  # type: ignore[attr-defined]
+            case "append", [rows]:
+                acts[name] = append(*rows)  # type: ignore[misc]
+            case "write_batch", [row, _, after_id]:
+                acts[name] = batch(row, after_id)  # type: ignore[arg-type]
+            case "expire", _:
+                acts[name] = expire
+            case "compact", _:
+                acts[name] = compact
+            case "read_table", _:
+                acts[name] = read_table
+    first = [value for path, value in scenario.content if path.startswith(SNAPSHOTS)]
+    rows = visible_rows(dict(scenario.content)) or ()
+    return Stage([(row, snapshot.user) for row, snapshot in zip(rows, first, strict=True)], acts)  # type: ignore[attr-defined]

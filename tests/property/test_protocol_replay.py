@@ -1,0 +1,53 @@
+"""Runs of the protocol's model, taken call by call on the real code."""
+
+from __future__ import annotations
+
+import pytest
+from tests.model.engine import Explorer
+from tests.model.guards import ALL, Guard
+from tests.model.invariants import visible_rows
+from tests.model.replay import random_trace, stage_of
+from tests.model.scenarios import SCENARIOS, Scenario
+from tests.model.values import Acknowledged, Seen
+
+REPLAYED = [
+    each
+    for each in SCENARIOS
+    if not each.is_deep
+    and {program.__name__ for _, program, *_ in each.actors} <= {"append", "expire", "compact", "read_table"}  # type: ignore[attr-defined]
+]
+SHOWN = (
+    Guard.PUT_IF_ABSENT,
+    Guard.HINT_CHECKED,
+    Guard.NUMBERS_AT_COMMIT,
+    Guard.RETAIN_MIN,
+    Guard.DELETIONS_ONLY,
+    Guard.LATE_PUT_FOUND,
+    Guard.LISTED_AGAIN,
+    Guard.OWN_PUT_RECOGNIZED,
+    Guard.FILES_KEPT_IF_UNKNOWN,
+    Guard.INPUTS_LIVE,
+)
+
+
+@pytest.mark.parametrize("scenario", REPLAYED, ids=lambda each: each.name)
+def test_the_code_does_what_the_model_says(scenario: Scenario) -> None:
+    for seed in range(4):
+        trace, view = random_trace(scenario.system(ALL), seed)
+        replayed = stage_of(scenario).follow(trace, is_strict=True)
+        assert sorted(replayed.rows) == sorted(visible_rows(view.content) or ()), seed
+        assert replayed.acknowledged == tuple(sorted(note.row for note in view.notes(Acknowledged))), seed
+        assert replayed.seen == tuple(note.rows for note in view.notes(Seen)), seed
+
+
+@pytest.mark.parametrize("guard", SHOWN, ids=lambda each: each.name)
+def test_what_breaks_the_model_without_a_guard_does_not_break_the_code(guard: Guard) -> None:
+    [scenario] = [each for each in SCENARIOS if guard in each.shows]
+    violation = Explorer(scenario.system(ALL - {guard})).run().violation
+    assert violation is not None
+    replayed = stage_of(scenario).follow(violation.trace, is_strict=False)
+    wanted = {"first", "second", *replayed.acknowledged}
+    assert wanted <= set(replayed.rows)
+    assert len(set(replayed.rows)) == len(replayed.rows)
+    for seen in replayed.seen:
+        assert {"first", "second"} <= set(seen)
