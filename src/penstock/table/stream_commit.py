@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import CheckpointError, NotFoundError
+from penstock.errors import CheckpointError, NotFoundError, TableStoreError
 from penstock.spec.snapshot import CommitKind
 from penstock.table.batch_notes import BatchNote
 from penstock.table.changes import open_committer
@@ -22,6 +22,7 @@ from penstock.table.own_commits import OwnCommits, search_commits
 from penstock.table.partition_scope import WholeTable
 from penstock.table.request import CommitRequest
 from penstock.table.roll import new_job_id
+from penstock.table.safety.first_batch import note_first_batch
 from penstock.table.store import MetadataStore
 from penstock.table.stream_watermark import UPSTREAM_TIMES, merge_times
 
@@ -281,9 +282,9 @@ def commit_unnoted(
 ) -> Snapshot | None:
     """Make the rows of a batch a snapshot, where no checkpoint can be asked; a replay's files are deleted.
 
-    Looks through the snapshots from the latest to the query's newest one, or through all. For a query's first batch,
-    one that has none counts as new even if snapshots have expired; so that the later ones find it, the first batch
-    makes a snapshot also where it has no rows.
+    Looks through the snapshots from the latest to the query's newest one, or through all; for a first batch that was
+    seen before, through those made since. A first batch that is seen for the first time is new even if snapshots
+    have expired; so that the later ones find it, it makes a snapshot also where it has no rows.
 
     Raises:
         CheckpointError: as ``is_landed``; the files are gone.
@@ -292,11 +293,12 @@ def commit_unnoted(
     store = MetadataStore(ref)
     committer = open_committer(ref, store)
     latest_id = store.latest_snapshot_id() or 0
-    found = search_commits(store, _is_of(batch.commit_user), latest_id=latest_id)
-    accept = committer.options.accept_unknown_batch or batch.id == 0
     try:
+        known_id = note_first_batch(store, batch.commit_user, latest_id) if batch.id == 0 else None
+        found = search_commits(store, _is_of(batch.commit_user), latest_id=latest_id, after_id=known_id or 0)
+        accept = committer.options.accept_unknown_batch or (batch.id == 0 and known_id is None)
         landed = is_landed(batch, found, table=ref.name, accept_unknown=accept)
-    except CheckpointError:
+    except TableStoreError:
         delete_new_files(ref, messages)
         raise
     if landed:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.table.commit_tables import append, committer, new_table, row_counts, rows
+import pytest
+from tests.unit.table.commit_tables import append, committer, new_table, on, row_counts, rows
+from tests.unit.table.safety.interleaved import commit_rows, expire_to
 from tests.unit.table.stream_commit.queries import batch, expire, files_of, unchanged
 
 from penstock.table.stream_commit import (
     commit_unnoted,
 )
+from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
 
 
 def test_without_a_checkpoint_a_replay_is_found_and_its_files_go() -> None:
@@ -53,3 +56,34 @@ def test_without_a_checkpoint_a_first_batch_without_rows_makes_the_query_known()
     committer(ref).commit(append(rows(9), user="other"))
     assert commit_unnoted(ref, third, (rows(7),), is_overwrite=False).id == 6
     assert row_counts(ref) == [9, 9, 9, 9, 7]
+
+
+def test_a_first_batch_whose_snapshot_has_expired_is_not_committed_again() -> None:
+    ref = new_table()
+    commit_rows(ref, 8, 9)
+    first = replace(batch(0), digest=None)
+    commit_unnoted(ref, first, (rows(3),), is_overwrite=False)
+    commit_rows(ref, 1, 2)
+    expire_to(ref, 1)
+    again = rows(3)
+    paths = files_of(ref, again)
+    unchanged(ref, lambda: commit_unnoted(ref, first, (again,), is_overwrite=False), "nobody can tell")
+    assert not any(map(ref.file_io.exists, paths))
+    accepted = ref.with_options({"penstock.accept-unknown-batch": "true"})
+    assert commit_unnoted(accepted, first, (rows(3),), is_overwrite=False) is not None
+
+
+def test_a_first_batch_that_was_noted_and_not_committed_is_committed_once() -> None:
+    ref, other = new_table(), new_table()
+    commit_rows(ref, 8, 9)
+    commit_rows(other, 8, 9)
+    first = replace(batch(0), digest=None)
+    failing = FailingFileIO(other.file_io)
+    commit_unnoted(on(other, failing), first, (rows(3),), is_overwrite=False)
+    at = [call.operation for call in failing.calls].index(Operation.PUT_IF_ABSENT) + 1
+    failing = FailingFileIO(ref.file_io, Fault.CRASH_AFTER, at)
+    with pytest.raises(ProcessDiedError):
+        commit_unnoted(on(ref, failing), first, (rows(3),), is_overwrite=False)
+    for _ in range(2):
+        assert commit_unnoted(ref, first, (rows(3),), is_overwrite=False) is not None
+    assert row_counts(ref) == [8, 9, 3]
