@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv as pc
 from pyarrow import types as arrow
-from rich import box
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
+from penstock.cli.grid import draw_rows
 from penstock.cli.plain import to_plain
 from penstock.cli.session import OutputFormat, Session
 from penstock.printable import visible, visible_json, visible_lines
@@ -192,23 +191,17 @@ def _csv_array(array: ArrowAny) -> ArrowAny:
 
 
 def _print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for field in schema:
-        justify: Literal["left", "right"] = "right" if is_number(field.type) else "left"
-        table.add_column(Text(visible(field.name)), justify=justify, overflow="fold")
-    count = 0
-    for batch in batches:
-        for row in cells_of(batch):
-            table.add_row(*row)
-        count += batch.num_rows
+    rows = [row for batch in batches for row in cells_of(batch)]
+    numbers = [is_number(field.type) for field in schema]
     if sys.stdout.isatty():
-        Console(file=sys.stdout, highlight=False).print(table)
-        return count
+        console = Console(file=sys.stdout, highlight=False)
+        console.print(draw_rows(schema.names, rows, numbers=numbers, width=console.width))
+        return len(rows)
     console = Console(file=io.StringIO(), highlight=False, width=_UNBOUNDED)
     with console.capture() as captured:
-        console.print(table)
+        console.print(draw_rows(schema.names, rows, numbers=numbers, width=_UNBOUNDED))
     _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-    return count
+    return len(rows)
 
 
 def _flat(record: Mapping[str, Plain]) -> Iterator[tuple[str, str | None]]:
