@@ -16,6 +16,8 @@ class Guard(StrEnum):
     OWN_PUT_RECOGNIZED = "after a put without an answer, the snapshot that is there is compared with ours"
     FILES_KEPT_IF_UNKNOWN = "a commit whose outcome is unknown deletes no file"
     LATE_PUT_FOUND = "a put that succeeds below snapshots which others made meanwhile is taken back"
+    BASE_COMPARED = "a put is in time while its base is there, not another snapshot of the base's id"
+    LATEST_KEPT = "a snapshot that no other follows is not taken back"
     HINT_CHECKED = "LATEST counts only while no snapshot follows it"
     LISTED_AGAIN = "a listing of snapshots that have all expired since is made again"
     NUMBERS_AT_COMMIT = "sequence numbers are given out at commit"

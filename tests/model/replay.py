@@ -269,6 +269,7 @@ class Stage:
             # Any number of such calls to files; one look or none, where the code knows by other means.
             while (call := file_io.pending()) is not None and _is_like(call, step):
                 file_io.let_through(step.fault)
+                file_io.pending()  # the call has happened, and what follows it
                 if wanted[0] not in _LOOSE:
                     break
             return

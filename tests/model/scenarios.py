@@ -9,8 +9,8 @@ from tests.model.calls import Call
 from tests.model.guards import Guard
 from tests.model.invariants import INVARIANTS
 from tests.model.programs.cleaning import expire, remove_orphans
-from tests.model.programs.writers import append, compact, read_table, stream, write_batch
-from tests.model.values import QUERY, first_content, merged_content
+from tests.model.programs.writers import append, append_on, compact, read_table, stream, write_batch
+from tests.model.values import QUERY, Snapshot, first_content, merged_content
 from tests.model.views import System
 
 if TYPE_CHECKING:
@@ -108,7 +108,17 @@ SCENARIOS: Final = (
     Scenario(
         name="three appends by two writers, an expiration",
         actors=(("a", append, ("a",)), ("b", append, ("b", "c")), ("expire", expire)),
-        shows=(Guard.LATE_PUT_FOUND,),
+        shows=(Guard.LATE_PUT_FOUND, Guard.LATEST_KEPT),
+    ),
+    Scenario(
+        name="two paused appends on different bases, an expiration",
+        actors=(
+            ("a", append_on, "a", Snapshot(1, "first.1", None, "first")),
+            ("b", append_on, "b", Snapshot(2, "first.2", "first.1", "first")),
+            ("expire", expire),
+        ),
+        content=first_content(*ROWS, ("third",), ("fourth",)),
+        shows=(Guard.BASE_COMPARED,),
     ),
     Scenario(
         name="two appends, answers of puts are lost",

@@ -28,6 +28,6 @@ def test_no_interleaving_of_more_actors_breaks_an_invariant(scenario: Scenario) 
 
 @pytest.mark.parametrize("guard", Guard, ids=lambda each: each.name)
 def test_every_guard_is_needed(guard: Guard) -> None:
-    [scenario] = [each for each in SMALL if guard in each.shows]
+    [scenario] = [each for each in SCENARIOS if guard in each.shows]
     explored = Explorer(scenario.system(ALL - {guard})).run()
     assert explored.violation is not None, f"nothing breaks without the rule that {guard}"

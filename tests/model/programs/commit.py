@@ -150,7 +150,7 @@ def attempt(guards: Guards, request: Request, base: Snapshot | None) -> Program:
     yield write(snapshot.metadata, File(live=(*kept, *_numbered(request, live)), deleted=request.deleted))
     put = yield Call(put_snapshot, (guards, snapshot))
     if put and Guard.LATE_PUT_FOUND in guards:
-        put = yield Call(is_in_time, (snapshot, base, request))
+        put = yield Call(is_in_time, (guards, snapshot, base, request))
     if put is None:
         return Unknown()
     if not put:
@@ -186,16 +186,17 @@ def put_snapshot(guards: Guards, snapshot: Snapshot) -> Program:
     return None
 
 
-def is_in_time(snapshot: Snapshot, base: Snapshot | None, request: Request) -> Program:
+def is_in_time(guards: Guards, snapshot: Snapshot, base: Snapshot | None, request: Request) -> Program:
     """``late_put.is_in_time``: whether a snapshot that was put is in the table's history; else it is taken back.
 
     Snapshots expire from the oldest on, so while the base is there ours cannot have come late. None when nobody knows.
     """
     there = (yield read(snapshot_path(base.id))) if base else None
-    if there is not None and there == base:
+    if there is not None and (there == base or Guard.BASE_COMPARED not in guards):
         return True
     paths = yield list_paths(SNAPSHOTS)
-    if max(map(id_of, paths), default=0) <= snapshot.id:
+    ids = sorted(map(id_of, paths))
+    if max(ids, default=0) <= snapshot.id and (Guard.LATEST_KEPT in guards or ids == [snapshot.id]):
         return True  # the latest one never expires
     following = yield read(snapshot_path(snapshot.id + 1))
     if following is not None:

@@ -19,6 +19,7 @@ from tests.model.programs.commit import (
     Landed,
     Request,
     Unknown,
+    attempt,
     commit,
     load_latest,
     search_commits,
@@ -59,6 +60,17 @@ def append(guards: Guards, rows: tuple[str, ...]) -> Program:
             case _:
                 yield delete(path)
                 yield Note(Failed(done.why if isinstance(done, Conflict) else "unknown"))
+
+
+def append_on(guards: Guards, row: str, base: Snapshot) -> Program:
+    """Go on with an append that has read its base, whatever became of that meanwhile."""
+    path = f"{DATA}{row}"
+    yield write(path, File())
+    done = yield Call(attempt, (guards, Request(f"{row}.1", (Entry(path, (row,), 0),), user=row), base))
+    if isinstance(done, Landed):
+        yield Note(Acknowledged(row, done.snapshot.id))
+    elif isinstance(done, Conflict):
+        yield delete(path)
 
 
 def draw_number(guards: Guards) -> Program:
