@@ -123,7 +123,7 @@ def test_explain_tells_what_is_opened_and_sparks_plan(events: Sql) -> None:
     events("CREATE VIEW few AS SELECT id FROM events WHERE name = 'a'")
     (row,) = events("EXPLAIN SELECT COUNT(*) FROM events e WHERE e.name = 'a' AND e.id + 1 > 2").to_pylist()
     assert "== events ==\nsnapshot 1 (APPEND)" in row["result"]
-    assert "after partitions: 1 partitions" in row["result"]
+    assert "after partitions: 1 partition," in row["result"]
     assert "== Physical Plan ==" in row["result"]
     assert "HashAggregate" in row["result"]
     (row,) = events("EXPLAIN SELECT * FROM few JOIN events$snapshots ON snapshot_id = id").to_pylist()

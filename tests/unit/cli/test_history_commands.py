@@ -59,7 +59,7 @@ def test_wide_shows_the_columns_that_people_rarely_need(history: Command) -> Non
 
 def test_explain_shows_what_pruning_left(history: Command) -> None:
     where = ("--where", "dt = '2026-01-02'")
-    assert "after partitions: 1 partitions" in history("explain", "shop.orders", *where, "--quiet").stdout
+    assert "after partitions: 1 partition," in history("explain", "shop.orders", *where, "--quiet").stdout
     (plan,) = history.json("explain", "shop.orders", *where)
     assert (plan["files_total"], plan["files"], plan["rows"]) == (3, 1, 1)
     assert history.json("explain", "shop.orders", "--tag", "one")[0]["files_total"] == 1
