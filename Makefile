@@ -15,7 +15,7 @@ SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.p
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow bench model \
-	check check-format check-lint check-types check-rooms audit sbom format java clean clean-all
+	fuzz-files check check-format check-lint check-types check-rooms audit sbom format java clean clean-all
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ test-interop: java $(SYNCED) ## Run only the tests against Java Paimon and pypai
 
 test-slow: java $(SYNCED) ## Run the long soak tests
 	$(BIN)/pytest -m "slow" $(ARGS)
+
+fuzz-files: $(SYNCED) ## Give damaged files to every decoder
+	$(BIN)/python scripts/fuzz_files.py $(ARGS)
 
 bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 	$(BIN)/python -m bench $(ARGS)

@@ -21,6 +21,9 @@ Json: TypeAlias = Any
 
 # Java's largest files are schemas: 10,000 columns take 2 MB. Parsed, brackets alone take 60 times their bytes.
 _MOST_BYTES: Final = 32 << 20
+# A schema nests about three levels for each ROW in a ROW. What goes through a value takes a few frames a level.
+_MOST_LEVELS: Final = 300
+_MOST_UNKNOWN_LEVELS: Final = 100
 _LONG_MIN: Final = -(2**63)
 _LONG_MAX: Final = 2**63 - 1
 
@@ -201,6 +204,8 @@ class JsonObject:
     def others(self, known: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """Return what is under keys other than ``known``, as (key, JSON text), in file order."""
         known = frozenset(known)
+        if any(_is_deeper(value, _MOST_UNKNOWN_LEVELS) for key, value in self.values.items() if key not in known):
+            raise self.error(f"nests values under an unknown key more than {_MOST_UNKNOWN_LEVELS} levels deep")
         return tuple((key, format_json(value)) for key, value in self.values.items() if key not in known)
 
 
@@ -220,4 +225,22 @@ def decode_json(data: bytes, what: str, path: str) -> JsonObject:
         raise JsonObject({}, what, path).error(f"is not JSON, or was cut off ({len(data)} bytes: {error})") from error
     if not isinstance(value, dict):
         raise JsonObject({}, what, path).error("holds JSON, but no object")
+    if _is_deeper(value, _MOST_LEVELS):
+        raise JsonObject({}, what, path).error(f"nests values more than {_MOST_LEVELS} levels deep")
     return JsonObject(value, what, path)
+
+
+def _is_deeper(value: Json, levels: int) -> bool:
+    """Whether lists and objects nest deeper than that; level by level, so that no depth is too much."""
+    layer = [value]
+    for _ in range(levels + 1):
+        layer = [part for each in layer for part in _parts(each)]
+        if not layer:
+            return False
+    return True
+
+
+def _parts(value: Json) -> Iterable[Json]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
