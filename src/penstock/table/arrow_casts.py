@@ -217,8 +217,22 @@ _RULES: Final[tuple[_Rule, ...]] = (
 )
 
 
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
 def _describe(given: ArrowAny, wanted: ArrowAny, path: str) -> str:
-    hint = ""
-    if arrow.is_timestamp(given) and arrow.is_timestamp(wanted):
-        hint = " (with" + ("out" if given.tz is None else "") + " a time zone, the table has the other kind)"
-    return f"column '{path}' is given as {given}{hint}, but the table wants {wanted}"
+    text = f"column '{path}' is given as {given}"
+    if not (arrow.is_timestamp(given) and arrow.is_timestamp(wanted)):
+        return f"{text}, but the table wants {wanted}"
+    digits = _DIGITS[wanted.unit]
+    if given.tz is not None:
+        return (
+            f"{text} (with a time zone, Spark's TIMESTAMP), but the table wants {wanted} (Spark's TIMESTAMP_NTZ): in "
+            f"Spark .cast('timestamp_ntz') takes the wall clock of the session's zone; or declare the column "
+            f"TIMESTAMP_LTZ({digits})"
+        )
+    return (
+        f"{text} (without a time zone, Spark's TIMESTAMP_NTZ), but the table wants {wanted} (Spark's TIMESTAMP): in "
+        f"Spark .cast('timestamp') takes it for the wall clock of the session's zone; or declare the column "
+        f"TIMESTAMP({digits})"
+    )

@@ -13,6 +13,7 @@ from penstock.errors import InvalidSchemaError, SchemaMismatchError
 from penstock.spec.schema import TableSchema
 from penstock.spec.type_text import parse_sql_type
 from penstock.spec.types import DataField
+from penstock.table.arrow_casts import find_misfit
 from penstock.table.check_rows import conform_batch, conform_batches, plan_conform
 
 
@@ -267,3 +268,15 @@ def test_value_longer_than_its_type_is_refused_with_its_row(text: str, array: pa
 def test_default_longer_than_its_type_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match=r"VARCHAR\(2\), but row 0 .* length 3"):
         conform(schema_of({"c": "abc"}, c="VARCHAR(2)"), pa.record_batch({"c": pa.array([None], pa.string())}))
+
+
+def test_a_zone_too_many_is_answered_in_the_names_of_spark() -> None:
+    given, wanted = pa.timestamp("us", tz="UTC"), pa.timestamp("ms")
+    text = find_misfit(given, wanted, "at")
+    assert text is not None
+    assert "Spark's TIMESTAMP), but" in text
+    assert ".cast('timestamp_ntz')" in text
+    assert text.endswith("declare the column TIMESTAMP_LTZ(3)")
+    assert (find_misfit(wanted, given, "at") or "").endswith(
+        ".cast('timestamp') takes it for the wall clock of the session's zone; or declare the column TIMESTAMP(6)"
+    )
