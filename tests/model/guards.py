@@ -27,6 +27,8 @@ class Guard(StrEnum):
     CUT_SEARCH_REFUSED = "a batch is refused where snapshots that might hold it have expired"
     RETAIN_MIN = "expiration keeps the latest snapshot"
     TAGS_SPARED = "expiration keeps what tags read"
+    EXPIRATION_ANNOUNCED = "expiration says how far it goes, then looks for new tags, then deletes"
+    TAG_CHECKED = "a tag is deleted again where an expiration has said that it goes beyond"
     ORPHAN_AGE = "orphan removal takes old files only"
     ORPHAN_TAGS = "orphan removal looks at tags"
     ORPHAN_SNAPSHOTS = "orphan removal looks at all snapshots"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tests.model.calls import Call
 from tests.model.guards import Guard
 from tests.model.invariants import INVARIANTS
-from tests.model.programs.cleaning import expire, remove_orphans
+from tests.model.programs.cleaning import create_tag, expire, remove_orphans
 from tests.model.programs.writers import append, append_on, compact, read_table, stream, write_batch
 from tests.model.values import QUERY, Snapshot, first_content, merged_content
 from tests.model.views import System
@@ -80,6 +80,23 @@ SCENARIOS: Final = (
         actors=(("orphans", remove_orphans), ("a", append, ("a",)), ("expire", expire)),
         content=merged_content(),
         shows=(Guard.TAGS_SPARED, Guard.ORPHAN_AGE, Guard.ORPHAN_TAGS),
+    ),
+    Scenario(
+        name="a tag of an old snapshot, two expirations",
+        actors=(("tag", create_tag, "new", 2), ("expire", expire), ("again", expire)),
+        content=merged_content(),
+        shows=(Guard.EXPIRATION_ANNOUNCED, Guard.TAG_CHECKED),
+    ),
+    Scenario(
+        name="a tag of an old snapshot, two expirations, an append",
+        actors=(
+            ("tag", create_tag, "new", 2),
+            ("expire", expire),
+            ("again", expire),
+            ("a", append, ("a",)),
+        ),
+        content=merged_content(),
+        is_deep=True,
     ),
     Scenario(
         name="orphan removal, an append",

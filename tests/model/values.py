@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 LATEST: Final = "snapshot/LATEST"
 EARLIEST: Final = "snapshot/EARLIEST"
 SNAPSHOTS: Final = "snapshot/snapshot-"
+EXPIRING: Final = ".penstock/expiring"
 TAGS: Final = "tag/tag-"
 DATA: Final = "bucket-0/data-"
 CHECKPOINT: Final = "checkpoint/"

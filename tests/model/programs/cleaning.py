@@ -11,6 +11,7 @@ from tests.model.calls import (
     exists,
     list_paths,
     list_statuses,
+    put_if_absent,
     read,
     write,
 )
@@ -19,11 +20,13 @@ from tests.model.programs.commit import load_latest
 from tests.model.values import (
     DATA,
     EARLIEST,
+    EXPIRING,
     METADATA,
     SNAPSHOTS,
     TAGS,
     Failed,
     Snapshot,
+    Tagged,
     id_of,
     snapshot_path,
 )
@@ -46,6 +49,12 @@ def expire(guards: Guards, retain: int = 1) -> Program:
     if kept is None and Guard.RETAIN_MIN in guards:
         return
     doomed = yield Call(find_doomed, (guards, earliest, end, kept))
+    if Guard.EXPIRATION_ANNOUNCED in guards:
+        known = yield read(EXPIRING)
+        if known is None or known < end:
+            yield write(EXPIRING, end)
+        # What a second search finds differs from the first only where tags have come meanwhile.
+        doomed = yield Call(find_doomed, (guards, earliest, end, kept))
     for path in doomed:
         yield delete(path)
     yield write(EARLIEST, end)
@@ -80,12 +89,30 @@ def find_doomed(guards: Guards, first: int, end: int, kept: Snapshot | None) -> 
     metadata_files = {snapshot.metadata for snapshot in expired}
     for path in (yield list_paths(TAGS)) if Guard.TAGS_SPARED in guards else ():
         tagged = yield read(path)
-        metadata = (yield read(tagged.metadata)) if tagged else None
-        if tagged and metadata is None:
+        if tagged is None:
+            continue  # it was deleted
+        metadata = yield read(tagged.metadata)
+        if metadata is None:
             return ()  # what a tag needs cannot be read
         data.difference_update(entry.path for entry in metadata.live)
         metadata_files.discard(tagged.metadata)
     return (*sorted(data), *sorted(metadata_files), *(snapshot_path(snapshot.id) for snapshot in expired))
+
+
+def create_tag(guards: Guards, name: str, snapshot_id: int) -> Program:
+    """``Table.create_tag`` of one snapshot."""
+    snapshot = yield read(snapshot_path(snapshot_id))
+    if snapshot is None:
+        yield Note(Failed("expired"))
+        return
+    yield put_if_absent(f"{TAGS}{name}", snapshot)
+    if Guard.TAG_CHECKED in guards:
+        end = yield read(EXPIRING)
+        if (end is not None and snapshot_id < end) or not (yield exists(snapshot_path(snapshot_id))):
+            yield delete(f"{TAGS}{name}")
+            yield Note(Failed("expiring"))
+            return
+    yield Note(Tagged(name, snapshot))
 
 
 def remove_orphans(guards: Guards) -> Program:
