@@ -1,0 +1,44 @@
+"""INSERT between columns of two types: every value arrives, or the statement is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+import penstock
+
+if TYPE_CHECKING:
+    from random import Random
+
+_PAIRS: Final = (
+    ("BIGINT", "DOUBLE", pa.int64(), (0, 2**53, 2**53 + 1, -(2**63))),
+    ("INT", "FLOAT", pa.int32(), (1, 2**24, 2**24 + 1, 2**31 - 1)),
+    ("SMALLINT", "FLOAT", pa.int16(), (1, 2**15 - 1)),
+    # 01:30 twice, in Los Angeles.
+    ("TIMESTAMP_LTZ(6)", "TIMESTAMP(6)", pa.timestamp("us", "UTC"), (1730622600000000, 1730626200000000)),
+)
+
+
+def insert_differs(catalog: penstock.Catalog, random: Random, prefix: str, spark: Any) -> str | None:  # noqa: ANN401 - a session
+    """Insert from one table into another; return what arrived wrong, None where nothing did.
+
+    Args:
+        prefix: of the names of the two tables, with their database.
+    """
+    source, target, arrow, values = random.choice(_PAIRS)
+    given = catalog.create_table(f"{prefix}_from", f"x {source}")
+    taken = catalog.create_table(f"{prefix}_to", f"x {target}")
+    given.append(pa.table({"x": pa.array(values, arrow)}))
+    database, _, name = prefix.partition(".")
+    script = f"USE {database}; INSERT INTO {name}_to SELECT x FROM {name}_from"  # noqa: S608 - names of ours
+    try:
+        penstock.sql(spark, catalog, script)
+    except Exception:  # noqa: BLE001 - any refusal will do
+        return None
+    arrived: list[Any] = taken.to_arrow()["x"].to_pylist()
+    if source.startswith("TIMESTAMP"):
+        exact = len(set(arrived)) == len(values)
+    else:
+        exact = sorted(map(int, arrived)) == sorted(values)
+    return None if exact else f"INSERT of {source} into {target}: {values} became {arrived}"
