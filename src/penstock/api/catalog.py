@@ -41,7 +41,8 @@ class Catalog:
 
     Args:
         warehouse: path or URI of the directory; ``<warehouse>/<database>.db/<table>`` are the tables.
-        options: of the catalog; ``table-default.<key>`` goes to new tables, ``penstock.external-paths.*`` to every use.
+        options: of the catalog; ``table-default.<key>`` goes to new tables, ``penstock.external-paths.*`` and
+            ``penstock.durable`` to every use.
 
     Raises:
         InvalidOptionError: the location cannot be one.

@@ -23,7 +23,7 @@ from penstock.catalog.validate import check_schema
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.spec.layout import schema_directory, schema_path
-from penstock.table.external_paths import confined
+from penstock.table.external_paths import storage_of_table
 from penstock.table.identity import new_creation_millis
 from penstock.table.ref import TableRef
 
@@ -236,7 +236,7 @@ def _ref(place: TablePlace, schema: TableSchema) -> TableRef:
     return TableRef(
         name=place.name,
         location=place.location,
-        file_io=confined(place.file_io, place.location, dict(place.use_options), place.name),
+        file_io=storage_of_table(place.file_io, place.location, schema.option_map, dict(place.use_options), place.name),
         schema=schema,
         dynamic_options=place.use_options,
     )

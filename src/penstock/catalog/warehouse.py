@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.names import check_database_name, is_location, parse_data_table_name
 from penstock.io.resolve import resolve
+from penstock.io.settings import with_durability
 from penstock.options.external import PREFIX
+from penstock.options.write import DURABLE_KEY, CommitOptions
 from penstock.spec.layout import database_path, table_path
 
 if TYPE_CHECKING:
@@ -69,7 +71,12 @@ def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> W
         UnsupportedFeatureError: a storage that is not built in.
     """
     file_io, path = resolve(location)
-    return Warehouse(location=path, file_io=file_io, options=tuple((options or {}).items()))
+    is_durable = CommitOptions.parse(options or {}).durable
+    return Warehouse(
+        location=path,
+        file_io=with_durability(file_io, durable=is_durable),
+        options=tuple((options or {}).items()),
+    )
 
 
 def location_of_database(warehouse: Warehouse, name: str) -> str:
@@ -122,4 +129,4 @@ def trash_path(trash: str, name: str) -> str:
 
 
 def _use_options(warehouse: Warehouse) -> tuple[tuple[str, str], ...]:
-    return tuple((key, value) for key, value in warehouse.options if key.startswith(PREFIX))
+    return tuple((key, value) for key, value in warehouse.options if key == DURABLE_KEY or key.startswith(PREFIX))

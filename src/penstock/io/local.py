@@ -9,15 +9,16 @@ import stat
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
 from penstock.io.failures import ABSENT, to_storage_error
 from penstock.io.file_io import FileStatus
+from penstock.io.flush import make_directory, sync, sync_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from penstock.io.bounds import Bounds
 
@@ -38,15 +39,15 @@ class LocalFileIO:
     """``FileIO`` on absolute paths of the operating system.
 
     What a killed *process* leaves is whole or is a temporary file named ``.<name>.<uuid>.tmp``, which orphan removal
-    knows. A crash of the *machine* is another matter: by default the system writes back when it likes, as Hadoop's
-    local file system does, and the last seconds of commits may be gone, or be there with files that are empty or cut
-    short. With ``durable`` each file is flushed before its name appears and the directory after it, so that a
-    snapshot never outlives what it names; that costs two flushes a file.
+    knows. A power cut is another matter: what was not flushed may be gone, or be there with files that are empty or
+    cut short. With ``durable``, ``write`` and ``put_if_absent`` flush a file before its name appears and the directory
+    after it, and ``flush`` does so for many data files at once; the commit calls it before it puts the snapshot, so
+    that no snapshot outlives what it names (design/0018).
 
     The streams of ``open_input`` and ``open_output`` raise plain ``OSError``.
 
     Attributes:
-        durable: flush to the disk, so that commits survive a crash of the machine.
+        durable: flush to the disk, so that commits survive a power cut.
         bounds: where the calls may go; None for everywhere.
     """
 
@@ -101,11 +102,10 @@ class LocalFileIO:
             raise to_storage_error("open", path, error) from error
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Open a new file for writing; it is visible at once and whole once closed."""
+        """Open a new file for writing; it is visible at once and whole once closed. ``flush`` puts it on the disk."""
         self._check_write("create", path)
-        kind = _DurableFile if self.durable else pa.OSFile
         try:
-            return _with_parents(Path(path), lambda: kind(path, "wb"))
+            return _with_parents(Path(path), lambda: pa.OSFile(path, "wb"))
         except OSError as error:
             raise to_storage_error("create", path, error, creating=True) from error
 
@@ -162,16 +162,13 @@ class LocalFileIO:
         return True
 
     def rename_file(self, source: str, target: str) -> None:
-        """Rename; both have to be on one file system."""
+        """Rename; both have to be on one file system. ``flush`` puts the file and its name on the disk."""
         self._check_write("rename", source)
         self._check_write("rename", target)
         try:
-            if self.durable:
-                _sync(Path(source))
             _rename_with_parents(Path(source), Path(target))
         except OSError as error:
             raise to_storage_error("rename", source, error) from error
-        self._sync_parent(target)
 
     def rename_dir(self, source: str, target: str) -> bool:
         """Claim the target by making it, then rename over the claim.
@@ -203,6 +200,17 @@ class LocalFileIO:
         self._sync_parent(target)
         return True
 
+    def flush(self, files: Collection[str], *, root: str) -> None:
+        """Put files that ``open_output`` and ``rename_file`` made on the disk, with the directories up to ``root``.
+
+        Does nothing unless ``durable``.
+        """
+        if self.durable:
+            try:
+                sync_tree(files, root)
+            except OSError as error:
+                raise to_storage_error("flush the files of", root, error, creating=True) from error
+
     def to_uri(self, path: str) -> str:
         """Return ``file:///...`` with special characters percent-encoded, as Spark's own file lists have it."""
         self._check_read("open", path)
@@ -221,7 +229,7 @@ class LocalFileIO:
         target = Path(path)
         aside = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
         try:
-            _with_parents(aside, lambda: self._create(aside, data))
+            _with_parents(aside, lambda: self._create(aside, data), durable=self.durable)
         except OSError as error:
             raise to_storage_error("write", path, error, creating=True) from error
         return aside
@@ -266,33 +274,18 @@ class LocalFileIO:
     def _sync_parent(self, path: str) -> None:
         if self.durable:
             try:
-                _sync(Path(path).parent)
+                sync(Path(path).parent)
             except OSError as error:
                 raise to_storage_error("flush the directory of", path, error, creating=True) from error
 
 
-class _DurableFile(pa.OSFile):
-    """A file for writing that is on the disk once ``close`` returns."""
-
-    def __init__(self, path: str, _mode: Literal["wb"]) -> None:
-        # The file was opened by __cinit__, which got the same arguments.
-        self._path = Path(path)
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        super().close()
-        _sync(self._path)
-        _sync(self._path.parent)
-
-
-def _with_parents(path: Path, create: Callable[[], T]) -> T:
+def _with_parents(path: Path, create: Callable[[], T], *, durable: bool = False) -> T:
     """Create something, and its directory only if it proves to be missing: mostly it is there."""
     for _ in range(_CREATE_TRIES - 1):
         try:
             return create()
         except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(path.parent, durable=durable)
     return create()
 
 
@@ -370,11 +363,3 @@ def _unlink_quietly(path: Path) -> None:
     # The outcome stands already; what is left behind has a temporary name.
     with contextlib.suppress(OSError):
         path.unlink()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.io.bounds import Bounds
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.io.file_io import FileIO
 
 
@@ -38,11 +33,11 @@ def resolve(location: str) -> tuple[FileIO, str]:
     kind = scheme.lower() if colon and _is_scheme(scheme) else ""
     match kind:
         case "" if location.strip():
-            return LocalFileIO(), _absolute(location)
+            return LocalFileIO(durable=True), _absolute(location)
         case "":
             raise InvalidOptionError("the location is empty: expected a path such as '/data/warehouse'")
         case "file":
-            return LocalFileIO(), _absolute(_file_path(location, rest))
+            return LocalFileIO(durable=True), _absolute(_file_path(location, rest))
         case "memory":
             name, _, path = rest.removeprefix("//").partition("/")
             if not name:
@@ -53,37 +48,6 @@ def resolve(location: str) -> tuple[FileIO, str]:
                 f"location '{location}': storage '{kind}' is not built in; use a local path, file:// or memory://, "
                 "or mount the storage and give the path of the mount"
             )
-
-
-def confine(file_io: FileIO, root: str, *, readable: Sequence[str] = (), deletable: Sequence[str] = ()) -> FileIO:
-    """Return storage that goes nowhere else, where it has links that could lead there; see ``Bounds``.
-
-    Args:
-        root: directory of a table, in the form that the storage takes.
-        readable: paths or URIs of other directories whose files may be opened; those of other storages do not count.
-        deletable: likewise, whose files may be deleted.
-
-    Raises:
-        InvalidOptionError: one of them cannot be a location.
-    """
-    if not isinstance(file_io, LocalFileIO):
-        return file_io
-    bounds = Bounds(root=root, readable=_local_paths(readable), deletable=_local_paths(deletable))
-    return replace(file_io, bounds=bounds)
-
-
-def unconfined(file_io: FileIO) -> FileIO:
-    """Return the storage without bounds: for what lies beside the tables."""
-    return replace(file_io, bounds=None) if isinstance(file_io, LocalFileIO) else file_io
-
-
-def _local_paths(locations: Sequence[str]) -> tuple[str, ...]:
-    found = []
-    for location in locations:
-        with suppress(UnsupportedFeatureError):
-            file_io, path = resolve(location)
-            found += [path] if isinstance(file_io, LocalFileIO) else []
-    return tuple(found)
 
 
 def _is_scheme(text: str) -> bool:

@@ -7,7 +7,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from penstock.options.choices import SinkStrategy
 from penstock.options.group import Key, OptionGroup
@@ -24,6 +24,8 @@ from penstock.options.values import (
     parse_lower,
     parse_text,
 )
+
+DURABLE_KEY: Final = "penstock.durable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ class CommitOptions(OptionGroup):
         timeout_ms: None for no bound but the count, or for two minutes where there is no count either.
         max_retry_wait_ms: None for what suits a commit of some 10 ms.
         ignore_empty_commit: None for the caller's own rule: batches ignore, streams commit.
+        durable: on storage of this machine; other storage is durable by itself or not at all.
         accept_unknown_batch: write a micro-batch of which nobody can tell any more whether it is in the table.
         last_safe_snapshot: id above which a rival's COMPACT or OVERWRITE aborts the commit; None for no such check.
     """
@@ -142,6 +145,15 @@ class CommitOptions(OptionGroup):
         int | None,
         Key("commit.strict-mode.last-safe-snapshot", parse_long, "fail when a rival changed our partitions after this"),
     ] = None
+    durable: Annotated[
+        bool,
+        Key(
+            DURABLE_KEY,
+            parse_bool,
+            "wait at each commit until its files are on the disk, so that a power cut does not undo it",
+            honoured=True,
+        ),
+    ] = True
     accept_unknown_batch: Annotated[
         bool,
         Key(

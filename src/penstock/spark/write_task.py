@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from penstock.errors import StorageError, TableStoreError
 from penstock.spark.batches import from_spark_batch
 from penstock.table.check_rows import conform_batches, plan_conform
+from penstock.table.flush import flush_new_files
 from penstock.table.write import TableWriter
 
 if TYPE_CHECKING:
@@ -57,7 +58,10 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
             plan = plan or plan_conform(ref.schema, batch.schema, ref.name)
             for rows in conform_batches([batch], plan):
                 writer.write(rows)
-        return writer.prepare_commit()
+        messages = writer.prepare_commit()
+        # Here, side by side with the other tasks, and on the machine that has the files in its memory.
+        flush_new_files(ref, messages)
+        return messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

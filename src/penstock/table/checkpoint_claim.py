@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError
 from penstock.io.local import LocalFileIO, is_same_file
-from penstock.io.resolve import unconfined
+from penstock.io.settings import unconfined
 from penstock.spec.layout import schema_path
 from penstock.table.batch_notes import CheckpointMark
 from penstock.table.identity import load_identity

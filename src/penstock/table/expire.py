@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureError
+from penstock.io.settings import relaxed
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.spec.hint import decode_hint, encode_hint
 from penstock.spec.layout import changelog_directory, earliest_hint_path, snapshot_path
@@ -228,7 +229,7 @@ class SnapshotExpirer:
     def _write_hint(self, snapshot_id: int) -> None:
         # Readers list the directory where the hint is wrong.
         with suppress(TableStoreError):
-            self.ref.file_io.write(earliest_hint_path(self.ref.location), encode_hint(snapshot_id))
+            relaxed(self.ref.file_io).write(earliest_hint_path(self.ref.location), encode_hint(snapshot_id))
 
 
 def _add(done: Expiration, chunk: Chunk) -> Expiration:

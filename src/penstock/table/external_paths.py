@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import TableStoreError, UnsupportedFeatureError
-from penstock.io.resolve import confine, resolve
-from penstock.options import LayoutOptions
+from penstock.io.resolve import resolve
+from penstock.io.settings import confine, with_durability
+from penstock.options import CommitOptions, LayoutOptions
 from penstock.options.external import ExternalPathOptions
 
 if TYPE_CHECKING:
@@ -82,19 +83,24 @@ class ExternalPaths:
         return found[1]
 
 
-def confined(file_io: FileIO, location: str, options: Mapping[str, str], table: str) -> FileIO:
-    """Return the storage of a table, which goes to its directory and to what the user allows, and nowhere else.
+def storage_of_table(
+    file_io: FileIO, location: str, stored: Mapping[str, str], given: Mapping[str, str], table: str
+) -> FileIO:
+    """Return the storage of a table: it goes to its directory and to what the user allows, and waits for the disk.
 
     Args:
         location: the table's directory.
-        options: of the catalog and of one use; not those that the table stores.
+        stored: options of the table.
+        given: of the catalog and of one use; they win, and they alone allow anything.
         table: its name, for messages.
 
     Raises:
         InvalidOptionError: an option is none.
     """
-    allowed = ExternalPathOptions.parse(options, table=table)
-    return confine(file_io, location, readable=allowed.readable, deletable=allowed.deletable)
+    allowed = ExternalPathOptions.parse(given, table=table)
+    is_durable = CommitOptions.parse(stored, given, table=table).durable
+    bounded = confine(file_io, location, readable=allowed.readable, deletable=allowed.deletable)
+    return with_durability(bounded, durable=is_durable)
 
 
 def _is_in(path: str, directories: tuple[str, ...]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError, StorageError
+from penstock.io.settings import relaxed
 from penstock.spec.json_text import decode_json, encode_json
 from penstock.table.process import decode_process, encode_process, is_surely_dead
 
@@ -50,7 +51,7 @@ class LeaseFiles:
         if not name.strip() or "/" in name or name.startswith("."):
             raise InvalidOptionError(f"table at {location}: '{name}' is no name for a lease: it is blank or a path")
         self.name = name
-        self._file_io = file_io
+        self._file_io = relaxed(file_io)
         self._location = location
         self._directory = f"{location}/.penstock/leases"
 

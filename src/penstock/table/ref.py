@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from penstock.options import metadata_limits
 from penstock.options.external import PREFIX
 from penstock.options.fixed import check_one_use
-from penstock.table.external_paths import confined
+from penstock.options.write import DURABLE_KEY
+from penstock.table.external_paths import storage_of_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +56,6 @@ class TableRef:
         check_one_use(options, dict(self.schema.options), self.name, self.location)
         merged = {**dict(self.dynamic_options), **options}
         file_io = self.file_io
-        if any(key.startswith(PREFIX) for key in options):
-            file_io = confined(file_io, self.location, merged, self.name)
+        if any(key == DURABLE_KEY or key.startswith(PREFIX) for key in options):
+            file_io = storage_of_table(file_io, self.location, self.schema.option_map, merged, self.name)
         return replace(self, file_io=file_io, dynamic_options=tuple(merged.items()))

@@ -12,7 +12,7 @@ import pytest
 from penstock.errors import StorageError
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
-from penstock.io.resolve import confine, unconfined
+from penstock.io.settings import confine, unconfined
 from penstock.testing.suites import FileIOSuite
 
 if TYPE_CHECKING:

@@ -119,7 +119,8 @@ def test_durable_files_are_flushed_before_their_name_appears(monkeypatch: pytest
     monkeypatch.setattr(os, "fsync", note)
     file_io = LocalFileIO(durable=True)
     file_io.put_if_absent(f"{tmp_path}/t/snapshot-1", b"x")
-    (first, seen_first), (second, seen_second) = flushed
+    (above, _), (first, seen_first), (second, seen_second) = flushed
+    assert above == tmp_path.name
     assert first.startswith(".snapshot-1.")
     assert "snapshot-1" not in seen_first
     assert second == "t"
@@ -127,7 +128,12 @@ def test_durable_files_are_flushed_before_their_name_appears(monkeypatch: pytest
     flushed.clear()
     with file_io.open_output(f"{tmp_path}/t/data") as output:
         output.write(b"x")
-    assert [name for name, _ in flushed] == ["data", "t"]
+    assert not flushed
+    (tmp_path / "t" / "b").mkdir()
+    (tmp_path / "t" / "b" / "more").touch()
+    file_io.flush([f"{tmp_path}/t/data", f"{tmp_path}/t/b/more", f"{tmp_path}/t/gone"], root=str(tmp_path))
+    assert [name for name, _ in flushed[-3:]] == ["b", "t", tmp_path.name]
+    assert sorted(name for name, _ in flushed[:-3]) == ["data", "more"]
     flushed.clear()
     LocalFileIO().put_if_absent(f"{tmp_path}/t/snapshot-2", b"x")
     assert not flushed

@@ -26,7 +26,7 @@ from penstock.io.resolve import resolve
     ],
 )
 def test_local_locations_become_absolute_paths(location: str, path: str) -> None:
-    assert resolve(location) == (LocalFileIO(), path)
+    assert resolve(location) == (LocalFileIO(durable=True), path)
 
 
 def test_relative_locations_start_at_the_working_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from penstock.options import WriteOptions
 from penstock.spec.binary_row import decode_row
 from penstock.spec.manifest import FileSource
 from penstock.table.assign import Group
+from penstock.table.flush import flush_new_files
 from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
 from penstock.table.prune import NO_FILTER
@@ -63,6 +64,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
         message = writer.take_message()
         on_error.callback(_delete_new, ref, message)
         check_rows(task, message.new_files, ref)
+        flush_new_files(ref, [message])
         on_error.pop_all()
     return CommitMessage(
         partition=task.partition,

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError
-from penstock.io.resolve import resolve, unconfined
+from penstock.io.resolve import resolve
+from penstock.io.settings import relaxed, unconfined
 from penstock.printable import open_log
 from penstock.spec.json_text import decode_json, encode_json
 from penstock.spec.layout import DATABASE_SUFFIX
@@ -60,7 +61,7 @@ class GroupFiles:
             UnsupportedFeatureError: a path on a storage that is not built in.
         """
         file_io, root = (unconfined(ref.file_io), _root_of(ref.location)) if rule.path is None else resolve(rule.path)
-        return cls(file_io, f"{root}/.penstock/alignment/{rule.group}")
+        return cls(relaxed(file_io), f"{root}/.penstock/alignment/{rule.group}")
 
     def load(self) -> tuple[Sign, ...]:
         """Load all members, by name of their files; what is no member's file is left out, with a warning."""
