@@ -14,7 +14,7 @@ from penstock.spec.hint import decode_hint, encode_hint
 from penstock.spec.layout import earliest_hint_path, snapshot_path, tag_path, tag_success_path
 from penstock.spec.snapshot_json import encode_snapshot
 from penstock.table.safety.doomed import forget_expiration
-from penstock.table.safety.fence import check_fence, put_fence, remove_fence
+from penstock.table.safety.fence import clear_below, put_fence, remove_fences
 from penstock.table.travel import nearest_with_watermark, newest_before, utc_text, watermark_of
 
 if TYPE_CHECKING:
@@ -87,10 +87,8 @@ def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
         forget_expiration(store)
     if plan.snapshot_ids:
         fence = put_fence(store, target)
-        for snapshot_id in range(fence.id - 1, target.id, -1):
-            check_fence(store, fence)
-            file_io.delete(snapshot_path(location, snapshot_id))
-        latest = remove_fence(store, fence, target)
+        first = clear_below(store, fence, target)
+        latest = remove_fences(store, (fence,) if first is fence else (fence, first), target)
     _lower_earliest_hint(store, target)
     for name in plan.tags:
         file_io.delete(tag_path(location, name))

@@ -18,6 +18,7 @@ from penstock.spec.layout import latest_hint_path, manifest_path, snapshot_path
 from penstock.spec.snapshot import CommitKind
 from penstock.spec.snapshot_json import encode_snapshot
 from penstock.table.manifest_write import ManifestWriter
+from penstock.table.safety.late_put import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +82,7 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
         fence = replace(fence, id=latest.id + 1)
         path = snapshot_path(store.location, fence.id)
         if store.file_io.put_if_absent(path, encode_snapshot(fence)):
-            if not store.has_snapshot(latest.id):  # it expired or was rolled back, perhaps before the put
+            if not is_there(store, latest):  # it expired or was rolled back, perhaps before the put
                 store.file_io.delete(path)
                 continue
             _write_hint(store, fence.id)
@@ -93,38 +94,66 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
     )
 
 
+def clear_below(store: MetadataStore, fence: Snapshot, target: Snapshot) -> Snapshot:
+    """Delete what lies between a fence and its target; in the place of the first snapshot another fence stays.
+
+    A writer that is paused before its put finds out by its base, which has to go before the id after it is free: so the
+    first one is replaced and not deleted, which also keeps its id from those who build on the target, and the others go
+    in the order of their ids.
+
+    Returns:
+        The fence right after the target; the same one where nothing lies between.
+
+    Raises:
+        CommitConflictError: another rollback has come.
+    """
+    first = replace(fence, id=target.id + 1)
+    if first.id == fence.id:
+        return fence
+    check_fence(store, fence)
+    store.file_io.write(snapshot_path(store.location, first.id), encode_snapshot(first))
+    for snapshot_id in range(first.id + 1, fence.id):
+        check_fence(store, fence)
+        store.file_io.delete(snapshot_path(store.location, snapshot_id))
+    return first
+
+
 def check_fence(store: MetadataStore, fence: Snapshot) -> None:
     """Raise where a fence is gone: what lies below it is not its rollback's any more.
 
     Raises:
         CommitConflictError: another rollback has come.
     """
-    if store.find_snapshot(fence.id) != fence:
+    if not is_there(store, fence):
         raise CommitConflictError(
             f"table {store.name}: another rollback was made while this one ran, and has taken its place; look at the "
             "latest snapshot, and roll back again if it is not the one that is wanted"
         )
 
 
-def remove_fence(store: MetadataStore, fence: Snapshot, target: Snapshot) -> Snapshot:
-    """Delete a fence on which nobody has built, so that ids go on after the target.
+def remove_fences(store: MetadataStore, fences: tuple[Snapshot, ...], target: Snapshot) -> Snapshot:
+    """Delete fences on which nobody has built, so that ids go on after the target.
+
+    Args:
+        fences: the latest snapshot first.
 
     Returns:
-        The latest snapshot: the target; or the fence, where that has to stay.
+        The target; or the fence that has to stay.
     """
-    path = snapshot_path(store.location, fence.id)
-    # A target that is gone was rolled back in its turn; a fence that is another one is none of ours.
-    has_to_stay = store.has_snapshot(fence.id + 1) or not store.has_snapshot(target.id)
-    if has_to_stay or store.find_snapshot(fence.id) != fence:
-        return fence
-    # The hint names the fence until the listing shows whether somebody has built on it in the last moment: it does not
-    # count while its snapshot is missing, so everybody lists.
-    store.file_io.delete(path)
-    latest_id = max(store.list_snapshot_ids(), default=target.id)
-    _write_hint(store, latest_id)
-    if latest_id > fence.id:
-        return fence
-    _delete_lists(store, fence)
+    for fence in fences:
+        # A target that is gone was rolled back in its turn.
+        has_to_stay = store.has_snapshot(fence.id + 1) or not is_there(store, target)
+        if has_to_stay or not is_there(store, fence):
+            return fence
+        # The hint names the fence until the listing shows whether somebody has built on it in the last moment: it does
+        # not count while its snapshot is missing, so everybody lists.
+        _write_hint(store, fence.id)
+        store.file_io.delete(snapshot_path(store.location, fence.id))
+        latest_id = max(store.list_snapshot_ids(), default=target.id)
+        _write_hint(store, latest_id)
+        if latest_id > fence.id:
+            return fence
+    _delete_lists(store, fences[0])
     return target
 
 

@@ -22,11 +22,22 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
+def is_there(store: MetadataStore, snapshot: Snapshot) -> bool:
+    """Whether the file of a snapshot is there and is this snapshot's: after a rollback it may be another one's."""
+    found = store.find_snapshot(snapshot.id)
+    return found is not None and (found.base_manifest_list, found.delta_manifest_list, found.uuid) == (
+        snapshot.base_manifest_list,
+        snapshot.delta_manifest_list,
+        snapshot.uuid,
+    )
+
+
 def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> bool:
     """Whether a snapshot whose put has succeeded is in the table's history; if not, it is deleted again.
 
-    Snapshots expire in the order of their ids and the latest one never does. So while the base is there, the id after
-    it has not expired: one look at storage. Else a listing and the next snapshot say.
+    Snapshots expire in the order of their ids and the latest one never does; a rollback replaces or deletes the base
+    before it deletes the snapshot after it. So while the base is what it was, the id after it was never free before:
+    one look at storage. Else a listing and the next snapshot say.
 
     Args:
         base: what the snapshot was built on; None for the first one of a table.
@@ -36,7 +47,7 @@ def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, 
         StorageError: the storage failed, or cannot say any more.
         TableStoreError: metadata is missing or damaged.
     """
-    if base is not None and store.has_snapshot(base.id):
+    if base is not None and is_there(store, base):
         return True
     ids = store.list_snapshot_ids()
     following = store.find_snapshot(snapshot.id + 1) if ids and snapshot.id < ids[-1] else None

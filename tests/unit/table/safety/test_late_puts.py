@@ -110,5 +110,5 @@ def test_a_commit_looks_at_its_base_once_more() -> None:
     commit_rows(ref, 1)
     recording = RecordingFileIO(ref.file_io)
     assert committer(on(ref, recording)).commit(append(rows(2))) is not None
-    assert recording.paths(Operation.EXISTS).count(snapshot_path(ref.location, 1)) == 1
+    assert recording.paths(Operation.READ).count(snapshot_path(ref.location, 1)) == 2
     assert not recording.paths(Operation.LIST, containing="/snapshot")

