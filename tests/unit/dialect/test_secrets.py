@@ -14,6 +14,8 @@ from penstock.options.kafka import parse_kafka
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql
 
+pytestmark = pytest.mark.filterwarnings("ignore::penstock.OptionWarning")  # options of storages that are not built in
+
 SECRET = "S3cr3t"  # noqa: S105 - of nothing
 KAFKA = {
     "connector": "kafka",
