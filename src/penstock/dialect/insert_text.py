@@ -109,11 +109,12 @@ def _literal(reader: StatementReader) -> tuple[object] | None:
             raise reader.error(f"this is no {kind}", at=at) from None
     if reader.current.kind is TokenKind.STRING:
         return (reader.take().text,)
-    sign = -1 if reader.take_sign("-") else 1
+    sign = "-" if reader.take_sign("-") else ""
     if reader.current.kind is not TokenKind.NUMBER:
         return None
-    text = reader.take().text
-    return (sign * (Decimal(text) if "." in text else int(text)),)
+    # The sign goes before the digits: arithmetic with a Decimal would round it to 28 of them.
+    text = sign + reader.take().text
+    return (Decimal(text) if "." in text else int(text),)
 
 
 _WORDS: Final[dict[str, object]] = {"TRUE": True, "FALSE": False, "NULL": None}

@@ -236,7 +236,10 @@ class _Parser:
             return _typed_literal(self._text, token)
         if token.kind == "sign" and token.text in {"-", "+"} and self._peek().kind == "number":
             number = self._number(self._next())
-            return -number if token.text == "-" else number
+            if token.text == "+":
+                return number
+            # A minus sign before a Decimal is arithmetic, which rounds to 28 digits.
+            return number.copy_negate() if isinstance(number, Decimal) else -number
         if token.kind == "number":
             return self._number(token)
         if token.keyword in _WORD_LITERALS:

@@ -44,6 +44,13 @@ def test_literals_of_every_kind_reach_their_columns(sql: Sql) -> None:
     assert list(second.values())[:5] == [None, 2.5, Decimal("-3.25"), "", False]
 
 
+def test_decimals_keep_every_digit(sql: Sql) -> None:
+    digits = f"{'9' * 28}.{'8' * 10}"
+    sql("CREATE TABLE t (c DECIMAL(38, 10))")
+    sql(f"INSERT INTO t VALUES ({digits}), (-{digits})")  # noqa: S608 - of this file
+    assert [row["c"] for row in sql.rows("SELECT * FROM t")] == [Decimal(digits), Decimal(f"-{digits}")]
+
+
 def test_columns_are_matched_by_place_and_left_out_ones_are_null(shop: Sql) -> None:
     shop("INSERT INTO orders (dt, id) VALUES ('c', 3)")
     assert shop.rows("SELECT * FROM orders WHERE id = 3") == [{"id": 3, "price": None, "at": None, "dt": "c"}]
