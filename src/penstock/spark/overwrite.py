@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 # PySpark hands options over in lower case.
 _MODE: Final = "partitionoverwritemode"
 _REPLACE_WHERE: Final = "replacewhere"
-OVERWRITE_OPTIONS: Final = frozenset({_MODE, _REPLACE_WHERE})
+_NAMES: Final = {_REPLACE_WHERE: "replaceWhere", _MODE: "partitionOverwriteMode"}
+OVERWRITE_OPTIONS: Final = frozenset(_NAMES)
 """Options of a write that are no options of the table."""
 
 _SESSION_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
@@ -87,6 +88,24 @@ class OverwriteRule:
             session: the session's mode, as ``session_mode`` returned it to a task.
         """
         return self.scope or _scope_of_mode(self.ref, session or "static")
+
+
+def check_no_overwrite(ref: TableRef, options: Mapping[str, str], what: str) -> None:
+    """Refuse options of an overwrite on what is none.
+
+    Args:
+        options: with keys in lower case.
+        what: they were given to, such as ``a stream``.
+
+    Raises:
+        InvalidOptionError: it would replace more, or nothing, without a word.
+    """
+    given = [key for key in _NAMES if key in options and options[key].lower() != "static"]
+    if given:
+        raise InvalidOptionError(
+            f"table {ref.name}: option '{_NAMES[given[0]]}' = '{options[given[0]]}' has no meaning for {what}: give "
+            "it to df.write.mode('overwrite')"
+        )
 
 
 def _scope_of_mode(ref: TableRef, mode: str) -> OverwriteScope:

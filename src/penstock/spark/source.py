@@ -26,7 +26,7 @@ from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_si
 from penstock.predicate.parse import parse_filter
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start
-from penstock.spark.overwrite import OVERWRITE_OPTIONS, OverwriteRule, session_mode
+from penstock.spark.overwrite import OVERWRITE_OPTIONS, OverwriteRule, check_no_overwrite, session_mode
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.sink import collect_messages
 from penstock.spark.stream_door import PenstockStreamWriter
@@ -91,6 +91,7 @@ class PenstockDataSource(DataSource):
         ref = _load(location, self.options)
         if system_table is not None:
             return SystemTableReader(ref, system_table)
+        check_no_overwrite(ref, self.options, "a read")
         check_batch(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return TableSourceReader(ref, schema, self.options.get(_FILTER))
 
@@ -104,6 +105,7 @@ class PenstockDataSource(DataSource):
             )
         text = self.options.get(_FILTER)
         ref = _load(location, self.options)
+        check_no_overwrite(ref, self.options, "a stream")
         check_side(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return PenstockStreamReader(
             ref=take_over(ref, self.options),
@@ -121,6 +123,7 @@ class PenstockDataSource(DataSource):
         ref = _load(location, self.options)
         if system_table is not None:
             raise InvalidOptionError(f"table {ref.name}${system_table} shows metadata; it cannot be written")
+        check_no_overwrite(ref, self.options, "a stream")
         check_side(dict(ref.dynamic_options), ref.name, Side.SINK)
         check_writable(ref)
         return PenstockStreamWriter(ref, overwrite=overwrite)
