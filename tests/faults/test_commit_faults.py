@@ -27,6 +27,7 @@ from penstock.table.discard import commit_or_discard
 from penstock.table.live import load_live_entries
 from penstock.table.locate import FileLocator
 from penstock.table.request import CommitRequest
+from penstock.table.safety.fence import ROLLED_BACK_TO
 from penstock.table.store import MetadataStore
 from penstock.table.write import write_arrow
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
@@ -222,7 +223,9 @@ def state(storage: MemoryFileIO) -> dict[str, Any]:
     for name in catalog.list_tables("db"):
         table = catalog.load_table(f"db.{name}")
         ids = table._store.list_snapshot_ids()
-        assert ids == tuple(range(1, len(ids) + 1))
+        latest = table._store.load_latest_snapshot()
+        is_rolled_back_halfway = latest is not None and ROLLED_BACK_TO in dict(latest.properties)
+        assert is_rolled_back_halfway or ids == tuple(range(1, len(ids) + 1))
         named_files(storage, must_exist=True)
         found[name] = (table.schema.field_names, ids, table._store.list_tags(), by_group(rows_of(table), bucket))
     return found
@@ -289,8 +292,8 @@ def check_outcome(
         assert found == before
     elif not case.name.startswith("roll back"):
         assert found in (before, after)
-    else:  # between the two there are as many states as snapshots
-        assert found["t"][1] in [tuple(range(1, last + 1)) for last in range(2, 6)]
+    else:  # between the two snapshots and tags go one by one, and nobody sees that in the rows
+        assert found["t"][3] in (before["t"][3], after["t"][3])
     return bool(found == after)
 
 
@@ -333,7 +336,8 @@ def test_stopped_at_any_call_an_operation_has_happened_or_not_and_can_be_done_ag
         try:
             happened = check_outcome(case, storage, error, before, after)
             if fault not in CRASHES and not isinstance(error, CommitUnknownError):
-                assert unnamed_files(storage, known) == set()
+                # What a rollback leaves of its fence is two manifest lists.
+                assert len(unnamed_files(storage, known)) <= (2 if case.name.startswith("roll back") else 0)
             is_gone = happened and "t" not in after
             again = process if fault not in CRASHES or is_gone else Process.start(storage)
             if not (fault in CRASHES and is_gone):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import CommitConflictError
+from penstock.errors import CommitConflictError, StorageError, TableStoreError
 from penstock.options import ManifestOptions
 from penstock.spec.hint import encode_hint
 from penstock.spec.layout import latest_hint_path, manifest_path, snapshot_path
@@ -30,6 +31,7 @@ ROLLED_BACK_TO: Final = "penstock.rolled-back-to"
 """Property of a fence: the id of the rollback's target."""
 
 _TRIES: Final = 100
+_DELETE_TRIES: Final = 2
 # A rollback deletes a file for each snapshot; one that takes longer, or was killed, leaves a gap in the ids instead.
 _LOOKS: Final = 50
 _LOOK_SECONDS: Final = 0.1
@@ -64,7 +66,8 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
     writer = ManifestWriter(
         file_io=store.file_io, location=store.location, options=ManifestOptions(), partition_types=()
     )
-    base_list, delta_list = writer.write_list(store.load_manifests(target)), writer.write_list(())
+    with writer.deleted_on_error():
+        base_list, delta_list = writer.write_list(store.load_manifests(target)), writer.write_list(())
     fence = replace(
         target,
         base_manifest_list=base_list.name,
@@ -78,10 +81,18 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
         uuid=str(uuid.uuid4()),
     )
     for _ in range(_TRIES):
-        latest = store.load_latest_snapshot() or target
+        with writer.deleted_on_error():
+            latest = store.load_latest_snapshot() or target
         fence = replace(fence, id=latest.id + 1)
         path = snapshot_path(store.location, fence.id)
-        if store.file_io.put_if_absent(path, encode_snapshot(fence)):
+        try:
+            is_put = store.file_io.put_if_absent(path, encode_snapshot(fence))
+        except StorageError:
+            with suppress(TableStoreError):
+                if not is_there(store, fence):
+                    _delete_lists(store, fence)
+            raise
+        if is_put:
             if not is_there(store, latest):  # it expired or was rolled back, perhaps before the put
                 store.file_io.delete(path)
                 continue
@@ -163,4 +174,7 @@ def _write_hint(store: MetadataStore, snapshot_id: int) -> None:
 
 def _delete_lists(store: MetadataStore, fence: Snapshot) -> None:
     for name in (fence.base_manifest_list, fence.delta_manifest_list):
-        store.file_io.delete(manifest_path(store.location, name))
+        for _ in range(_DELETE_TRIES):
+            with suppress(StorageError):  # what stays is an orphan
+                store.file_io.delete(manifest_path(store.location, name))
+                break
