@@ -1,10 +1,8 @@
 """Apache Paimon append tables for PySpark, in Python, without JARs."""
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from penstock.api.catalog import Catalog
-from penstock.api.table import Table
 from penstock.errors import (
     AlreadyExistsError,
     CheckpointError,
@@ -26,7 +24,6 @@ from penstock.errors import (
     TimedOutError,
     UnsupportedFeatureError,
 )
-from penstock.predicate.tree import col
 
 __all__ = [
     "AlreadyExistsError",
@@ -55,11 +52,28 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from penstock.api.catalog import Catalog
+    from penstock.api.table import Table
     from penstock.dialect.session import sql
+    from penstock.predicate.tree import col
+
+# Imported when they are asked for: a worker that only unpickles an error, and a command that prints its help, need no
+# Arrow, and sqlglot is for SQL alone.
+_HOMES: Final = {
+    "Catalog": "penstock.api.catalog",
+    "Table": "penstock.api.table",
+    "col": "penstock.predicate.tree",
+    "sql": "penstock.dialect.session",
+}
 
 
 def __getattr__(name: str) -> object:
-    """Find ``sql`` when it is asked for: it needs sqlglot, which an import of the package must not wait for."""
-    if name == "sql":
-        return importlib.import_module("penstock.dialect.session").sql
+    if name in _HOMES:
+        found: object = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -239,3 +239,6 @@ def _position(first: bool, behind: str | None) -> Position | None:
     if first:
         return FIRST
     return None if behind is None else after(behind)
+
+
+COMMANDS: Final = {"alter": app}

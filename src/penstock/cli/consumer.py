@@ -94,3 +94,6 @@ def _snapshot_to_read(store: MetadataStore, text: str) -> int:
             return int(text)
         case _:
             raise InvalidOptionError(f"--to '{text}': expected the id of a snapshot, earliest or latest")
+
+
+COMMANDS: Final = {"consumer": app}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import typer
 from typer.core import TyperGroup
 
+from penstock.cli.commands import SECTIONS, Commands
 from penstock.cli.exit_codes import ExitCode, exit_code_of
-from penstock.cli.session import Session
 from penstock.errors import OptionWarning, TableStoreError
 from penstock.printable import one_line
 
@@ -28,6 +28,17 @@ _JOINED: Final = ("--warehouse=", "--format=")
 
 class PenstockGroup(TyperGroup):
     """Runs a command and turns what goes wrong into messages and exit codes."""
+
+    def __init__(self, **attributes: ClickAny) -> None:
+        super().__init__(**attributes)
+        self.commands = Commands()
+
+    def format_commands(self, ctx: ClickAny, formatter: ClickAny) -> None:
+        """List the commands by what they are for, without importing them."""
+        del ctx
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, words) for name, (_, words) in commands.items()])
 
     def parse_args(self, ctx: ClickAny, args: list[str]) -> list[str]:
         """Take global options from wherever they stand on the line.
@@ -51,7 +62,7 @@ class PenstockGroup(TyperGroup):
                 sys.stdout.flush()
                 return result
         except TableStoreError as error:
-            if isinstance(ctx.obj, Session) and ctx.obj.debug:
+            if getattr(ctx.obj, "debug", False):
                 raise
             _say("error", str(error))
             raise typer.Exit(exit_code_of(error)) from error

@@ -1,6 +1,6 @@
 """Commands about states of the past: tags and rollback."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -94,3 +94,6 @@ def rollback(  # noqa: PLR0917 - one option for each target
     # What was asked about, also when it is another one by now that the watermark leads to.
     loaded.rollback_to(snapshot_id=plan.target.id if to_tag is None else None, tag=to_tag)
     print_record(session, record, f"rolled {table} back to snapshot {plan.target.id}")
+
+
+COMMANDS: Final[dict[str, Any]] = {"tag": tag, "rollback": rollback}

@@ -1,29 +1,14 @@
 """The ``penstock`` command."""
 
+import importlib
 import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from penstock.cli import (
-    alter,
-    catalog,
-    compact,
-    completeness,
-    consumer,
-    history,
-    inspect,
-    report,
-    rows,
-    sql,
-    stream,
-    upkeep,
-    watch,
-)
-from penstock.cli.arguments import GLOBAL_OPTIONS
 from penstock.cli.group import PenstockGroup
-from penstock.cli.session import OutputFormat, Session
+from penstock.cli.output_format import OutputFormat
 
 app = typer.Typer(
     cls=PenstockGroup,
@@ -32,13 +17,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["--help", "-h"]},
 )
-for _module in (catalog, rows, sql, inspect, stream, watch, report, completeness, compact, upkeep):
-    for _name, _command in _module.COMMANDS.items():
-        app.command(_name, epilog=GLOBAL_OPTIONS)(_command)
-app.command("rollback", epilog=GLOBAL_OPTIONS)(history.rollback)
-app.add_typer(history.tag, name="tag", epilog=GLOBAL_OPTIONS)
-app.add_typer(consumer.app, name="consumer", epilog=GLOBAL_OPTIONS)
-app.add_typer(alter.app, name="alter", epilog=GLOBAL_OPTIONS)
 
 
 def _print_version(wanted: bool) -> None:
@@ -67,7 +45,9 @@ def penstock(
     exists, 5 conflict, 6 unknown outcome, 7 storage, 8 damaged, 9 rows do not fit, 10 unsupported, 11 in use, 12 too
     far behind, 13 timed out, 130 interrupted.
     """
-    context.obj = Session(warehouse=warehouse, format=format, quiet=quiet, debug=debug)
+    # Knows tables, and so imports what most of the time goes into.
+    session = importlib.import_module("penstock.cli.session").Session
+    context.obj = session(warehouse=warehouse, format=format, quiet=quiet, debug=debug)
 
 
 def main() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from penstock.api.catalog import Catalog
 from penstock.catalog.filesystem import load_table
 from penstock.catalog.names import is_location
 from penstock.catalog.warehouse import open_warehouse, place_of
+from penstock.cli.output_format import OutputFormat
 from penstock.errors import InvalidOptionError
+
+__all__ = ["OutputFormat", "Session", "session_of"]
 
 if TYPE_CHECKING:
     import typer
@@ -18,14 +20,6 @@ if TYPE_CHECKING:
     from penstock.api.table import Table
     from penstock.catalog.warehouse import TablePlace, Warehouse
     from penstock.table.ref import TableRef
-
-
-class OutputFormat(StrEnum):
-    """How a command prints what it found."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

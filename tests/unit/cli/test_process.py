@@ -58,7 +58,7 @@ def test_help_starts_at_once_and_without_what_it_does_not_need(warehouse: Path) 
         seconds.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
     assert min(seconds) < START_CPU_SECONDS
 
-    late = "('pyspark', 'pandas', 'sqlglot', 'prompt_toolkit')"
+    late = "('pyspark', 'pandas', 'sqlglot', 'prompt_toolkit', 'pyarrow', 'numpy')"
     loaded = f"import sys, penstock.cli.main; print(*[m for m in {late} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
