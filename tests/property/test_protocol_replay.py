@@ -54,11 +54,6 @@ def test_what_breaks_the_model_without_a_guard_does_not_break_the_code(guard: Gu
         assert {"first", "second"} <= set(seen)
 
 
-@pytest.mark.xfail(
-    strict=False,
-    raises=AssertionError,
-    reason="late_put.is_in_time takes a good snapshot back while a late one of its base's id stands for a moment",
-)
 def test_a_good_snapshot_is_not_taken_back_for_a_late_one_below_it() -> None:
     [scenario] = [each for each in SCENARIOS if Guard.LATEST_KEPT in each.shows]
     as_it_is = ALL - {Guard.LATEST_KEPT, Guard.BASE_COMPARED}

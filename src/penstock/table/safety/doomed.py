@@ -26,6 +26,15 @@ def announce_expiration(store: MetadataStore, end: int) -> None:
         store.file_io.write(_path(store), encode_hint(end))
 
 
+def is_announced(store: MetadataStore, snapshot_id: int) -> bool:
+    """Whether an expiration has said that it deletes a snapshot: if it is gone, no rollback took it away.
+
+    Raises:
+        StorageError: the storage failed.
+    """
+    return snapshot_id < _load_end(store)
+
+
 def is_expiring(store: MetadataStore, snapshot_id: int) -> bool:
     """Whether files of a snapshot may be gone already. Raises ``StorageError``."""
     return snapshot_id < _load_end(store) or not store.has_snapshot(snapshot_id)

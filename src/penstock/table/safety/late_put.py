@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import StorageError
 from penstock.spec.layout import snapshot_path
 from penstock.spec.manifest import FileKind
+from penstock.table.safety.doomed import is_announced
 from penstock.table.scan import live_entries
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, 
     # Were there an older one, the base would not have expired but been rolled back.
     if ids == (snapshot.id,) and store.list_schema_ids():
         return True  # else it alone is left of a table that was dropped meanwhile
+    if base is not None and ids[-1:] == (snapshot.id,) and is_announced(store, base.id):
+        # What a listing shows below came late itself, on the id of a snapshot that has expired with the base, and is
+        # about to go. Others may read ours as the latest one already.
+        return True
     is_deleted = store.file_io.delete(snapshot_path(store.location, snapshot.id))
     if not is_deleted or (following is None and store.has_snapshot(snapshot.id + 1)):
         # It may have been read: expired in its turn meanwhile, or built on by somebody who took it for the latest.
