@@ -144,7 +144,7 @@ class TableCommitter:
         """
         self.may_have_landed = False
         base = self._load_base()
-        landed = self._find_landed(request, base, after_id=request.landed_after_id)
+        landed = self._find_landed(request, base)
         if landed is not None:
             return landed
         with Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
@@ -160,18 +160,19 @@ class TableCommitter:
                 if attempt_number > 0:
                     race.wait()
                     known, base = base, self._load_base()
-                    after_id = max(known.id if known else 0, request.landed_after_id)
-                    landed = self._find_landed(request, base, after_id=after_id)
+                    landed = self._find_landed(request, base, known=known)
                     if landed is not None:
                         writer.delete_written()
                         return landed
-                delta = build_delta(request, base, ref=self.ref, store=self.store, index=self.index)
-                if not delta and not request.commit_empty and not _moves_watermark(request, base):
+                try:
+                    prepared, merges = self._build(request, base, merges, writer)
+                except NotFoundError as error:
+                    self._check_expired(base, error)
+                    merges = None
                     writer.delete_written()
+                    continue
+                if prepared is None:
                     return None
-                if merges is None:
-                    merges = self._merge(base, writer)
-                prepared = self._prepare(request, base, delta, merges, writer)
                 flush_new_files(self.ref, request.messages, writer.written)
             self.may_have_landed = True
             attempt = self._put_in_time(base, prepared)
@@ -198,18 +199,40 @@ class TableCommitter:
             "less often"
         )
 
+    def _check_expired(self, base: Snapshot | None, error: NotFoundError) -> None:
+        """Return where a base expired while it was read, so that there is a later one; else raise the error."""
+        if base is None or self.store.has_snapshot(base.id):
+            raise error
+
+    def _build(
+        self, request: CommitRequest, base: Snapshot | None, merges: tuple[Merge, ...] | None, writer: ManifestWriter
+    ) -> tuple[Prepared | None, tuple[Merge, ...]]:
+        """Write all metadata of an attempt but for the snapshot; None where there is nothing to commit."""
+        delta = build_delta(request, base, ref=self.ref, store=self.store, index=self.index)
+        if not delta and not request.commit_empty and not _moves_watermark(request, base):
+            writer.delete_written()
+            return None, ()
+        merges = self._merge(base, writer) if merges is None else merges
+        return self._prepare(request, base, delta, merges, writer), merges
+
     def _load_base(self) -> Snapshot | None:
         """Load the latest snapshot of the table that the changes were made for."""
         check_same_table(self.ref)
         return wait_for_rollback(self.store, self.store.load_latest_snapshot(), self.sleep)
 
-    def _find_landed(self, request: CommitRequest, base: Snapshot | None, *, after_id: int) -> Snapshot | None:
+    def _find_landed(
+        self, request: CommitRequest, base: Snapshot | None, *, known: Snapshot | None = None
+    ) -> Snapshot | None:
         """Return the snapshot that shows a request to be a replay.
 
         Asked again after every lost race: the winner may be this very commit, made by a process thought to be dead.
+
+        Args:
+            known: the base that was looked at before.
         """
         if not request.check_landed or base is None:
             return None
+        after_id = max(known.id if known else 0, request.landed_after_id)
         found = search_commits(
             self.store, lambda it: it.commit_user == request.commit_user, latest_id=base.id, after_id=after_id
         )

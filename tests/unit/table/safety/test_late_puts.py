@@ -112,3 +112,25 @@ def test_a_commit_looks_at_its_base_once_more() -> None:
     assert committer(on(ref, recording)).commit(append(rows(2))) is not None
     assert recording.paths(Operation.READ).count(snapshot_path(ref.location, 1)) == 2
     assert not recording.paths(Operation.LIST, containing="/snapshot")
+
+
+def test_an_append_whose_base_expires_while_it_is_read_is_made_on_the_next_one() -> None:
+    ref = new_table()
+    commit_rows(ref, 1)
+
+    class Slow(RecordingFileIO):
+        """Others go on before the base's manifest list is read."""
+
+        was_slow = False
+
+        def read(self, path: str) -> bytes:
+            if "/manifest-list-" in path and not self.was_slow:
+                self.was_slow = True
+                commit_rows(ref, 2, 3)
+                expire_to(ref, 1)
+            return super().read(path)
+
+    slow = Slow(ref.file_io)
+    assert committer(on(ref, slow)).commit(append(rows(99))) is not None
+    assert slow.was_slow
+    assert row_counts(ref) == [1, 2, 3, 99]

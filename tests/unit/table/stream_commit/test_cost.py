@@ -60,4 +60,5 @@ def test_a_new_query_on_a_table_of_many_snapshots_looks_at_none_of_them() -> Non
     query = start(on(ref, log), MemoryCheckpoint())
     log.forget()
     run(query, batch(0), rows(1))
-    assert len(log.paths(Operation.READ, containing="/snapshot-")) <= 2
+    # The latest one, twice, and once more after the put: whether it came in time.
+    assert len(log.paths(Operation.READ, containing="/snapshot-")) <= 3
