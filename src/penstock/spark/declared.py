@@ -26,18 +26,21 @@ def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None =
     """
     fields = {field.name: field for field in ref.schema.fields}
     again = "create the Spark table again, or give load() the columns that exist"
+    altered = (
+        "Spark's own ALTER TABLE changes Spark's catalog only: alter the table with Catalog.alter_table or penstock sql"
+    )
     for column in schema.fields:
         field = fields.get(column.name)
         if field is None:
             raise SchemaMismatchError(
                 f"table {ref.name} has no column '{column.name}' (any more): its columns are {', '.join(fields)}; "
-                f"{again}"
+                f"{again}; {altered}"
             )
         wanted, given = to_spark_type(field.type).simpleString(), column.dataType.simpleString()
         if given != wanted and (column.name != event_time or (given, wanted) != ("timestamp", "timestamp_ntz")):
             raise SchemaMismatchError(
                 f"table {ref.name}: Spark takes column '{column.name}' for {given}, but it is "
-                f"{wanted} (now): {again} with their types"
+                f"{wanted} (now): {again} with their types; {altered}"
             )
 
 

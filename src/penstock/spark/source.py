@@ -27,6 +27,7 @@ from penstock.predicate.parse import parse_filter
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start
 from penstock.spark.overwrite import OVERWRITE_OPTIONS, OverwriteRule, check_no_overwrite, session_mode
+from penstock.spark.plain_errors import without_frames
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.sink import collect_messages
 from penstock.spark.stream_door import PenstockStreamWriter
@@ -71,6 +72,7 @@ class PenstockDataSource(DataSource):
         """Name of the format."""
         return "penstock"
 
+    @without_frames
     def schema(self) -> StructType:
         """Return the columns of the table, or of the system table, that the options name."""
         location = _location(self.options)
@@ -85,6 +87,7 @@ class PenstockDataSource(DataSource):
             return from_arrow_schema(load_system_table(system_table, ref, MetadataStore(ref)).schema)
         return with_location(to_spark_schema(columns_at_start(ref).schema.fields), location)
 
+    @without_frames
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
         location, system_table = _split_location(_location(self.options) or find_source(schema))
@@ -95,6 +98,7 @@ class PenstockDataSource(DataSource):
         check_batch(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return TableSourceReader(ref, schema, self.options.get(_FILTER))
 
+    @without_frames
     def streamReader(self, schema: StructType) -> PenstockStreamReader:  # noqa: N802 - PySpark's name
         """Return the source of a streaming query."""
         location, system_table = _split_location(_location(self.options) or find_source(schema))
@@ -117,6 +121,7 @@ class PenstockDataSource(DataSource):
             is_inferred=_location(self.options) is not None and has_location(schema),
         )
 
+    @without_frames
     def streamWriter(self, schema: StructType, overwrite: bool) -> PenstockStreamWriter:  # noqa: FBT001, N802 - as above
         """Return the sink of a streaming query."""
         location, system_table = _split_location(_location(self.options) or find_target(schema))
@@ -128,6 +133,7 @@ class PenstockDataSource(DataSource):
         check_writable(ref)
         return PenstockStreamWriter(ref, overwrite=overwrite)
 
+    @without_frames
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001 - PySpark's signature
         """Return the writer of ``df.write`` and ``INSERT``."""
         location, system_table = _split_location(_location(self.options) or find_target(schema))
@@ -162,6 +168,7 @@ class TableSourceReader(DataSourceReader):
         check_columns(self._ref, schema)
         self._schema = to_spark_schema(select_fields(self._ref, self._columns))
 
+    @without_frames
     def partitions(self) -> list[InputPartition]:
         """Plan the read; one task a split."""
         query = plan_query(self._ref, MetadataStore(self._ref), self._filter)
@@ -218,6 +225,7 @@ class TableSourceWriter(DataSourceArrowWriter):
         """Write one task's rows."""
         return OutcomeMessage(self._task.run(iterator), session_mode())
 
+    @without_frames
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the rows of all tasks one snapshot."""
         ref = self._task.ref

@@ -19,6 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from penstock.errors import InvalidOptionError
+from penstock.spark.plain_errors import without_frames
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.sink import collect_messages
 from penstock.spark.write_task import TaskOutcome, WriteTask
@@ -73,6 +74,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
             )
         return StreamOutcome(self._task.run(iterator), query_id, self._task.job_id)
 
+    @without_frames
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
         """Make the rows of all tasks one snapshot, unless the batch has one."""
         found = _outcomes(messages)

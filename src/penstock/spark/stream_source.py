@@ -28,6 +28,7 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.options import StreamOptions
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, check_not_outdated
+from penstock.spark.plain_errors import without_frames
 from penstock.spark.stream_session import StreamSession
 from penstock.table.prefetch import read_ahead
 from penstock.table.read import TableReader
@@ -102,6 +103,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the same constant always: Spark asks again when it replays the first batch."""
         return encode_offset(UNRESOLVED)
 
+    @without_frames
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
         """Return one of the limits that are set, since Spark carries only one; ``latestOffset`` applies them all."""
         limits = limits_of(StreamOptions.parse(self._ref.options, table=self._ref.name))
@@ -118,10 +120,12 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return _SOME_LIMIT
         return ReadAllAvailable() if limits.min_rows is None else ReadMinRows(limits.min_rows)
 
+    @without_frames
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
         """Take what is there now as the end of this run."""
         self._open().stop_at_latest()
 
+    @without_frames
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - PySpark's name
         """Return the end of the next micro-batch; ``start`` itself when there is nothing to read."""
         # Everything is asked for where there are no limits, and by a trigger that overrules them.
@@ -136,6 +140,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return what Spark shows as the source's latest offset: how far the query is behind the table."""
         return self._open().report()
 
+    @without_frames
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[StreamPartition]:
         """Plan a micro-batch: in an ordered table a task for each bucket number that has rows."""
         return [StreamPartition(task, self._ref) for task in self._open().plan(start, end)]
@@ -149,6 +154,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files = [partial(reader.read_file, split, file) for split in partition.task.splits for file in split.files]
         yield from to_spark_batches(read_ahead(files, threads=_THREADS, items_ahead=_BATCHES_AHEAD), self._schema)
 
+    @without_frames
     def commit(self, end: dict[str, Any]) -> None:
         """Move the consumer; Spark says so when the batch after that one begins."""
         self._open().commit(end)
