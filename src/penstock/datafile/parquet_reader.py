@@ -16,6 +16,7 @@ from penstock.datafile.conform import conform_batch, make_batch, select_rows
 from penstock.datafile.int96 import int96_as_carriers
 from penstock.datafile.streams import as_native_file, reading
 from penstock.datafile.types import to_arrow_schema
+from penstock.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,6 +43,8 @@ def read_parquet(
         source = as_native_file(opened)
         file = _open(source)
         known = set(file.schema_arrow.names)
+        if len(known) < len(file.schema_arrow.names):
+            raise FormatError("it has two columns of one name, so nobody can say which is meant")
         names = [field.name for field in fields if field.name in known]
         if names:
             for groups, start in _runs(file, source.size(), ranges):

@@ -5,10 +5,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.datafile.avro_reader import read_avro
 from penstock.datafile.orc_tail import uncompress
+from penstock.datafile.parquet_reader import read_parquet
 from penstock.datafile.protobuf import read_varint
 from penstock.datafile.streams import reading
 from penstock.datafile.thrift import decode_struct
@@ -110,3 +112,12 @@ def test_a_chunk_of_orc_ends_at_its_limit(codec: int, name: AvroCodec) -> None:
     chunk = compressor(name, 1)(bytes(9 << 20))
     with pytest.raises(FormatError, match="more than 8388608 bytes"):
         uncompress((len(chunk) << 1).to_bytes(3, "little") + chunk, codec)
+
+
+def test_a_parquet_file_with_two_columns_of_one_name_is_refused() -> None:
+    file_io = MemoryFileIO("damaged")
+    out = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"]), out)
+    file_io.write("memory://damaged/a.parquet", out.getvalue().to_pybytes())
+    with pytest.raises(FormatError, match="two columns of one name"):
+        list(read_parquet(file_io, "memory://damaged/a.parquet", FIELDS, batch_rows=10))
