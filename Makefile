@@ -15,7 +15,7 @@ SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.p
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow bench model \
-	fuzz-files check check-format check-lint check-types check-rooms audit sbom format java clean clean-all
+	fuzz fuzz-files check check-format check-lint check-types check-rooms audit sbom format java clean clean-all
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
