@@ -152,7 +152,8 @@ def _expected(expected: str, value: object) -> ValueError:
 def _to_float(value: object, *, single: bool) -> float | BetweenFloats:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _expected("a number", value)
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
+    # Not math.isfinite for both: it makes a float of 1e400, which is infinite.
+    if not (value.is_finite() if isinstance(value, Decimal) else isinstance(value, int) or math.isfinite(value)):
         return float(value)
     nearest = _nearest(value, single=single)
     # Decimals, not fractions, which would write out the digits of 1e-999999.

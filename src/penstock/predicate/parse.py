@@ -15,6 +15,7 @@ Grammar, keywords in any case::
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -55,6 +56,7 @@ _MAX_DEPTH: Final = 100
 _MAX_CHARACTERS: Final = 10_000_000
 # The largest DOUBLE has 309 digits. Python's own limit for an integer is 4,300, and a DECIMAL of a million digits is
 # compared for minutes.
+_BEYOND_DOUBLES: Final = Decimal(10**309)
 _MAX_NUMBER_CHARACTERS: Final = 400
 # What an error quotes of the filter.
 _SHOWN_CHARACTERS: Final = 200
@@ -257,7 +259,10 @@ class _Parser:
             raise _error(self._text, token.position, what, "no type of a column holds as many")
         if text.isdigit():
             return int(text)
-        return float(text) if "e" in text.lower() else Decimal(text)
+        if "e" not in text.lower():
+            return Decimal(text)
+        # Beyond what a double holds: as far from any value of a column as the text, and not infinity, which some hold.
+        return _BEYOND_DOUBLES if math.isinf(number := float(text)) else number
 
     def _is_name(self, token: _Token) -> bool:
         return token.kind == "quoted" or (token.kind == "word" and token.keyword is None)

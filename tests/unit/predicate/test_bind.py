@@ -143,6 +143,9 @@ def test_decimal_literals_keep_every_digit() -> None:
         (col("f") >= -1e-60, [-1.5e-45, -0.0], [False, True]),
         (col("d") > 2**53 + 1, [2.0**53, 2.0**53 + 2], [False, True]),
         (col("d") < Decimal("1e400"), [1.7e308, math.inf, math.nan], [True, False, False]),
+        (col("d") == Decimal("1e400"), [math.inf, None], [False, None]),
+        (parse_filter("d IN (5, 1e400)"), [math.inf, 5.0], [False, True]),
+        (parse_filter("f < -1e400"), [-math.inf, -3e38], [True, False]),
         (col("d") <= Decimal("-1e-999999"), [0.0, -5e-324], [False, True]),
     ],
 )
