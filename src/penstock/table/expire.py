@@ -24,7 +24,7 @@ from penstock.spec.layout import changelog_directory, earliest_hint_path, snapsh
 from penstock.table.expire_chunk import Chunk, ChunkFinder, add_file_holds
 from penstock.table.expire_files import find_snapshot
 from penstock.table.expire_plan import ExpirationPlan, ExpireRules, Hold, plan_expiration
-from penstock.table.safety.doomed import announce_expiration
+from penstock.table.safety.doomed import announce_expiration, expiring_end
 from penstock.table.sweep import delete_empty_directories, delete_files, thread_count
 from penstock.table.tag_reader import TagReader
 
@@ -136,7 +136,16 @@ class SnapshotExpirer:
         plan = self._plan(rules, earliest_id, latest_id)
         if plan.end > plan.first:
             self._check_changelogs()
+            plan = self._with_interrupted(plan, latest_id)
         return self._run_plan(plan, latest_id, dry_run=dry_run, progress=progress)
+
+    def _with_interrupted(self, plan: ExpirationPlan, latest_id: int) -> ExpirationPlan:
+        """Let the plan go on to where an expiration wanted to go that was stopped half-way.
+
+        Snapshots below that may have lost their files, so none of them can be the first one to stay.
+        """
+        end = expiring_end(self._store)
+        return replace(plan, end=end) if plan.first < end <= latest_id and plan.end < end else plan
 
     def _run_plan(
         self,

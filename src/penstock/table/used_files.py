@@ -23,6 +23,8 @@ from penstock.spec.manifest_avro import decode_manifest, decode_manifest_list
 from penstock.spec.snapshot_json import decode_snapshot
 from penstock.spec.tag import decode_tag
 from penstock.table.branches import list_branches
+from penstock.table.safety.doomed import expiring_end
+from penstock.table.store import MetadataStore, TableLocation
 from penstock.table.sweep import map_parallel
 
 if TYPE_CHECKING:
@@ -180,6 +182,8 @@ class UsedFiles:
     def _check_gone(self, name: str) -> None:
         """Return when everything that named a missing file has gone too, which an expiration that runs does last."""
         for root in sorted(self._roots_of(name)):
+            if self._is_expiring(root):
+                continue  # an expiration was stopped half-way, and the next one goes on with it
             for _ in range(_GONE_TRIES):
                 if not self._file_io.exists(root):
                     break
@@ -188,8 +192,18 @@ class UsedFiles:
                 raise FormatError(
                     f"table {self._table}: {manifest_path(self._location, name)} is missing, which {root} needs; so "
                     "nobody can say which files are used, and nothing was deleted. If an expiration was stopped "
-                    "half-way, finish it with 'penstock expire'; else look with 'penstock fsck --all-snapshots'"
+                    "half-way, expire up to that snapshot with 'penstock expire'; else look with 'penstock fsck "
+                    "--all-snapshots'"
                 )
+
+    def _is_expiring(self, root: str) -> bool:
+        """Whether an expiration has begun to delete what the snapshot file names."""
+        directory, _, name = root.rpartition("/")
+        snapshot_id = snapshot_id_of(name)
+        if snapshot_id is None or directory != snapshot_directory(self._location):
+            return False
+        place = TableLocation(file_io=self._file_io, location=self._location, name=self._table)
+        return snapshot_id < expiring_end(MetadataStore(place))
 
     def _roots_of(self, name: str) -> Iterator[str]:
         for owner in self._owners.get(name, ()):

@@ -16,7 +16,7 @@ import pytest
 
 from penstock import Catalog, Table
 from penstock.errors import FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.io.memory import wall_clock_millis
+from penstock.io.memory import MemoryFileIO, wall_clock_millis
 from penstock.spec.consumer import encode_consumer
 from penstock.spec.layout import branch_path, consumer_path, earliest_hint_path, snapshot_path, tag_path
 from penstock.spec.snapshot import CommitKind
@@ -457,3 +457,28 @@ def test_a_batch_at_its_end_drops_partitions_when_told_to() -> None:
 def test_partitions_do_not_expire_without_a_rule(options: dict[str, str]) -> None:
     with pytest.raises((InvalidOptionError, UnsupportedFeatureError), match="expir"):
         new_table(**options).expire_partitions()
+
+
+def test_an_expiration_stopped_before_its_snapshot_files_is_finished_by_a_shorter_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = overwritten(8)
+    delete = MemoryFileIO.delete
+
+    def stop(self: MemoryFileIO, path: str, *, recursive: bool = False) -> bool:
+        if "/snapshot/snapshot-" in path:
+            raise KeyboardInterrupt
+        return delete(self, path, recursive=recursive)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryFileIO, "delete", stop)
+        with pytest.raises(KeyboardInterrupt):
+            expire(table, retain_min=2)
+    assert table.to_arrow().num_rows == 1
+    # What the snapshots named that lost their lists is not asked for: orphan removal goes on.
+    report = table.remove_orphan_files(older_than=wall_clock_millis(), allow_recent=True, dry_run=False)
+    assert report.orphans == ()
+    assert expire(table, retain_min=2, max_deletes=2).snapshot_ids == (1, 2, 3, 4, 5, 6)
+    assert stored_files(table._ref) == needed_files(table._ref)
+    table.overwrite(rows(9))
+    assert expire(table, retain_min=2, max_deletes=1).snapshot_ids == (7,)

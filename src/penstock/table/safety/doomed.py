@@ -22,7 +22,7 @@ def announce_expiration(store: MetadataStore, end: int) -> None:
     Raises:
         StorageError: the storage failed; nothing may be deleted then.
     """
-    if _load_end(store) < end:
+    if expiring_end(store) < end:
         store.file_io.write(_path(store), encode_hint(end))
 
 
@@ -32,12 +32,12 @@ def is_announced(store: MetadataStore, snapshot_id: int) -> bool:
     Raises:
         StorageError: the storage failed.
     """
-    return snapshot_id < _load_end(store)
+    return snapshot_id < expiring_end(store)
 
 
 def is_expiring(store: MetadataStore, snapshot_id: int) -> bool:
     """Whether files of a snapshot may be gone already. Raises ``StorageError``."""
-    return snapshot_id < _load_end(store) or not store.has_snapshot(snapshot_id)
+    return snapshot_id < expiring_end(store) or not store.has_snapshot(snapshot_id)
 
 
 def forget_expiration(store: MetadataStore) -> None:
@@ -49,7 +49,8 @@ def _path(store: MetadataStore) -> str:
     return f"{store.location}/.penstock/expiring"
 
 
-def _load_end(store: MetadataStore) -> int:
+def expiring_end(store: MetadataStore) -> int:
+    """Return the id below which files of snapshots may be gone; 0 where none are. Raises ``StorageError``."""
     try:
         return decode_hint(store.file_io.read(_path(store))) or 0
     except NotFoundError:
