@@ -80,17 +80,22 @@ def _sum(rows: pa.Table, column: str) -> int:
     return sum(value or 0 for value in rows.column(column).to_pylist())
 
 
+def _commit_time(millis: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(millis // 1000, UTC).replace(microsecond=millis % 1000 * 1000)
+    except (ValueError, OverflowError, OSError):
+        return f"{millis} ms, which is beyond the calendar"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def describe_snapshot(snapshot: Snapshot | None) -> dict[str, Plain]:
     """Return the properties of a snapshot that people ask for; all of them null where there is none."""
     if snapshot is None:
         return dict.fromkeys(("snapshot_id", "commit_kind", "commit_time", "commit_user", "watermark"))
-    moment = datetime.fromtimestamp(snapshot.time_millis // 1000, UTC).replace(
-        microsecond=snapshot.time_millis % 1000 * 1000
-    )
     return {
         "snapshot_id": snapshot.id,
         "commit_kind": snapshot.commit_kind.value,
-        "commit_time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "commit_time": _commit_time(snapshot.time_millis),
         "commit_user": snapshot.commit_user,
         "watermark": snapshot.watermark,
     }

@@ -15,6 +15,9 @@ DAY: Final = 24 * HOUR
 YEAR: Final = 365.25 * DAY
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# A day off the ends, so that zones can be applied.
+_FIRST_MILLIS: Final = -62_135_510_400_000
+_LAST_MILLIS: Final = 253_402_214_400_000
 _BEGIN_OF_TIME_MS: Final = -62_135_596_800_000
 _UNITS: Final = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 _ONE: Final[dict[float, str]] = {SECOND: "second", MINUTE: "minute", HOUR: "hour", DAY: "day", 7 * DAY: "week"}
@@ -83,8 +86,8 @@ def moment_text(millis: int, *, spec: str = "seconds") -> str:
 
 
 def moment_of(millis: float) -> datetime:
-    """Return the time; ``millis`` lies within the calendar."""
-    return _EPOCH + timedelta(milliseconds=millis)
+    """Return the time; the calendar's first or last one where ``millis``, as damaged files state, lies beyond."""
+    return _EPOCH + timedelta(milliseconds=min(max(millis, _FIRST_MILLIS), _LAST_MILLIS))
 
 
 def millis_of(moment: datetime) -> int:
