@@ -48,11 +48,13 @@ __all__ = [
     "TimedOutError",
     "UnsupportedFeatureError",
     "col",
+    "register",
     "sql",
 ]
 
 if TYPE_CHECKING:
     from penstock.api.catalog import Catalog
+    from penstock.api.register import register
     from penstock.api.table import Table
     from penstock.dialect.session import sql
     from penstock.predicate.tree import col
@@ -63,6 +65,7 @@ _HOMES: Final = {
     "Catalog": "penstock.api.catalog",
     "Table": "penstock.api.table",
     "col": "penstock.predicate.tree",
+    "register": "penstock.api.register",
     "sql": "penstock.dialect.session",
 }
 

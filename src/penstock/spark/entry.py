@@ -11,6 +11,7 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.session import open_session
 from penstock.spark.sink import write_dataframe
 from penstock.spark.sort_job import sort_compact
+from penstock.spark.source import PenstockDataSource
 from penstock.spark.sql_frames import (
     check_stream,
     computed_frame,
@@ -59,6 +60,12 @@ class SparkEntry:
     def columns_of(schema: StructType) -> tuple[ColumnSpec, ...]:
         """Columns of a new table with Spark's schema; see ``from_spark_schema``."""
         return from_spark_schema(schema)
+
+    @staticmethod
+    def register(spark: SparkSession) -> None:
+        """Make the format known to a session."""
+        ensure_python_worker(spark)
+        spark.dataSource.register(PenstockDataSource)
 
     @staticmethod
     def write(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
