@@ -9,11 +9,14 @@ Source:
 
 from __future__ import annotations
 
+import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, StorageError
 from penstock.io.memory import wall_clock_millis
+from penstock.io.settings import relaxed
 from penstock.options import RetentionOptions
 from penstock.table.orphan_candidates import Candidate, Listing, OrphanKind, list_candidates
 from penstock.table.sweep import delete_empty_directories, delete_files, thread_count
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 DEFAULT_AGE_MS: Final = 86_400_000
 FLOOR_MS: Final = 3_600_000
+# Times of files are coarser than clocks, and a few seconds matter to nobody here.
+_SKEW_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,7 @@ def remove_orphan_files(
     older_than_millis: int | None = None,
     dry_run: bool = True,
     allow_recent: bool = False,
-    clock_millis: Callable[[], int] = wall_clock_millis,
+    clock_millis: Callable[[], int] | None = None,
     progress: Callable[[int, int | None], None] = lambda _files, _total: None,
 ) -> OrphanReport:
     """Find the files that nobody uses, and delete them.
@@ -64,6 +69,7 @@ def remove_orphan_files(
             a day ago. It has to lie further back than the longest job takes from its first file to its commit.
         dry_run: only find them.
         allow_recent: take ``older_than_millis`` also where it lies less than an hour back; nobody may write then.
+        clock_millis: now, ms since 1970-01-01 UTC; None for the storage's clock.
         progress: told how many files were found, then how many manifests were read, then how many files are gone.
 
     Raises:
@@ -72,11 +78,12 @@ def remove_orphan_files(
         FormatError: metadata are damaged or missing, so nobody can say what is used; nothing was deleted.
         StorageError: something cannot be listed or read, and nothing was deleted; or it could not be deleted.
     """
-    cutoff = _check_cutoff(ref.name, older_than_millis, clock_millis(), allow_recent=allow_recent)
+    now_millis = clock_millis() if clock_millis is not None else _storage_millis(ref, wall_clock_millis())
+    cutoff = _check_cutoff(ref.name, older_than_millis, now_millis, allow_recent=allow_recent)
     threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads)
     listing = list_candidates(ref, threads=threads, progress=progress)
     used = UsedFiles(ref, threads=threads, progress=progress).collect()
-    leases_until = min(cutoff, clock_millis() - FLOOR_MS)
+    leases_until = min(cutoff, now_millis - FLOOR_MS)
     unused = [candidate for candidate in listing.candidates if candidate.name not in used]
     orphans = [each for each in unused if _is_old(each, leases_until if each.kind is OrphanKind.LEASE else cutoff)]
     report = OrphanReport(
@@ -90,6 +97,25 @@ def remove_orphan_files(
     if not dry_run:
         _delete(ref, report, listing, threads, progress)
     return report
+
+
+def _storage_millis(ref: TableRef, now_millis: int) -> int:
+    """Return now by the storage's clock, which files are dated by, where it is far from the clock of this process.
+
+    A process whose clock is a day ahead would else take files for old that others are writing.
+    """
+    directory = f"{ref.location}/.penstock"
+    path = f"{directory}/.clock.{uuid.uuid4()}.tmp"
+    try:
+        relaxed(ref.file_io).write(path, b"")
+        found = [status.modified_millis for status in ref.file_io.list(directory) if status.path == path]
+    except StorageError:
+        return now_millis  # it is read-only, so nothing will be deleted
+    finally:
+        with suppress(StorageError):
+            ref.file_io.delete(path)
+    stored = found[0] if found else 0
+    return stored if stored and abs(stored - now_millis) > _SKEW_MS else now_millis
 
 
 def _check_cutoff(table: str, older_than_millis: int | None, now_millis: int, *, allow_recent: bool) -> int:

@@ -18,6 +18,7 @@ from penstock.io.memory import wall_clock_millis
 from penstock.spec.layout import branch_path, manifest_path, snapshot_path, tag_path
 from penstock.spec.snapshot_json import encode_snapshot
 from penstock.spec.tag import Tag, encode_tag
+from penstock.table import orphans
 from penstock.table.orphan_candidates import OrphanKind
 from penstock.table.orphans import remove_orphan_files
 from penstock.table.used_files import UsedFiles
@@ -291,3 +292,19 @@ def test_nothing_behind_a_link_goes(tmp_path: Path, name: str) -> None:
     with contextlib.suppress(StorageError):  # it may stop, and says then what is a link
         remove(table)
     assert sorted(outside.iterdir()) == there
+
+
+@pytest.mark.parametrize("days", [3, -3])
+def test_the_clock_of_the_storage_decides_what_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    catalog = Catalog(f"{tmp_path}/warehouse")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT")
+    table.append(pa.table({"k": [1]}))
+    (young,) = put(table, "bucket-0/data-x-0.parquet")
+    monkeypatch.setattr(orphans, "wall_clock_millis", lambda: wall_clock_millis() + days * DAY)
+    report = remove_orphan_files(table._ref, dry_run=False)
+    assert (report.orphans, report.young) == ((), 1)
+    assert table._ref.file_io.exists(young)
+    assert not list((tmp_path / "warehouse/db.db/t/.penstock").iterdir())
