@@ -43,6 +43,8 @@ class Bounds:
         self._check("delete", path, (self.root, *self.deletable), is_followed=False)
 
     def _check(self, action: str, path: str, bases: tuple[str, ...], *, is_followed: bool) -> None:
+        if "\0" in path:
+            raise StorageError(f"cannot {action} {path!a}: no path has a NUL in it")
         base = next((each for each in bases if path == each or path.startswith(f"{each}/")), None)
         parts = () if base is None else tuple(part for part in path[len(base) :].split("/") if part)
         if base is None or _UP in parts:

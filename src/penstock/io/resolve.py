@@ -70,6 +70,8 @@ def _file_path(location: str, rest: str) -> str:
 
 
 def _absolute(path: str) -> str:
+    if "\0" in path:
+        raise InvalidOptionError(f"location {path!a} has a NUL in it, which no path has")
     absolute = str(Path(path).expanduser().absolute())
     return _without_dots("/" + absolute.lstrip("/"))
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import StorageError
+from penstock.errors import InvalidOptionError, StorageError
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
+from penstock.io.resolve import resolve
 from penstock.io.settings import confine, unconfined
 from penstock.testing.suites import FileIOSuite
 
@@ -136,3 +137,11 @@ def test_a_listing_leaves_out_links_in_a_circle(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "there").mkdir()
     assert [status.name for status in LocalFileIO().list(str(tmp_path))] == ["there"]
+
+
+def test_a_nul_is_an_error_that_says_so(root: Path) -> None:
+    for call in _CALLS.values():
+        with pytest.raises(StorageError, match="no path has a NUL"):
+            call(confine(LocalFileIO(), str(root)), f"{root}/own\0")
+    with pytest.raises(InvalidOptionError, match="has a NUL in it"):
+        resolve(f"{root}\0")
