@@ -128,7 +128,9 @@ def _list_metadata(file_io: FileIO, location: str) -> Iterator[Candidate]:
         yield _candidate(status, OrphanKind.LEASE)
     roots = [location, *(branch_path(location, name) for name in list_branches(file_io, location))]
     directories = (schema_directory, snapshot_directory, changelog_directory, tag_directory, consumer_directory)
-    for directory in (manifest_directory(location), *(each(root) for root in roots for each in directories)):
+    ours = f"{location}/.penstock"
+    shared = (manifest_directory(location), ours, f"{ours}/queries")
+    for directory in (*shared, *(each(root) for root in roots for each in directories)):
         for status in _files(file_io, directory):
             if _TEMPORARY.match(status.name):
                 yield _candidate(status, OrphanKind.TEMPORARY)

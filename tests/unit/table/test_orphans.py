@@ -76,6 +76,9 @@ def test_what_stopped_jobs_leave_goes_and_all_else_stays(table: Table) -> None:
         "snapshot/.snapshot-4.5b1c.tmp.crc": OrphanKind.TEMPORARY,
         "schema/.schema-1.5b1c.tmp": OrphanKind.TEMPORARY,
         "tag/.tag-x.5b1c.tmp": OrphanKind.TEMPORARY,
+        ".penstock/.clock.5b1c.tmp": OrphanKind.TEMPORARY,
+        ".penstock/.expiring.5b1c.tmp": OrphanKind.TEMPORARY,
+        ".penstock/queries/.q.5b1c.tmp": OrphanKind.TEMPORARY,
     }
     put(table, *kinds, ".penstock-job/part-0.parquet", ".penstock-job/_temporary/0/part-1.parquet")
     left_alone = put(table, "README", "other/data-x-0.parquet", "dt=a/_SUCCESS", "snapshot/notes", "manifest/notes")
