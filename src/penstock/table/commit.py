@@ -52,9 +52,8 @@ if TYPE_CHECKING:
 
 WRITER_VERSION: Final = "penstock"
 
-# 20 s in all, for a storage that does not answer.
+# 20 s in all, for a storage that does not answer, where no option says how often and how long.
 _PUT_TRIES: Final = 11
-_PUT_WAIT_MS: Final = 10
 _LONGEST_PUT_WAIT_MS: Final = 10_000
 
 
@@ -323,14 +322,14 @@ class TableCommitter:
         attempt = self._put(prepared.snapshot)
         if not isinstance(attempt, Landed):
             return attempt
-        for try_number in range(_PUT_TRIES):
+        for try_number in range(self._put_tries):
             try:
                 is_ours = is_in_time(self.store, base, prepared.snapshot, prepared.delta)
             except TableStoreError as error:
                 cause = error if isinstance(error, StorageError) else StorageError(str(error))
                 if not cause.retryable:
                     break
-                self.sleep(_put_wait_seconds(try_number))
+                self.sleep(self._put_wait_seconds(try_number))
                 continue
             return attempt if is_ours else Outrun()
         return Unknown(cause)
@@ -339,7 +338,7 @@ class TableCommitter:
         """Create the snapshot file; after an error look, and try again while it is surely not there."""
         path = snapshot_path(self.ref.location, snapshot.id)
         data = encode_snapshot(snapshot)
-        for try_number in range(_PUT_TRIES):
+        for try_number in range(self._put_tries):
             try:
                 if self.ref.file_io.put_if_absent(path, data):
                     return Landed()
@@ -355,8 +354,17 @@ class TableCommitter:
             else:
                 return Landed() if there.uuid == snapshot.uuid else Outrun()
             # Putting again is safe whatever happened: at most one put ever creates the file.
-            self.sleep(_put_wait_seconds(try_number))
+            self.sleep(self._put_wait_seconds(try_number))
         return Unknown(cause)
+
+    @property
+    def _put_tries(self) -> int:
+        return _PUT_TRIES if self.options.max_retries is None else self.options.max_retries + 1
+
+    def _put_wait_seconds(self, try_number: int) -> float:
+        longest_ms = self.options.max_retry_wait_ms or _LONGEST_PUT_WAIT_MS
+        wait_ms = min(self.options.min_retry_wait_ms << try_number, longest_ms)
+        return wait_ms / 1000 * (1 + 0.2 * random.random())  # noqa: S311 - not for secrets
 
     def _is_absent(self, path: str) -> bool:
         """Whether the storage says for sure that there is no such file."""
@@ -413,11 +421,6 @@ class TableCommitter:
             "nothing was deleted. When the storage answers again, look at the latest snapshots: the rows are there "
             "once or not at all"
         )
-
-
-def _put_wait_seconds(try_number: int) -> float:
-    wait_ms = min(_PUT_WAIT_MS << try_number, _LONGEST_PUT_WAIT_MS)
-    return wait_ms / 1000 * (1 + 0.2 * random.random())  # noqa: S311 - not for secrets
 
 
 def _output_names(merges: tuple[Merge, ...]) -> list[str]:
