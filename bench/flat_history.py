@@ -280,9 +280,7 @@ def _create(warehouse: str, course: Course) -> TableRef:
     options = {**course.options}
     if course.buckets > 0:
         options |= {"bucket": str(course.buckets), "bucket-key": "id"}
-    table = catalog.create_table(
-        "bench.t", "id BIGINT, payload BYTES, dt STRING", partition_by=["dt"], options=options
-    )
+    table = catalog.create_table("bench.t", "id BIGINT, payload BYTES, dt STRING", partition_by=["dt"], options=options)
     return load_location(table.location)
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.spark.cluster_script import ROWS
 
 from penstock import Catalog, StorageError, Table
+from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
 from penstock.spark.write_task import WriteTask, write_batches
@@ -40,7 +41,7 @@ def files_below(directory: str | Path) -> list[Path]:
 
 def test_a_task_that_finds_no_table_writes_nothing(table: Table, tmp_path: Path) -> None:
     mark = mark_storage(table._ref)
-    elsewhere = replace(table._ref, location=f"{tmp_path}/elsewhere/d.db/t")
+    elsewhere = replace(table._ref, location=f"{tmp_path}/elsewhere/d.db/t", file_io=LocalFileIO())
     outcome = WriteTask(ref=elsewhere, job_id="job", storage=mark).run([BATCH])
     assert isinstance(outcome.error, StorageError)
     assert "does not share the table's storage" in str(outcome.error)
@@ -51,7 +52,11 @@ def test_a_task_that_finds_no_table_writes_nothing(table: Table, tmp_path: Path)
 
 def test_a_task_that_finds_another_table_writes_nothing(catalog: Catalog, table: Table) -> None:
     other = catalog.create_table("d.other", "id BIGINT")
-    task = WriteTask(ref=replace(table._ref, location=other.location), job_id="job", storage=mark_storage(table._ref))
+    task = WriteTask(
+        ref=replace(table._ref, location=other.location, file_io=LocalFileIO()),
+        job_id="job",
+        storage=mark_storage(table._ref),
+    )
     outcome = task.run([BATCH])
     assert outcome.messages == ()
     assert "there is another table at this path" in str(outcome.error)
@@ -60,7 +65,11 @@ def test_a_task_that_finds_another_table_writes_nothing(catalog: Catalog, table:
 
 def test_files_written_beside_a_copy_of_the_table_are_not_committed(table: Table, tmp_path: Path) -> None:
     copy = shutil.copytree(table.location, tmp_path / "copy")
-    there = WriteTask(ref=replace(table._ref, location=str(copy)), job_id="job", storage=mark_storage(table._ref))
+    there = WriteTask(
+        ref=replace(table._ref, location=str(copy), file_io=LocalFileIO()),
+        job_id="job",
+        storage=mark_storage(table._ref),
+    )
     outcome = there.run([BATCH])
     assert outcome.error is None
     here = write_batches(table._ref, [BATCH], job_id="job")
