@@ -97,8 +97,7 @@ def plan_native_columns(
         fields: columns wanted, at least one.
     """
     by_id = {field.id: field for field in file_fields}
-    names = [field.name.lower() for field in by_id.values()]
-    if len(set(names)) < len(names) or not fields:
+    if not fields or has_names_alike(by_id.values()) or has_names_alike(fields):
         return None  # Spark matches names without regard to case, and a scan needs a column
     columns = []
     for field in fields:
@@ -109,6 +108,12 @@ def plan_native_columns(
     if all(column.file_field is None for column in columns):
         return None
     return tuple(columns)
+
+
+def has_names_alike(fields: Iterable[DataField]) -> bool:
+    """Whether two names differ by case alone."""
+    names = [field.name.lower() for field in fields]
+    return len(set(names)) < len(names)
 
 
 def _native_column(file_format: FileFormat, stored: DataField | None, field: DataField) -> NativeColumn | None:
@@ -134,7 +139,7 @@ def _is_native(file_format: FileFormat, data_type: DataType) -> bool:
         case MultisetType(element=element):
             return _is_native(file_format, element)
         case RowType(fields=fields):
-            return all(_is_native(file_format, field.type) for field in fields)
+            return not has_names_alike(fields) and all(_is_native(file_format, field.type) for field in fields)
         case VectorType():
             return False
         case AtomicType(root=root):
