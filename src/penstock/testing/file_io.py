@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 
-from penstock.errors import StorageError
+from penstock.errors import NotFoundError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -201,9 +202,10 @@ class FailingFileIO(RecordingFileIO):
         if self.fault is None or number != self.at:
             return effect()
         if self.fault in {Fault.CRASH_AFTER, Fault.ANSWER_LOST}:
-            lost = effect()
-            if operation in {Operation.OPEN_INPUT, Operation.OPEN_OUTPUT}:
-                lost.close()  # type: ignore[attr-defined] # nobody else ever will
+            with suppress(NotFoundError):  # an answer too, which is lost like any other
+                lost = effect()
+                if operation in {Operation.OPEN_INPUT, Operation.OPEN_OUTPUT}:
+                    lost.close()  # type: ignore[attr-defined] # nobody else ever will
         self.is_dead = self.fault in {Fault.CRASH_BEFORE, Fault.CRASH_AFTER}
         self.check_alive()
         raise StorageError(f"{operation} {path}: call {number} was made to fail ({self.fault})", True)  # noqa: FBT003 - positional, so that pickling works
