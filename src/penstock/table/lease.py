@@ -35,6 +35,7 @@ _RENEWALS_A_LEASE: Final = 3
 _LOOKS_A_LEASE: Final = 30
 # Clocks that differ by less than a lease's time do no harm; an end further off than this is no end.
 _PLAUSIBLE_LEASES: Final = 2
+_LONGEST_WATCH_MS: Final = 60_000
 
 
 class Lease:
@@ -207,7 +208,7 @@ def find_holder(
     """Return what the file of a lease says that somebody holds now; None where it is free.
 
     An end further off than any renewal puts it comes from a clock far ahead of ours. Whether such a holder is there
-    shows by its renewals, for which this waits as long as the lease lasts.
+    shows by its renewals, for which this waits as long as the lease lasts; one that lasts over a minute counts as held.
 
     Args:
         clock: ms since 1970-01-01 UTC.
@@ -215,7 +216,11 @@ def find_holder(
     """
     files = LeaseFiles(file_io, location, name)
     newest = files.load_newest()
-    if newest is not None and newest.expires_millis - clock() > newest.ttl_ms * _PLAUSIBLE_LEASES:
+    if (
+        newest is not None
+        and newest.ttl_ms <= _LONGEST_WATCH_MS
+        and newest.expires_millis - clock() > newest.ttl_ms * _PLAUSIBLE_LEASES
+    ):
         seen = newest
         sleep(seen.ttl_ms / 1000)
         newest = files.load_newest()
