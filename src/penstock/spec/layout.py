@@ -44,6 +44,7 @@ __all__ = [
     "done_ledger_path",
     "earliest_hint_path",
     "escape_path_name",
+    "expiring_path",
     "extra_file_paths",
     "format_of",
     "index_directory",
@@ -52,8 +53,10 @@ __all__ = [
     "lease_directory",
     "manifest_directory",
     "manifest_path",
+    "own_directory",
     "partition_dir",
     "partition_success_path",
+    "query_directory",
     "schema_directory",
     "schema_id_of",
     "schema_path",
@@ -219,14 +222,29 @@ def statistics_path(location: str, name: str) -> str:
     return f"{location}/statistics/{name}"
 
 
+def own_directory(location: str) -> str:
+    """Directory of what no other engine knows: leases, the ledger of done partitions, notes of queries."""
+    return f"{location}/.penstock"
+
+
+def expiring_path(location: str) -> str:
+    """File that names the first snapshot which the furthest expiration so far keeps."""
+    return f"{own_directory(location)}/expiring"
+
+
+def query_directory(location: str) -> str:
+    """Directory with a file for each streaming query that writes to the table."""
+    return f"{own_directory(location)}/queries"
+
+
 def lease_directory(location: str) -> str:
     """Directory of the leases; no other engine knows it."""
-    return f"{location}/.penstock/leases"
+    return f"{own_directory(location)}/leases"
 
 
 def done_ledger_path(location: str) -> str:
     """File that remembers which partitions were marked done; no other engine knows it."""
-    return f"{location}/.penstock/done-partitions"
+    return f"{own_directory(location)}/done-partitions"
 
 
 # Names in a listing

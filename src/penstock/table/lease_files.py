@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError, StorageError
 from penstock.io.settings import relaxed
 from penstock.spec.json_text import decode_json, encode_json
+from penstock.spec.layout import lease_directory
 from penstock.table.process import decode_process, encode_process, is_surely_dead
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class LeaseFiles:
         self.name = name
         self._file_io = relaxed(file_io)
         self._location = location
-        self._directory = f"{location}/.penstock/leases"
+        self._directory = lease_directory(location)
 
     def load_newest(self) -> LeaseRecord | None:
         """Load the file of the highest epoch; None when there is none."""

@@ -25,6 +25,8 @@ from penstock.spec.layout import (
     index_directory,
     lease_directory,
     manifest_directory,
+    own_directory,
+    query_directory,
     schema_directory,
     snapshot_directory,
     statistics_directory,
@@ -128,8 +130,7 @@ def _list_metadata(file_io: FileIO, location: str) -> Iterator[Candidate]:
         yield _candidate(status, OrphanKind.LEASE)
     roots = [location, *(branch_path(location, name) for name in list_branches(file_io, location))]
     directories = (schema_directory, snapshot_directory, changelog_directory, tag_directory, consumer_directory)
-    ours = f"{location}/.penstock"
-    shared = (manifest_directory(location), ours, f"{ours}/queries")
+    shared = (manifest_directory(location), own_directory(location), query_directory(location))
     for directory in (*shared, *(each(root) for root in roots for each in directories)):
         for status in _files(file_io, directory):
             if _TEMPORARY.match(status.name):

@@ -18,6 +18,7 @@ from penstock.errors import InvalidOptionError, StorageError
 from penstock.io.memory import wall_clock_millis
 from penstock.io.settings import relaxed
 from penstock.options import RetentionOptions
+from penstock.spec.layout import own_directory
 from penstock.table.orphan_candidates import Candidate, Listing, OrphanKind, list_candidates
 from penstock.table.sweep import delete_empty_directories, delete_files, thread_count
 from penstock.table.used_files import UsedFiles
@@ -104,7 +105,7 @@ def _storage_millis(ref: TableRef, now_millis: int) -> int:
 
     A process whose clock is a day ahead would else take files for old that others are writing.
     """
-    directory = f"{ref.location}/.penstock"
+    directory = own_directory(ref.location)
     path = f"{directory}/.clock.{uuid.uuid4()}.tmp"
     try:
         relaxed(ref.file_io).write(path, b"")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError
 from penstock.spec.hint import decode_hint, encode_hint
+from penstock.spec.layout import expiring_path
 
 if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
@@ -23,7 +24,7 @@ def announce_expiration(store: MetadataStore, end: int) -> None:
         StorageError: the storage failed; nothing may be deleted then.
     """
     if expiring_end(store) < end:
-        store.file_io.write(_path(store), encode_hint(end))
+        store.file_io.write(expiring_path(store.location), encode_hint(end))
 
 
 def is_announced(store: MetadataStore, snapshot_id: int) -> bool:
@@ -42,16 +43,12 @@ def is_expiring(store: MetadataStore, snapshot_id: int) -> bool:
 
 def forget_expiration(store: MetadataStore) -> None:
     """Let snapshots be tagged again whose ids have come back, as by a rollback to the tag of one that had expired."""
-    store.file_io.delete(_path(store))
-
-
-def _path(store: MetadataStore) -> str:
-    return f"{store.location}/.penstock/expiring"
+    store.file_io.delete(expiring_path(store.location))
 
 
 def expiring_end(store: MetadataStore) -> int:
     """Return the id below which files of snapshots may be gone; 0 where none are. Raises ``StorageError``."""
     try:
-        return decode_hint(store.file_io.read(_path(store))) or 0
+        return decode_hint(store.file_io.read(expiring_path(store.location))) or 0
     except NotFoundError:
         return 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError
 from penstock.spec.hint import decode_hint, encode_hint
+from penstock.spec.layout import query_directory
 
 if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
@@ -25,7 +26,7 @@ def note_first_batch(store: MetadataStore, query_id: str, latest_id: int) -> int
     Raises:
         StorageError: the storage failed.
     """
-    path = f"{store.location}/.penstock/queries/{query_id}"
+    path = f"{query_directory(store.location)}/{query_id}"
     if store.file_io.put_if_absent(path, encode_hint(latest_id)):
         return None
     try:
