@@ -36,6 +36,7 @@ from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.manifest_write import ManifestWriter
 from penstock.table.own_commits import search_commits
 from penstock.table.race import Race
+from penstock.table.safety.doomed import is_announced
 from penstock.table.safety.fence import wait_for_rollback
 from penstock.table.safety.late_put import is_in_time
 from penstock.table.safety.stale_schema import check_schema_of_merges
@@ -200,7 +201,8 @@ class TableCommitter:
 
     def _check_expired(self, base: Snapshot | None, error: NotFoundError) -> None:
         """Return where a base expired while it was read, so that there is a later one; else raise the error."""
-        if base is None or self.store.has_snapshot(base.id):
+        # Its own file goes last: until then only the announcement says that the expiration is at it.
+        if base is None or (self.store.has_snapshot(base.id) and not is_announced(self.store, base.id)):
             raise error
 
     def _build(
