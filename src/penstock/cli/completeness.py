@@ -1,7 +1,6 @@
 """Commands about data that is complete: wait, mark-done."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -10,7 +9,7 @@ from penstock.cli.arguments import DryRun, TableName
 from penstock.cli.progress import status_line
 from penstock.cli.render import note, print_record, print_records
 from penstock.cli.session import session_of
-from penstock.cli.times import parse_millis
+from penstock.cli.times import instant_text, parse_millis
 from penstock.options import parse_duration_ms
 from penstock.spec.snapshot import Snapshot
 from penstock.table.partition_scope import parse_partition
@@ -81,8 +80,8 @@ def mark_done(
         {
             "partition": each.directory,
             "rows": each.rows,
-            "creation_time": _time(each.creation_millis),
-            "modification_time": _time(each.modification_millis),
+            "creation_time": instant_text(each.creation_millis),
+            "modification_time": instant_text(each.modification_millis),
         }
         for each in done
     ]
@@ -91,7 +90,3 @@ def mark_done(
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {"wait": wait, "mark-done": mark_done}
-
-
-def _time(millis: int) -> str:
-    return datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from penstock.cli.times import instant_text
 from penstock.errors import UnsupportedFeatureError
 from penstock.options import BucketOptions
 from penstock.printable import mask_options
@@ -80,14 +80,6 @@ def _sum(rows: pa.Table, column: str) -> int:
     return sum(value or 0 for value in rows.column(column).to_pylist())
 
 
-def _commit_time(millis: int) -> str:
-    try:
-        moment = datetime.fromtimestamp(millis // 1000, UTC).replace(microsecond=millis % 1000 * 1000)
-    except (ValueError, OverflowError, OSError):
-        return f"{millis} ms, which is beyond the calendar"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def describe_snapshot(snapshot: Snapshot | None) -> dict[str, Plain]:
     """Return the properties of a snapshot that people ask for; all of them null where there is none."""
     if snapshot is None:
@@ -95,7 +87,7 @@ def describe_snapshot(snapshot: Snapshot | None) -> dict[str, Plain]:
     return {
         "snapshot_id": snapshot.id,
         "commit_kind": snapshot.commit_kind.value,
-        "commit_time": _commit_time(snapshot.time_millis),
+        "commit_time": instant_text(snapshot.time_millis),
         "commit_user": snapshot.commit_user,
         "watermark": snapshot.watermark,
     }

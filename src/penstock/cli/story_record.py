@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from penstock.cli.draw.signs import signs_of
-from penstock.cli.draw.words import moment_text
 from penstock.cli.plain import to_plain
+from penstock.cli.times import instant_text
 from penstock.table.story.history_table import history_table
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def story_record(story: Story) -> dict[str, Plain]:
     return {
         "table": story.name,
         "location": story.location,
-        "time": _time(story.seen_millis),
+        "time": instant_text(story.seen_millis),
         "schema_id": story.schema_id,
         "bucket": story.total_buckets,
         "partition_keys": list(story.partition_keys),
@@ -36,7 +36,7 @@ def story_record(story: Story) -> dict[str, Plain]:
         "compaction": None if story.debt is None else dict(asdict(story.debt)),
         "readers": [_reader(reader) for reader in story.readers],
         "tags": [
-            {"tag_name": tag.name, "snapshot_id": tag.snapshot_id, "commit_time": _time(tag.time_millis)}
+            {"tag_name": tag.name, "snapshot_id": tag.snapshot_id, "commit_time": instant_text(tag.time_millis)}
             for tag in story.tags
         ],
         "buckets": [dict(asdict(each)) for each in story.buckets],
@@ -54,8 +54,8 @@ def _rows(rows: pa.Table) -> list[Plain]:
 def _standstill(each: Standstill) -> dict[str, Plain]:
     return {
         "watermark": each.watermark,
-        "from": _time(each.from_millis),
-        "to": None if each.is_open else _time(each.to_millis),
+        "from": instant_text(each.from_millis),
+        "to": None if each.is_open else instant_text(each.to_millis),
         "duration_ms": each.duration_ms,
         "commits": each.commits,
     }
@@ -71,10 +71,6 @@ def _reader(reader: Reader) -> dict[str, Plain]:
         "bytes_behind": reader.bytes,
         "rows_behind": reader.rows,
         "event_time_lag_ms": reader.event_time_lag_ms,
-        "unread_since": None if reader.unread_since_millis is None else _time(reader.unread_since_millis),
+        "unread_since": None if reader.unread_since_millis is None else instant_text(reader.unread_since_millis),
         "expired_snapshots": reader.expired_snapshots,
     }
-
-
-def _time(millis: int) -> str:
-    return f"{moment_text(millis, spec='milliseconds').replace(' ', 'T')}Z"

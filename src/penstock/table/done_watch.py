@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from penstock.options import MarkDoneMode
@@ -28,7 +28,7 @@ from penstock.table.partition_time import partition_time_parser
 from penstock.table.success import find_success
 from penstock.table.touched import load_touched_partitions
 from penstock.table.travel import newest_before, watermark_of
-from penstock.table.zones import instant
+from penstock.table.zones import instant, wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 _LOG: Final = open_log(__name__)
-_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks without a zone
 _LONG_AGO: Final = -(2**63)
 _NEVER: Final = 2**63
 # Jobs that begin soon after each other do not each look through all partitions.
@@ -240,7 +239,8 @@ class DoneWatch:
         """Look whether others have written to a partition that is due by what this job knows, or have marked it."""
         touch = self._pending[partition.data]
         if partition.written_millis is not None:
-            written = instant(_EPOCH + timedelta(milliseconds=partition.written_millis), None) or 0
+            clock_time = wall_clock(partition.written_millis, UTC)
+            written = (None if clock_time is None else instant(clock_time, None)) or 0
             if touch.millis is None or written > touch.millis:
                 clock = _watermark_then(store, latest, written) if self._by_watermark else written
                 touch = Touch(clock=max(clock, touch.clock), millis=None if touch.millis is None else written)

@@ -8,7 +8,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
@@ -21,8 +21,9 @@ from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
 from penstock.table.partition_time import partition_time_parser
 from penstock.table.request import CommitRequest
-from penstock.table.scan import plan_scan, to_wall_clock
+from penstock.table.scan import plan_scan
 from penstock.table.tags import local_now
+from penstock.table.zones import wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.scan import ScanPartition
     from penstock.table.store import MetadataStore
-
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks without a zone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +169,12 @@ def _update_time(
     if not known or len(known) < len(created):
         return None
     # The writer's wall clock, as ``now`` is ours.
-    newest = _EPOCH + timedelta(milliseconds=max(known))
-    if newest >= cutoff:
+    newest = wall_clock(max(known), UTC)
+    if newest is None or newest >= cutoff:
         return newest
     stored = _stored_millis(entries, locator, file_io)
-    return None if stored is None else max(newest, _EPOCH + timedelta(milliseconds=to_wall_clock(stored)))
+    stored_time = None if stored is None else wall_clock(stored, None)
+    return None if stored_time is None else max(newest, stored_time)
 
 
 def _stored_millis(entries: Sequence[ManifestEntry], locator: FileLocator, file_io: FileIO) -> int | None:

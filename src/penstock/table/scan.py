@@ -333,5 +333,8 @@ def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, li
 
 def to_wall_clock(millis: int) -> int:
     """Return the local wall clock at an instant, taken as if it were UTC: how files store their creation."""
-    offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset() or timedelta()
+    try:
+        offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset() or timedelta()
+    except (ValueError, OverflowError, OSError):  # beyond the calendar, where no zone has an offset
+        return millis
     return millis + offset // timedelta(milliseconds=1)

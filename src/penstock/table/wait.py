@@ -89,8 +89,15 @@ def shortfall(watermark: int, latest: Snapshot | None) -> str:
     reached = watermark_of(latest)
     if reached is None:
         return f"its latest snapshot, {latest.id}, has no watermark, as no writer has ever given it one"
-    behind = timedelta(milliseconds=watermark - reached)
+    behind = _duration(watermark - reached)
     return f"its latest snapshot, {latest.id}, has {utc_text(reached)} ({reached}), {behind} behind"
+
+
+def _duration(millis: int) -> str:
+    try:
+        return str(timedelta(milliseconds=millis))
+    except OverflowError:
+        return f"{millis} ms"
 
 
 def _text(table: str, watermark: int, latest: Snapshot | None, waited: float) -> str:

@@ -5,8 +5,12 @@ from dataclasses import replace
 import pytest
 
 from penstock.cli.describe import describe_snapshot
+from penstock.cli.draw.scale import time_axis
 from penstock.cli.draw.words import moment_of
+from penstock.cli.times import instant_text
 from penstock.spec.snapshot import CommitKind, Snapshot
+from penstock.table.scan import to_wall_clock
+from penstock.table.wait import shortfall
 
 SNAPSHOT = Snapshot(
     id=1,
@@ -32,3 +36,23 @@ def test_what_is_drawn_ends_with_the_calendar() -> None:
     assert moment_of(9 * 10**18).isoformat() == "9999-12-31T00:00:00+00:00"
     assert moment_of(-9 * 10**18).isoformat() == "0001-01-02T00:00:00+00:00"
     assert moment_of(0).isoformat() == "1970-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("first", [9 * 10**18, -9 * 10**18, 253_402_300_800_000])
+@pytest.mark.parametrize("span", [0, 1, 500, 10**18])
+def test_an_axis_of_times_beyond_the_calendar_has_no_ticks(first: int, span: int) -> None:
+    axis = time_axis(float(first), float(first + span), 4)
+    assert axis.ticks == ()
+    assert axis.place(axis.first) == 0
+    assert axis.place(axis.last) == 1
+
+
+def test_how_far_a_table_is_from_a_watermark_is_said_beyond_the_calendar() -> None:
+    said = shortfall(9 * 10**18, replace(SNAPSHOT, watermark=-9 * 10**18))
+    assert said.endswith(f"has a time beyond the calendar ({-9 * 10**18}), {18 * 10**18} ms behind")
+
+
+@pytest.mark.parametrize("millis", [9 * 10**18, -9 * 10**18])
+def test_times_of_files_beyond_the_calendar_are_kept(millis: int) -> None:
+    assert instant_text(millis) == f"{millis} ms, which is beyond the calendar"
+    assert to_wall_clock(millis) == millis

@@ -74,14 +74,18 @@ def time_axis(first: float, last: float, most: int) -> Axis:
     """Return an axis of time with at most about ``most`` ticks.
 
     Args:
-        first: ms, as ``last``, which is greater.
+        first: ms, as ``last``, which is greater. Both may lie beyond the calendar, where there are no ticks.
     """
+    # So far from 1970 that the next float is more than 1 ms away, the two may be equal.
+    last = max(last, first + 1, math.nextafter(first, math.inf))
     step = time_step(last - first, most)
     ticks = []
     context = None
     for moment in _moments(first, last, step):
         label, its_context = _label(moment, step)
         at = (millis_of(moment) - first) / (last - first)
+        if not 0 <= at <= 1:
+            continue
         ticks.append(Tick(at=at, label=label, context="" if its_context == context else its_context))
         context = its_context
     return Axis(first=first, last=last, ticks=tuple(ticks))
