@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import StorageError
-from penstock.io.failures import ABSENT
+from penstock.io.failures import ABSENT, to_storage_error
 
 _UP: Final = ".."
 
@@ -66,7 +66,7 @@ def _first_link(base: str, parts: tuple[str, ...]) -> str | None:
         except OSError as error:
             if error.errno in ABSENT:
                 return None  # what is not there leads nowhere
-            raise StorageError(f"cannot look at {path}: {error.strerror}") from error
+            raise to_storage_error("look at", path, error) from error
         if stat.S_ISLNK(mode):
             return path
     return None

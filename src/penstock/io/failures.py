@@ -30,6 +30,18 @@ _PASSING: Final = frozenset(
     }
 )
 
+_CURES: Final = {
+    errno.ENOSPC: "free space on that disk, then do it again",
+    errno.EDQUOT: "free space or have the quota raised, then do it again",
+    errno.EROFS: "mount that file system for writing, then do it again; errors of a disk make it read-only too",
+    errno.EIO: "the disk or the way to it has failed: see the log of the system, then do it again",
+    errno.EMFILE: "raise the limit of this process ('ulimit -n'), or use fewer threads, then do it again",
+    errno.ENFILE: "raise the limit of the machine ('fs.file-max'), then do it again",
+    errno.EFBIG: "raise the limit of file sizes ('ulimit -f'), or write smaller files ('target-file-size')",
+    errno.EACCES: "give this user the permission, then do it again",
+    errno.EPERM: "give this user the permission, then do it again",
+}
+
 
 def to_storage_error(action: str, path: str, error: OSError, *, creating: bool = False) -> NotFoundError | StorageError:
     """Say what was tried on which path, as the error to raise ``from error``.
@@ -43,4 +55,5 @@ def to_storage_error(action: str, path: str, error: OSError, *, creating: bool =
     if error.errno in ABSENT and not creating:
         return NotFoundError(f"cannot {action} {path}: it does not exist")
     reason = error.strerror or str(error)
-    return StorageError(f"cannot {action} {path}: {reason}", error.errno in _PASSING)
+    cure = f"; {_CURES[error.errno]}" if error.errno in _CURES else ""
+    return StorageError(f"cannot {action} {path}: {reason}{cure}", error.errno in _PASSING)

@@ -304,7 +304,7 @@ def _read_regular(path: str) -> bytes:
         status = os.fstat(file.fileno())
         _check_regular(path, status.st_mode)
         if status.st_size > MAX_READ_BYTES:
-            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, and no metadata file has {MAX_READ_BYTES}")
+            raise OSError(errno.EINVAL, f"it has {status.st_size} bytes, and no metadata file has {MAX_READ_BYTES}")
         return file.read()
 
 

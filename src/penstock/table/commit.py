@@ -24,7 +24,7 @@ from penstock.errors import (
     StorageError,
     TableStoreError,
 )
-from penstock.io.settings import relaxed
+from penstock.io.settings import flush, relaxed
 from penstock.spec.hint import encode_hint
 from penstock.spec.layout import earliest_hint_path, latest_hint_path, snapshot_path
 from penstock.spec.snapshot import Snapshot
@@ -345,7 +345,10 @@ class TableCommitter:
                 if self.ref.file_io.put_if_absent(path, data):
                     return Landed()
                 # False may be about our own earlier try whose answer was lost.
-                there = decode_snapshot(self.ref.file_io.read(path), path)
+                if decode_snapshot(self.ref.file_io.read(path), path).uuid != snapshot.uuid:
+                    return Outrun()
+                # Or that failed when the name was there and was to be put on the disk.
+                flush(self.ref.file_io, [path], root=self.ref.location)
             except StorageError as error:
                 cause = error
                 # A full disk or a missing permission stays until somebody acts. An earlier try may still arrive.
@@ -354,7 +357,7 @@ class TableCommitter:
             except (NotFoundError, FormatError) as error:
                 cause = StorageError(str(error))
             else:
-                return Landed() if there.uuid == snapshot.uuid else Outrun()
+                return Landed()
             # Putting again is safe whatever happened: at most one put ever creates the file.
             self.sleep(self._put_wait_seconds(try_number))
         return Unknown(cause)

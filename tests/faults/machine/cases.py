@@ -1,0 +1,208 @@
+"""What is done to a table while the disk fails, and what the table holds before and afterwards."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from tests.faults.machine.disk import REACHES, FailingDisk, Fault, moments_of
+
+import penstock
+from penstock.errors import CommitUnknownError, TableStoreError
+from penstock.io.memory import wall_clock_millis
+from penstock.spec.layout import (
+    consumer_directory,
+    earliest_hint_path,
+    latest_hint_path,
+    own_directory,
+    schema_directory,
+    snapshot_path,
+    tag_path,
+)
+from penstock.table.fsck import check_table
+from penstock.table.store import MetadataStore
+from penstock.testing.garbage import needed_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+# Few tries, and no waiting: what is retried is retried at once.
+OPTIONS: Final = {"commit.max-retries": "2", "commit.min-retry-wait": "1 ms", "file-operation.thread-num": "1"}
+TIMES: Final = (1, 3, None)
+
+
+def rows(*numbers: int, p: str = "a") -> pa.Table:
+    return pa.table({"k": pa.array(numbers, pa.int64()), "p": [p] * len(numbers)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """An operation on a table that ``prepare`` has filled.
+
+    Attributes:
+        is_commit: an error means that nothing happened, unless it is ``CommitUnknownError``.
+    """
+
+    name: str
+    run: Callable[[penstock.Table], Any]
+    prepare: Callable[[penstock.Table], Any]
+    options: Mapping[str, str] = field(default_factory=dict)
+    is_commit: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Count:
+    """What was tried."""
+
+    calls: int = 0
+    faults: int = 0
+    errors: int = 0
+    unknown: int = 0
+
+
+class World:
+    """A table that can be set back, on a disk that fails."""
+
+    def __init__(self, case: Case, place: Path, disk: FailingDisk) -> None:
+        self.case = case
+        self._place = place
+        self._disk = disk
+        self._saved = place.with_name(f"{place.name}-saved")
+        catalog = penstock.Catalog(str(place))
+        catalog.create_database("d")
+        options = {**OPTIONS, **case.options}
+        case.prepare(catalog.create_table("d.t", "k BIGINT, p STRING", partition_by=["p"], options=options))
+        shutil.copytree(place, self._saved)
+        self.before = self.state()
+        table = self.load()
+        self._disk.begin()
+        case.run(table)
+        self._disk.end()
+        self.calls = tuple(self._disk.calls)
+        self.after = self.state()
+        self.count = Count(calls=len(self.calls))
+
+    def load(self) -> penstock.Table:
+        """Return what a new process gets."""
+        return penstock.Catalog(str(self._place)).load_table("d.t")
+
+    def state(self) -> Any:
+        """Return what is there for a new process; every file that is needed is whole."""
+        table = self.load()
+        assert check_table(table._ref, MetadataStore(table._ref)).findings == ()
+        return sorted(table.to_arrow().to_pylist(), key=lambda row: row["k"]), table._store.list_tags()
+
+    def faults(self, numbers: Sequence[int] = tuple(REACHES)) -> Iterator[Fault]:
+        """Every call of the operation, failing with every error that it can have, once, thrice, and for good."""
+        for (at, (step, _)), number in itertools.product(enumerate(self.calls, 1), numbers):
+            if step in REACHES[number]:
+                for moment, times in itertools.product(moments_of(step), TIMES):
+                    yield Fault(number=number, at=at, moment=moment, times=times)
+
+    def try_fault(self, fault: Fault) -> None:
+        """Run the operation with the fault, look, run it again without, look, and clear up."""
+        shutil.rmtree(self._place)
+        shutil.copytree(self._saved, self._place)
+        table = self.load()
+        handles = count_handles()
+        error = self._run(table, fault)
+        where = f"{fault} ({self.calls[fault.at - 1]}): {error!r}"
+        try:
+            self.count.faults += 1
+            if error is not None:
+                self._check_error(error, fault)
+            has_happened = self._check_state(error)
+            del error
+            assert count_handles() == handles, "handles are left open"
+            if not has_happened:
+                self.case.run(table)
+            assert self.state() == self.after
+            self._check_litter()
+        except BaseException as failure:
+            failure.add_note(where)
+            raise
+
+    def _run(self, table: penstock.Table, fault: Fault) -> BaseException | None:
+        self._disk.begin(fault)
+        try:
+            self.case.run(table)
+        except Exception as error:  # noqa: BLE001 - looked at afterwards
+            return error
+        finally:
+            self._disk.end()
+        return None
+
+    def _check_error(self, error: BaseException, fault: Fault) -> None:
+        assert isinstance(error, TableStoreError), "an error that is none of ours"
+        self.count.errors += 1
+        self.count.unknown += isinstance(error, CommitUnknownError)
+        text = str(error)
+        assert "\n" not in text
+        assert "d.t" in text or str(self._place) in text
+        assert len(text) < 1_000
+        causes = list(chain(error))
+        assert any(isinstance(each, OSError) and each.errno == fault.number for each in causes)
+
+    def _check_state(self, error: BaseException | None) -> bool:
+        """Whether the operation has happened; halfway is neither."""
+        state = self.state()
+        if error is None:
+            assert state == self.after
+        elif self.case.is_commit and not isinstance(error, CommitUnknownError):
+            assert state == self.before
+        else:
+            assert state in (self.before, self.after)
+        return bool(state == self.after != self.before)
+
+    def _check_litter(self) -> None:
+        """After orphan removal nothing is there that nobody needs."""
+        table = self.load()
+        table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
+        left = {str(Path(place, name)) for place, _, names in os.walk(table.location) for name in names}
+        assert left - known_files(table) == set()
+
+
+def known_files(table: penstock.Table) -> set[str]:
+    """What has a reason to be there."""
+    ref, store = table._ref, MetadataStore(table._ref)
+    known = needed_files(ref) | {snapshot_path(ref.location, each) for each in store.list_snapshot_ids()}
+    known |= {tag_path(ref.location, name) for name in store.list_tags()}
+    known |= {earliest_hint_path(ref.location), latest_hint_path(ref.location)}
+    for directory in (schema_directory, consumer_directory, own_directory):
+        for place, _, names in os.walk(directory(ref.location)):
+            known |= {str(Path(place, name)) for name in names if not name.endswith(".tmp")}
+    return known
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what it came from."""
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def count_handles() -> int:
+    """Return how many files this process has open."""
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only counted
+
+
+def _fill(table: penstock.Table) -> None:
+    for number in range(3):
+        table.append(rows(number, number + 10, p="ab"[number % 2]))
+
+
+CASES: Final = (
+    Case(name="append", prepare=_fill, run=lambda table: table.append(rows(50, 51)), is_commit=True),
+    Case(
+        name="append to a queue",
+        prepare=_fill,
+        run=lambda table: table.append(pa.concat_tables([rows(50, 51), rows(52, p="new")])),
+        options={"bucket": "2", "bucket-key": "k", "manifest.merge-min-count": "2"},
+        is_commit=True,
+    ),
+)

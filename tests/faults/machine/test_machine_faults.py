@@ -1,0 +1,41 @@
+"""Full, broken and read-only disks, and too few handles, at every call to the operating system."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.faults.machine.cases import CASES, World
+from tests.faults.machine.disk import FailingDisk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# No divisor of the number of errors or durations, so that the sample has all of them.
+_STRIDE = 97
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    disk = FailingDisk(tmp_path)
+    disk.install(monkeypatch)
+    return World(request.param, tmp_path / "disk", disk)
+
+
+@pytest.mark.parametrize("world", CASES, ids=lambda case: case.name, indirect=True)
+def test_a_sample_of_faults_leaves_the_table_as_it_was_or_as_it_should_be(world: World) -> None:
+    for fault in list(world.faults())[::_STRIDE]:
+        world.try_fault(fault)
+    assert world.count.errors > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", CASES, ids=lambda case: case.name, indirect=True)
+def test_every_fault_leaves_the_table_as_it_was_or_as_it_should_be(
+    world: World, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for fault in world.faults():
+        world.try_fault(fault)
+    with capsys.disabled():
+        name = request.node.callspec.id
+        print(f"\n{name}: {world.count}", end="")  # noqa: T201 - asked for by those who watch the number
