@@ -27,7 +27,7 @@ from penstock.table.mark_done import check_actions, ledger_entries, load_live_pa
 from penstock.table.partition_time import partition_time_parser
 from penstock.table.success import find_success
 from penstock.table.touched import load_touched_partitions
-from penstock.table.travel import newest_before, watermark_of
+from penstock.table.travel import newest_by_time, watermark_of
 from penstock.table.zones import instant, wall_clock
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def _event_time(snapshot: Snapshot) -> int:
 
 def _watermark_then(store: MetadataStore, latest: Snapshot, millis: int) -> int:
     """Return the watermark of the first snapshot from a time on; where it may have expired, one of long ago."""
-    before = newest_before(store, latest, lambda snapshot: snapshot.time_millis < millis)
+    before = newest_by_time(store, latest, millis)
     if before is None:
         return _LONG_AGO
     return _event_time(latest if before.id >= latest.id else store.load_snapshot(before.id + 1))

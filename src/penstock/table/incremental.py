@@ -15,7 +15,7 @@ from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatur
 from penstock.options.choices import IncrementalScanMode, ScanMode
 from penstock.spec.snapshot import CommitKind
 from penstock.table.scan import ScanPlan, funnel_stage, plan_added, plan_scan
-from penstock.table.travel import newest_before, parse_local_time, read_mode
+from penstock.table.travel import newest_by_time, parse_local_time, read_mode
 
 if TYPE_CHECKING:
     from penstock.options import ReadOptions
@@ -176,8 +176,8 @@ def _between_times(store: MetadataStore, latest: Snapshot, text: str, *, is_diff
     else:
         start_millis, end_millis = (parse_local_time(each, _TIMES, store.name) for each in (first, last))
     _check_order(start_millis, end_millis, _TIMES, text, store.name)
-    start = newest_before(store, latest, lambda snapshot: snapshot.time_millis <= start_millis)
-    end = newest_before(store, latest, lambda snapshot: snapshot.time_millis <= end_millis)
+    start = newest_by_time(store, latest, start_millis, or_equal=True)
+    end = newest_by_time(store, latest, end_millis, or_equal=True)
     if end is None or (start is not None and start.id == end.id):
         return None
     if start is None:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 NO_WATERMARK: Final = -(2**63)
 """What engines store for "none" where they must store something."""
 
+_CLEAN_STEPS: Final = 200
+"""Snapshots that are looked at for times that go back: at a commit a second, clocks that are three minutes apart."""
+
 _TIMES: Final = ("timestamp_millis", "timestamp")
 _VERSIONS: Final = ("snapshot_id", "tag_name", "watermark", "version")
 _CHANGES: Final = ("incremental_between", "incremental_between_timestamp", "incremental_to_auto_tag")
@@ -271,8 +274,38 @@ def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[S
     return found
 
 
+def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_equal: bool = False) -> Snapshot | None:
+    """Find the newest snapshot before the first one that was committed at or after a time; None where none is.
+
+    Writers whose clocks disagree leave times that go back. The first snapshot at or after the time decides then, and
+    not any: nothing that says it is as young comes before the result, and what comes later changes no result.
+
+    Args:
+        millis: since 1970-01-01 UTC.
+        or_equal: snapshots of exactly this time come before it as well.
+
+    Source:
+        Paimon ``core:table/source/snapshot/TimeTravelUtil.java`` takes times as ascending; so do we, but that we look
+        at ``_CLEAN_STEPS`` snapshots more, until all of them lie before the time.
+    """
+
+    def is_before(snapshot: Snapshot) -> bool:
+        return snapshot.time_millis <= millis if or_equal else snapshot.time_millis < millis
+
+    found = newest_before(store, latest, is_before)
+    candidate, clean = found, 0
+    while candidate is not None and clean < _CLEAN_STEPS:
+        previous = store.find_snapshot(candidate.id - 1) if candidate.id > 1 else None
+        if previous is not None and not is_before(previous):
+            found, clean = None, 0
+        elif previous is not None:
+            found, clean = found or previous, clean + 1
+        candidate = previous
+    return found
+
+
 def _newest_until(store: MetadataStore, latest: Snapshot, millis: int) -> Snapshot:
-    found = newest_before(store, latest, lambda snapshot: snapshot.time_millis <= millis)
+    found = newest_by_time(store, latest, millis, or_equal=True)
     if found is None:
         earliest = store.load_earliest_snapshot() or latest
         raise NotFoundError(
@@ -332,7 +365,7 @@ def newest_compacted(
 
 
 def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadPoint:
-    before = newest_before(store, latest, lambda snapshot: snapshot.time_millis < millis)
+    before = newest_by_time(store, latest, millis)
     if before is not None and before.id < latest.id:
         return ReadPoint(snapshot=store.load_snapshot(before.id + 1))
     return ReadPoint(snapshot=latest, created_from_millis=millis, is_latest=True)

@@ -10,6 +10,7 @@ from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatur
 from penstock.options import ReadOptions
 from penstock.spec.snapshot import CommitKind
 from penstock.spec.types import BIGINT, DataField
+from penstock.table.incremental import plan_changes
 from penstock.table.travel import NO_WATERMARK, at_snapshot, resolve_read, resolve_snapshot
 
 # Snapshot n was committed at 1000 n; watermarks where they are None count as the one before.
@@ -63,6 +64,24 @@ def resolved(table: MemoryTable, options: dict[str, str]) -> int | None:
 )
 def test_a_position_names_its_snapshot(table: MemoryTable, options: dict[str, str], expected: int) -> None:
     assert resolved(table, options) == expected
+
+
+@pytest.mark.parametrize(("millis", "expected"), [(1500, 1), (2999, 2), (3000, 3), (4500, 5), (6500, 7), (9000, 9)])
+def test_clocks_that_go_back_do_not_bring_what_is_younger(millis: int, expected: int) -> None:
+    table = MemoryTable()
+    for number in range(1, 10):  # a search by halves meets 5 first
+        table.commit(time_millis={5: 200, 7: 100}.get(number, 1000 * number))
+    assert resolved(table, {"scan.timestamp-millis": str(millis)}) == expected
+    spans = {"incremental-between-timestamp": f"0,{millis}"}
+    assert plan_changes(table.store, table.ref, ReadOptions.parse(spans)).snapshot == table.snapshots[expected - 1]
+
+
+def test_a_clock_far_ahead_hides_later_snapshots_until_its_time() -> None:
+    table = MemoryTable()
+    for number in range(1, 600):
+        table.commit(time_millis=10**9 if number == 400 else 1000 * number)
+    assert resolved(table, {"scan.timestamp-millis": "450000"}) == 399
+    assert resolved(table, {"scan.timestamp-millis": str(10**9)}) == 599
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError
 from penstock.spec.layout import schema_path
+from penstock.table.travel import utc_text
 
 if TYPE_CHECKING:
     from penstock.spec.snapshot import Snapshot
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.table.stream.offset import Position, StreamOffset
 
 _DIGEST_CHARS: Final = 16
+_ALLOWED: Final = "'penstock.fail-on-data-loss' = 'false' allows"
 _NEW_START: Final = (
     "start the query with a new checkpoint, at one of them (scan.mode = 'from-snapshot' and scan.snapshot-id) or with "
     "all rows (scan.mode = 'latest-full')"
@@ -121,12 +123,37 @@ class History:
                 "are read; one that stands too early is moved by Table.reset_consumer"
             )
         warnings.warn(
-            f"{what}; it goes on at snapshot {later[0]} without the rows in between, as "
-            "'penstock.fail-on-data-loss' = 'false' allows",
+            f"{what}; it goes on at snapshot {later[0]} without the rows in between, as {_ALLOWED}",
             DataLossWarning,
             stacklevel=2,
         )
         return later[0]
+
+    def lost_since(self, millis: int, earliest: Snapshot) -> int:
+        """Return the earliest snapshot, to begin at where the stream was to begin before it; warns of it.
+
+        Args:
+            millis: the start asked for, since 1970-01-01 UTC; younger snapshots before ``earliest`` may have expired.
+
+        Raises:
+            DataLossError: that is not allowed.
+        """
+        what = (
+            f"table {self._store.name}: the stream was to begin at {utc_text(millis)} ({millis}), and snapshots before "
+            f"snapshot {earliest.id}, which was committed at {utc_text(earliest.time_millis)}, have expired"
+        )
+        if self._fails:
+            raise DataLossError(
+                f"{what}; {self._available(self._store.list_snapshot_ids())}: begin at the earliest, with "
+                "scan.mode = 'earliest', or with all rows (scan.mode = 'latest-full'); or set "
+                "'penstock.fail-on-data-loss' = 'false' to begin at the earliest without the rows before it"
+            )
+        warnings.warn(
+            f"{what}; it begins at snapshot {earliest.id} without the rows before it, as {_ALLOWED}",
+            DataLossWarning,
+            stacklevel=2,
+        )
+        return earliest.id
 
     def rolled_back(self, snapshot_id: int) -> DataLossError:
         """Return the error for a snapshot that was read and is not in the table's history any more."""

@@ -17,7 +17,7 @@ from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.table.scan import to_wall_clock
 from penstock.table.stream.history import History
 from penstock.table.stream.offset import Phase, Position
-from penstock.table.travel import check_positions, newest_before, newest_compacted, parse_local_time, resolve_default
+from penstock.table.travel import check_positions, newest_by_time, newest_compacted, parse_local_time, resolve_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +93,8 @@ def resolve_start(
     Raises:
         InvalidOptionError: options that contradict each other, or that only a batch read has.
         UnsupportedFeatureError: a mode that only a batch read has.
-        DataLossError: the snapshot asked for has expired, and ``penstock.fail-on-data-loss`` is true.
+        DataLossError: the snapshot asked for has expired, or such since a time may have, and
+            ``penstock.fail-on-data-loss`` is true.
         FormatError: metadata is damaged.
     """
     mode = check_start(read, ref.name)
@@ -121,7 +122,7 @@ def _start(  # noqa: PLR0911 - one line a mode
         case ScanMode.COMPACTED_FULL:
             return _full(newest_compacted(store, latest, _is_full_compaction(ref)).id)
         case ScanMode.FROM_TIMESTAMP:
-            return _changes(_first_since(store, latest, _start_millis(read, ref.name)))
+            return _changes(_begun_at(store, ref, latest, _start_millis(read, ref.name)))
         case ScanMode.FROM_SNAPSHOT:
             wanted = _still_there(store, ref, _snapshot_id(read), earliest)
             return _changes(wanted) if wanted <= latest.id + 1 else None
@@ -154,8 +155,22 @@ def _still_there(store: MetadataStore, ref: TableRef, wanted: int, earliest: int
         return wanted
     if earliest <= 1:
         return earliest
-    fails = StreamOptions.parse(ref.options, table=ref.name).fail_on_data_loss
-    return History(store, fails=fails).lost(max(wanted, 1))
+    return _history(store, ref).lost(max(wanted, 1))
+
+
+def _begun_at(store: MetadataStore, ref: TableRef, latest: Snapshot, millis: int) -> int:
+    """The first snapshot committed at or after a time; the earliest, if rows may be missed, where that may be gone.
+
+    The reference begins at the earliest without a word.
+    """
+    earliest = store.load_earliest_snapshot()
+    if earliest is not None and earliest.id > 1 and earliest.time_millis > millis:
+        return _history(store, ref).lost_since(millis, earliest)
+    return _first_since(store, latest, millis)
+
+
+def _history(store: MetadataStore, ref: TableRef) -> History:
+    return History(store, fails=StreamOptions.parse(ref.options, table=ref.name).fail_on_data_loss)
 
 
 def _snapshot_id(read: ReadOptions) -> int:
@@ -173,7 +188,7 @@ def _start_millis(read: ReadOptions, table: str) -> int:
 
 def _first_since(store: MetadataStore, latest: Snapshot, millis: int) -> int:
     """Id behind the newest snapshot that is older than that; the earliest where none is."""
-    older = newest_before(store, latest, lambda snapshot: snapshot.time_millis < millis)
+    older = newest_by_time(store, latest, millis)
     return older.id + 1 if older is not None else store.earliest_snapshot_id() or latest.id
 
 

@@ -51,7 +51,6 @@ def described(start: StreamStart | None) -> tuple[str, int] | None:
         ({"scan.mode": "compacted-full", "full-compaction.delta-commits": "5"}, ("full", 9)),
         ({"scan.timestamp-millis": "5000"}, ("changes", 5)),
         ({"scan.timestamp-millis": "5001"}, ("changes", 6)),
-        ({"scan.timestamp-millis": "1"}, ("changes", 3)),
         ({"scan.timestamp-millis": "3000"}, ("changes", 3)),
         ({"scan.timestamp-millis": "99999"}, ("changes", 10)),
         ({"scan.mode": "from-timestamp", "scan.timestamp-millis": "5000"}, ("changes", 5)),
@@ -176,6 +175,30 @@ def test_a_start_that_has_expired_is_an_error_unless_rows_may_be_missed(
         start = start_of(table, {**options, "penstock.fail-on-data-loss": "false"})
     assert start is not None
     assert start.position.snapshot_id == 3
+
+
+def test_a_start_from_before_the_earliest_snapshot_is_an_error_unless_rows_may_be_missed(table: MemoryTable) -> None:
+    options = {"scan.timestamp-millis": "2999"}
+    words = r"begin at 1970-01-01 00:00:02.999\+00:00 .2999.*snapshot 3, .* 00:00:03.000.*snapshots 3 to 9 .*'earliest'"
+    with pytest.raises(DataLossError, match=words):
+        start_of(table, options)
+    with pytest.warns(DataLossWarning, match="it begins at snapshot 3 without the rows before it"):
+        start = start_of(table, {**options, "penstock.fail-on-data-loss": "false"})
+    assert described(start) == ("changes", 3)
+
+
+def test_a_start_from_before_the_first_snapshot_misses_nothing() -> None:
+    queue = Queue()
+    queue.append("0:a")
+    assert described(start_of(queue, {"scan.timestamp-millis": "1"})) == ("changes", 1)
+
+
+@pytest.mark.parametrize(("millis", "first"), [(2500, 3), (3000, 3), (4500, 6), (8500, 9), (9500, 10)])
+def test_clocks_that_go_back_lose_no_rows_since_a_time(millis: int, first: int) -> None:
+    queue = Queue()
+    for number in range(1, 10):  # the writer of 5 and 7 is behind: a search by halves goes right there
+        queue.append(time_millis={5: 200, 7: 100}.get(number, 1000 * number))
+    assert described(start_of(queue, {"scan.timestamp-millis": str(millis)})) == ("changes", first)
 
 
 def put_consumer(table: MemoryTable, next_snapshot: int) -> None:
