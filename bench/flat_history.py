@@ -18,25 +18,25 @@ import pyarrow as pa
 import penstock
 from bench.counted_storage import READS, is_manifest
 from penstock.catalog.filesystem import load_location
-from penstock.spec.layout import manifest_directory, snapshot_directory
-from penstock.table.batch_notes import BatchNotes
-from penstock.table.changes import open_committer
-from penstock.table.checkpoint_claim import claim_checkpoint
-from penstock.table.compact.beside import CompactionBeside
+from penstock.format.layout import manifest_directory, snapshot_directory
+from penstock.table.actions.changes import open_committer
+from penstock.table.compact.background import CompactionBeside
 from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.job import merge_one
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.watch import CompactionWatch
-from penstock.table.live import load_live_entries
+from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
-from penstock.table.stream_commit import Batch, StreamCommitter
-from penstock.table.write import write_arrow
+from penstock.table.stream_sink.batch_log import BatchNotes
+from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
+from penstock.table.stream_sink.committer import Batch, StreamCommitter
+from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from penstock.spec.manifest import DataFileMeta
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.table.ref import TableRef
 
 _QUERY: Final = "query"

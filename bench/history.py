@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import penstock
 from bench.many_files import COLUMNS, new_file
 from penstock.catalog.filesystem import load_location
-from penstock.spec.binary_row import encode_row
-from penstock.spec.manifest import EMPTY_ROW
-from penstock.spec.snapshot import CommitKind
-from penstock.spec.types import STRING
-from penstock.table.changes import open_committer
+from penstock.format.manifest.entry import EMPTY_ROW
+from penstock.format.row.row import encode_row
+from penstock.format.snapshot import CommitKind
+from penstock.format.types.data_types import STRING
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.request import CommitRequest
 from penstock.table.message import CommitMessage
-from penstock.table.request import CommitRequest
 from penstock.testing.file_io import Operation, RecordingFileIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.table.commit import TableCommitter
+    from penstock.table.commit.committer import TableCommitter
     from penstock.table.ref import TableRef
 
 QUEUE_BUCKETS = 8

@@ -13,11 +13,11 @@ from bench.many_files import make_table
 from bench.measure import Series
 from bench.result import OURS, Check, Section
 from bench.settings import DATA
-from penstock.table.changes import open_committer
+from penstock.table.actions.changes import open_committer
 from penstock.table.store import MetadataStore
-from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED
+from penstock.table.stream.scanner import Follower
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:

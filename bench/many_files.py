@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 import penstock
 from penstock.catalog.filesystem import load_location
-from penstock.spec.binary_row import encode_row
-from penstock.spec.manifest import DataFileMeta
-from penstock.spec.snapshot import CommitKind
-from penstock.spec.stats import DEFAULT_STATS_MODE, ColumnStats, build_stats
-from penstock.spec.types import STRING
-from penstock.table.changes import open_committer
+from penstock.format.manifest.entry import DataFileMeta
+from penstock.format.manifest.stats import DEFAULT_STATS_MODE, ColumnStats, build_stats
+from penstock.format.row.row import encode_row
+from penstock.format.snapshot import CommitKind
+from penstock.format.types.data_types import STRING
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.request import CommitRequest
 from penstock.table.message import CommitMessage
-from penstock.table.request import CommitRequest
 
 if TYPE_CHECKING:
-    from penstock.spec.schema import TableSchema
+    from penstock.format.schema import TableSchema
     from penstock.table.ref import TableRef
 
 COLUMNS: Final = (

@@ -13,7 +13,7 @@ from bench.micro_batches import batches_of, percentile
 from bench.result import OURS, Check, Section, time_next_to
 from bench.spark_stream_write import P50, P95, SKIPPED
 from bench.spark_tables import OurTarget
-from penstock.spark.progress import last_write
+from penstock.spark.stream.progress import last_write
 from penstock.table.compact.state import CompactionState
 
 if TYPE_CHECKING:

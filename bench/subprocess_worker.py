@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.history import append_once, open_recorded
 from penstock.catalog.filesystem import load_location
-from penstock.table.query import plan_query
+from penstock.table.read.query import plan_query
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

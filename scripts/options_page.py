@@ -6,8 +6,8 @@ from itertools import groupby
 from pathlib import Path
 
 from penstock.options import Status, describe_options, status_of
-from penstock.options.elsewhere import OTHERS, PREFIXES
-from penstock.options.refused import FOREIGN
+from penstock.options.status.foreign import OTHERS, PREFIXES
+from penstock.options.status.refused import FOREIGN
 
 PAGE = Path(__file__).parents[1] / "docs" / "options.md"
 _INTRODUCTION = """# Options

@@ -15,8 +15,8 @@ import pytest
 
 from penstock import Catalog, Table
 from penstock.io.local import LocalFileIO
-from penstock.table.stream.alignment_files import GroupFiles
-from penstock.table.stream.membership import open_membership
+from penstock.table.stream.align.files import GroupFiles
+from penstock.table.stream.align.membership import open_membership
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

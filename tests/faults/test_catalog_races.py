@@ -20,9 +20,9 @@ from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.schema_files import list_schema_ids, load_schema
 from penstock.catalog.warehouse import Warehouse, open_warehouse
 from penstock.errors import AlreadyExistsError, NotFoundError, StorageError
+from penstock.format.types.ddl import parse_columns
+from penstock.format.types.field_ids import iter_fields
 from penstock.io.memory import MemoryFileIO
-from penstock.spec.ddl import parse_columns
-from penstock.spec.field_ids import iter_fields
 from penstock.testing.file_io import MUTATIONS, FailingFileIO, Fault, Operation, ProcessDiedError
 
 THREADS = 6
@@ -127,7 +127,7 @@ from penstock.catalog.filesystem import alter_table, create_table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import AlreadyExistsError
-from penstock.spec.ddl import parse_columns
+from penstock.format.types.ddl import parse_columns
 
 location, me, count, what = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 warehouse = open_warehouse(location)

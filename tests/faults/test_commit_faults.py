@@ -18,19 +18,19 @@ from penstock.errors import (
     StorageError,
     TableStoreError,
 )
+from penstock.format.row.bucket import bucket_of
+from penstock.format.snapshot import CommitKind
+from penstock.format.types.data_types import BIGINT
 from penstock.io.memory import MemoryFileIO
-from penstock.spec.bucket import bucket_of
-from penstock.spec.snapshot import CommitKind
-from penstock.spec.types import BIGINT
-from penstock.table.changes import open_committer
-from penstock.table.discard import commit_or_discard
-from penstock.table.live import load_live_entries
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit import fence
+from penstock.table.commit.discard import commit_or_discard
+from penstock.table.commit.fence import ROLLED_BACK_TO
+from penstock.table.commit.request import CommitRequest
 from penstock.table.locate import FileLocator
-from penstock.table.request import CommitRequest
-from penstock.table.safety import fence
-from penstock.table.safety.fence import ROLLED_BACK_TO
+from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
-from penstock.table.write import write_arrow
+from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
 from penstock.testing.model import by_group
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from tests.unit.table.actions.test_auto_tags import tags
 from tests.unit.table.commit_tables import new_table, on
 from tests.unit.table.mark_done.marking import DAY, FIRST, HOUR, SECOND, START, UTC_START, Job, marks
-from tests.unit.table.test_auto_tags import tags
 
 from penstock.io.memory import MemoryFileIO
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError

@@ -13,8 +13,8 @@ import pytest
 
 import penstock
 from penstock.errors import NotFoundError, TableStoreError
+from penstock.format.layout import consumer_path
 from penstock.io.memory import MemoryFileIO, wall_clock_millis
-from penstock.spec.layout import consumer_path
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
 from penstock.testing.garbage import needed_files, stored_files, walk

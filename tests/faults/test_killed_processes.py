@@ -11,8 +11,8 @@ import pytest
 from tests.faults.forking import Forker
 
 import penstock
-from penstock.table.live import load_live_entries
 from penstock.table.locate import FileLocator
+from penstock.table.read.live import load_live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from tests.faults.power_cut import PowerCuts
 
 from penstock import Catalog, Table
 from penstock.errors import TableStoreError
-from penstock.table.fsck import check_table
+from penstock.table.inspect.fsck import check_table
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

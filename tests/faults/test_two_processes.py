@@ -11,10 +11,10 @@ import pytest
 from tests.faults.forking import Forker
 
 import penstock
-from penstock.spec.bucket import bucket_of
-from penstock.spec.snapshot import CommitKind
-from penstock.spec.types import BIGINT
-from penstock.table.live import load_live_entries
+from penstock.format.row.bucket import bucket_of
+from penstock.format.snapshot import CommitKind
+from penstock.format.types.data_types import BIGINT
+from penstock.table.read.live import load_live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

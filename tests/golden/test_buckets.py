@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from penstock.datafile.types import to_arrow_type
-from penstock.spec.bucket import BucketFunction
-from penstock.spec.schema import TableSchema
-from penstock.spec.schema_json import decode_schema
-from penstock.spec.types import AtomicType, TypeRoot
-from penstock.table.assign import Assigner, BucketRule
+from penstock.format.row.bucket import BucketFunction
+from penstock.format.schema import TableSchema
+from penstock.format.schema_json import decode_schema
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.table.write.assign import Assigner, BucketRule
 
 DATA = Path(__file__).parent / "data"
 SCHEMAS = {

@@ -13,8 +13,8 @@ from tests.interop.canonical import rows_of, table_of
 from penstock.datafile.evolve import can_cast, plan_evolution
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError
-from penstock.spec.type_text import parse_sql_type
-from penstock.spec.types import DataField, DataType
+from penstock.format.types.data_types import DataField, DataType
+from penstock.format.types.text import parse_sql_type
 
 PAIRS: Final = [
     json.loads(line)

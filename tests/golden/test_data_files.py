@@ -14,22 +14,22 @@ import pytest
 from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.file_format import FileFormat, format_of
+from penstock.format.manifest.entry import FileKind
+from penstock.format.manifest.files import decode_manifest
+from penstock.format.manifest.stats import decode_stats, truncate_stats
+from penstock.format.schema_json import decode_schema
+from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
 from penstock.options import FormatOptions
-from penstock.spec.file_format import FileFormat, format_of
-from penstock.spec.manifest import FileKind
-from penstock.spec.manifest_avro import decode_manifest
-from penstock.spec.schema_json import decode_schema
-from penstock.spec.stats import decode_stats, truncate_stats
-from penstock.spec.types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.spec.manifest import DataFileMeta
-    from penstock.spec.schema import TableSchema
-    from penstock.spec.stats import ColumnStats
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.manifest.stats import ColumnStats
+    from penstock.format.schema import TableSchema
 
 DATA: Final = Path(__file__).parent / "data" / "warehouse"
 TABLES: Final = sorted(path for path in DATA.glob("*.db/*") if (path / "manifest").exists())

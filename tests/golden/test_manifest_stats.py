@@ -10,12 +10,19 @@ from typing import Any
 
 import pytest
 
-from penstock.spec.binary_row import decode_row, encode_row
-from penstock.spec.manifest import FileKind, ManifestEntry
-from penstock.spec.manifest_avro import decode_manifest, decode_manifest_list
-from penstock.spec.schema import TableSchema
-from penstock.spec.schema_json import decode_schema
-from penstock.spec.stats import ColumnStats, StatsMode, build_stats, choose_modes, decode_stats, partition_stats
+from penstock.format.manifest.entry import FileKind, ManifestEntry
+from penstock.format.manifest.files import decode_manifest, decode_manifest_list
+from penstock.format.manifest.stats import (
+    ColumnStats,
+    StatsMode,
+    build_stats,
+    choose_modes,
+    decode_stats,
+    partition_stats,
+)
+from penstock.format.row.row import decode_row, encode_row
+from penstock.format.schema import TableSchema
+from penstock.format.schema_json import decode_schema
 
 DATA = Path(__file__).parent / "data"
 TABLES = sorted(path.parent for path in DATA.glob("warehouse/*.db/*/manifest"))

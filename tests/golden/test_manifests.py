@@ -9,10 +9,10 @@ from typing import Any
 import fastavro
 import pytest
 
-from penstock.spec.avro_codecs import AvroCodec
-from penstock.spec.avro_container import decode_container
-from penstock.spec.manifest import FileKind, FileSource, ManifestEntry, ManifestFileMeta, SimpleStats
-from penstock.spec.manifest_avro import (
+from penstock.format.avro.codecs import AvroCodec
+from penstock.format.avro.container import decode_container
+from penstock.format.manifest.entry import FileKind, FileSource, ManifestEntry, ManifestFileMeta, SimpleStats
+from penstock.format.manifest.files import (
     decode_file_numbers,
     decode_manifest,
     decode_manifest_list,

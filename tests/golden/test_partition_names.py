@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock.spec.partition_text import partition_dir
-from penstock.spec.type_text import parse_sql_type
-from penstock.spec.types import AtomicType, DataField, TypeRoot
+from penstock.format.text.partitions import partition_dir
+from penstock.format.types.data_types import AtomicType, DataField, TypeRoot
+from penstock.format.types.text import parse_sql_type
 
 NAMES = Path(__file__).parent / "data" / "partition_names" / "names.jsonl"
 CASES = [json.loads(line) for line in NAMES.read_text().splitlines()]

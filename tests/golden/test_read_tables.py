@@ -14,16 +14,16 @@ from penstock.datafile.filter import filter_batch
 from penstock.io.local import LocalFileIO
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TimestampLiteral, col
-from penstock.table.read import TableReader, read_arrow
+from penstock.table.read.batches import TableReader, read_arrow
+from penstock.table.read.scan import plan_scan
+from penstock.table.read.split import plan_splits
+from penstock.table.read.travel import at_snapshot, resolve_snapshot
 from penstock.table.ref import TableRef
-from penstock.table.scan import plan_scan
-from penstock.table.split import plan_splits
 from penstock.table.store import MetadataStore, TableLocation
-from penstock.table.travel import at_snapshot, resolve_snapshot
 
 if TYPE_CHECKING:
+    from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import Predicate
-    from penstock.spec.snapshot import Snapshot
 
 DATA: Final = Path(__file__).parent / "data"
 LOCATIONS: Final = {path.name: path for path in sorted(DATA.glob("warehouse/*.db/*"))}

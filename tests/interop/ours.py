@@ -11,18 +11,18 @@ from tests.interop.engines import Row
 import penstock
 from penstock.catalog.changes import SchemaChange
 from penstock.datafile.types import to_arrow_schema
+from penstock.format.snapshot import CommitKind
 from penstock.predicate.parse import parse_filter
-from penstock.spec.snapshot import CommitKind
-from penstock.table.changes import open_committer
-from penstock.table.commit import new_commit_user
-from penstock.table.read import TableReader
-from penstock.table.request import CommitRequest
-from penstock.table.split import DataSplit
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.request import CommitRequest
+from penstock.table.read.batches import TableReader
+from penstock.table.read.split import DataSplit
 from penstock.table.store import MetadataStore
-from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
-from penstock.table.write import write_arrow
+from penstock.table.stream.scanner import Follower
+from penstock.table.write.writer import write_arrow
 
 
 def catalog_of(location: Path) -> penstock.Catalog:

@@ -9,12 +9,12 @@ import pytest
 from tests.interop import ours
 from tests.interop.engines import JavaPaimon
 
+from penstock.format.snapshot import CommitKind
 from penstock.options import TagOptions
-from penstock.spec.snapshot import CommitKind
-from penstock.table.auto_tags import TagMaker
-from penstock.table.batch_tags import make_batch_tag
-from penstock.table.changes import open_committer
-from penstock.table.request import CommitRequest
+from penstock.table.actions.auto_tags import TagMaker
+from penstock.table.actions.batch_tags import make_batch_tag
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.request import CommitRequest
 from penstock.table.store import MetadataStore
 
 HOUR = 3_600_000

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tests.interop import ours
 
-from penstock.table.consumers import record_progress
 from penstock.table.store import MetadataStore
+from penstock.table.stream.consumers import record_progress
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,11 +16,11 @@ from tests.model.values import QUERY, SNAPSHOTS
 
 import penstock
 from penstock.errors import StorageError, TableStoreError
-from penstock.spec.snapshot import CommitKind
-from penstock.table.changes import open_committer
-from penstock.table.discard import commit_or_discard
-from penstock.table.request import CommitRequest
-from penstock.table.write import write_arrow
+from penstock.format.snapshot import CommitKind
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.discard import commit_or_discard
+from penstock.table.commit.request import CommitRequest
+from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import Call, Operation, ProcessDiedError, RecordingFileIO
 
 if TYPE_CHECKING:

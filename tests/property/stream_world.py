@@ -10,19 +10,19 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.unit.table.commit_tables import append, committer, live, new_file, new_table, partition
 
-from penstock.spec.layout import schema_path, snapshot_path
-from penstock.spec.manifest import DataFileMeta, FileSource
-from penstock.spec.schema_json import encode_schema
-from penstock.spec.snapshot import CommitKind
-from penstock.spec.types import INT, DataField
+from penstock.format.layout import schema_path, snapshot_path
+from penstock.format.manifest.entry import DataFileMeta, FileSource
+from penstock.format.schema_json import encode_schema
+from penstock.format.snapshot import CommitKind
+from penstock.format.types.data_types import INT, DataField
+from penstock.table.commit.request import CommitRequest
 from penstock.table.message import CommitMessage
 from penstock.table.partition_scope import TouchedPartitions
-from penstock.table.request import CommitRequest
-from penstock.table.split import value_order
+from penstock.table.read.split import value_order
 from penstock.table.store import MetadataStore
-from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Phase, StreamOffset, decode_offset, encode_offset
+from penstock.table.stream.scanner import Follower
 
 PARTS = (None, "a", "b")
 WRITERS = 3

@@ -10,15 +10,15 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from tests.property.stream_world import OPS, WRITES, ModelCommit, ModelFile, World, expected
 
-from penstock.spec.layout import snapshot_path
-from penstock.spec.snapshot_json import encode_snapshot
+from penstock.format.layout import snapshot_path
+from penstock.format.snapshot_json import encode_snapshot
+from penstock.table.read.travel import NO_WATERMARK
 from penstock.table.store import MetadataStore
 from penstock.table.stream.offset import Phase
-from penstock.table.travel import NO_WATERMARK
 
 if TYPE_CHECKING:
-    from penstock.spec.manifest import DataFileMeta
-    from penstock.spec.snapshot import CommitKind
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.snapshot import CommitKind
 
 # What is added to the watermark of the snapshot before, or what stands in its place; and the time that has passed.
 STAMPS = st.tuples(st.sampled_from([0, 0, 1, 2, 5, None, NO_WATERMARK]), st.sampled_from([0, 1, 3]))

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from penstock.datafile.types import to_arrow_type
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.spec.binary_row import ARITY_BYTES, encode_row
-from penstock.spec.bucket import BucketFunction, bucket_of
-from penstock.spec.murmur import hash_bytes
-from penstock.spec.type_text import parse_sql_type
-from penstock.spec.types import BIGINT, INT, STRING, AtomicType, TypeRoot
-from penstock.table import bucket_hash
-from penstock.table.bucket_hash import assign_buckets, bucket_hashes
+from penstock.format.row.bucket import BucketFunction, bucket_of
+from penstock.format.row.murmur import hash_bytes
+from penstock.format.row.row import ARITY_BYTES, encode_row
+from penstock.format.types.data_types import BIGINT, INT, STRING, AtomicType, TypeRoot
+from penstock.format.types.text import parse_sql_type
+from penstock.table.write import bucket_hash
+from penstock.table.write.bucket_hash import assign_buckets, bucket_hashes
 
 # Short and long, around the length up to which a string fits its slot, and around whole words.
 TEXTS = st.one_of(st.text(max_size=9), st.text("aé日", min_size=5, max_size=20), st.text(max_size=60))

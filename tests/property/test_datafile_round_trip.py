@@ -13,10 +13,8 @@ from tests.unit.datafile.arrays import batch_of, rows_of
 
 from penstock.datafile.formats import FORMATS, WrittenFile
 from penstock.datafile.types import to_arrow_schema
-from penstock.io.memory import MemoryFileIO
-from penstock.options import FormatOptions
-from penstock.spec.file_format import FileFormat
-from penstock.spec.types import (
+from penstock.format.file_format import FileFormat
+from penstock.format.types.data_types import (
     INT,
     ArrayType,
     AtomicType,
@@ -28,13 +26,15 @@ from penstock.spec.types import (
     TypeRoot,
     VectorType,
 )
+from penstock.io.memory import MemoryFileIO
+from penstock.options import FormatOptions
 from penstock.testing.strategies import fields
 from penstock.testing.strategies_manifest import rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.spec.stats import ColumnStats
+    from penstock.format.manifest.stats import ColumnStats
 
 FILE_IO: Final = MemoryFileIO("round-trip")
 ONE_MILLI: Final = 10**6

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import penstock
+from penstock.format.consumer import encode_consumer
+from penstock.format.layout import consumer_path
+from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO, wall_clock_millis
-from penstock.spec.consumer import encode_consumer
-from penstock.spec.layout import consumer_path
-from penstock.spec.snapshot import CommitKind
-from penstock.table.changes import open_committer
-from penstock.table.commit import new_commit_user
-from penstock.table.discard import commit_or_discard, delete_new_files
-from penstock.table.live import load_live_entries
-from penstock.table.request import CommitRequest
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.discard import commit_or_discard, delete_new_files
+from penstock.table.commit.request import CommitRequest
+from penstock.table.read.live import load_live_entries
 from penstock.testing.garbage import needed_files, stored_files
 
 MACHINES = itertools.count()

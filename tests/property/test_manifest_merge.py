@@ -10,15 +10,15 @@ from typing import TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.format.manifest.entries import merge_entries
+from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
+from penstock.format.manifest.stats import partition_stats
+from penstock.format.row.row import encode_row
+from penstock.format.types.data_types import STRING
 from penstock.options import ManifestOptions
-from penstock.spec.binary_row import encode_row
-from penstock.spec.entries import merge_entries
-from penstock.spec.manifest import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
-from penstock.spec.stats import partition_stats
-from penstock.spec.types import STRING
-from penstock.table.manifest_merge import Merge, apply_merges, merge_manifests
-from penstock.table.manifest_write import least_split_bytes
-from penstock.table.scan import live_entries
+from penstock.table.commit.manifest_merge import Merge, apply_merges, merge_manifests
+from penstock.table.commit.manifest_write import least_split_bytes
+from penstock.table.read.scan import live_entries
 
 ENTRY_BYTES = 100
 

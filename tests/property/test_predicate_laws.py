@@ -14,6 +14,21 @@ from hypothesis import strategies as st
 
 from penstock.datafile.filter import filter_batch, row_mask
 from penstock.datafile.types import to_arrow_schema
+from penstock.format.manifest.stats import ColumnStats, truncate_stats
+from penstock.format.types.data_types import (
+    BIGINT,
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TINYINT,
+    DataField,
+    decimal_type,
+    time_type,
+    timestamp_type,
+)
 from penstock.predicate.bind import bind
 from penstock.predicate.evaluate import allowed_values, evaluate, matches_partition, residual
 from penstock.predicate.prune import may_match
@@ -31,21 +46,6 @@ from penstock.predicate.tree import (
     Or,
     Predicate,
     StartsWith,
-)
-from penstock.spec.stats import ColumnStats, truncate_stats
-from penstock.spec.types import (
-    BIGINT,
-    BOOLEAN,
-    BYTES,
-    DATE,
-    DOUBLE,
-    FLOAT,
-    STRING,
-    TINYINT,
-    DataField,
-    decimal_type,
-    time_type,
-    timestamp_type,
 )
 
 if TYPE_CHECKING:

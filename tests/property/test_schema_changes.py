@@ -19,19 +19,19 @@ from penstock.catalog.changes import (
     after,
     before,
 )
-from penstock.catalog.column_options import rename_in_options
+from penstock.catalog.checks.column_options import rename_in_options
+from penstock.catalog.checks.schema import check_schema
+from penstock.catalog.checks.types import check_types
 from penstock.catalog.evolve_schema import apply_changes
 from penstock.catalog.new_schema import TableDefinition, build_schema
-from penstock.catalog.validate import check_schema
-from penstock.catalog.validate_types import check_types
 from penstock.datafile.widening import is_widening
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, TableStoreError
-from penstock.spec.ddl import ColumnSpec, parse_columns
-from penstock.spec.field_ids import highest_field_id, iter_fields
-from penstock.spec.schema import TableSchema
-from penstock.spec.schema_json import decode_schema, encode_schema
-from penstock.spec.types import BIGINT, INT, AtomicType, DataField, DataType, with_nullability
-from penstock.spec.watermark import computed_columns, declared_watermark
+from penstock.format.schema import TableSchema
+from penstock.format.schema_json import decode_schema, encode_schema
+from penstock.format.types.data_types import BIGINT, INT, AtomicType, DataField, DataType, with_nullability
+from penstock.format.types.ddl import ColumnSpec, parse_columns
+from penstock.format.types.field_ids import highest_field_id, iter_fields
+from penstock.format.watermark import computed_columns, declared_watermark
 from penstock.testing import strategies as values
 
 TABLE = "shop.orders"

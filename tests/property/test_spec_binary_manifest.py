@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FormatError, UnsupportedFeatureError
-from penstock.spec.avro_codecs import AvroCodec
-from penstock.spec.avro_container import decode_container, encode_container
-from penstock.spec.avro_records import decode_records
-from penstock.spec.entries import merge_entries
-from penstock.spec.manifest import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta, SimpleStats
-from penstock.spec.manifest_avro import (
+from penstock.format.avro.codecs import AvroCodec
+from penstock.format.avro.container import decode_container, encode_container
+from penstock.format.avro.records import decode_records
+from penstock.format.avro.schemas import MANIFEST_SCHEMA
+from penstock.format.manifest.entries import merge_entries
+from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta, SimpleStats
+from penstock.format.manifest.files import (
     decode_manifest,
     decode_manifest_list,
     encode_manifest,
     encode_manifest_list,
 )
-from penstock.spec.manifest_schemas import MANIFEST_SCHEMA
 from penstock.testing import strategies_manifest
 
 ENTRIES = st.lists(strategies_manifest.manifest_entries(), max_size=5)

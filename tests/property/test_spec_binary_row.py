@@ -7,9 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FormatError, TableStoreError
-from penstock.spec.binary_row import decode_field, decode_row, encode_row, row_decoder
-from penstock.spec.murmur import hash_bytes, hash_words
-from penstock.spec.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, VectorType
+from penstock.format.row.murmur import hash_bytes, hash_words
+from penstock.format.row.row import decode_field, decode_row, encode_row, row_decoder
+from penstock.format.types.data_types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+)
 from penstock.testing import strategies, strategies_manifest
 
 NUMBERS = (TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DOUBLE)

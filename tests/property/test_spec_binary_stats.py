@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FormatError
-from penstock.spec.binary_row import decode_row, encode_row
-from penstock.spec.manifest import EMPTY_STATS
-from penstock.spec.stats import (
+from penstock.format.manifest.entry import EMPTY_STATS
+from penstock.format.manifest.stats import (
     ColumnStats,
     StatsKind,
     StatsMode,
@@ -17,7 +16,8 @@ from penstock.spec.stats import (
     partition_stats,
     truncate_stats,
 )
-from penstock.spec.types import INT, STRING, AtomicType, DataField, DataType, TypeRoot, timestamp_type
+from penstock.format.row.row import decode_row, encode_row
+from penstock.format.types.data_types import INT, STRING, AtomicType, DataField, DataType, TypeRoot, timestamp_type
 from penstock.testing import strategies, strategies_manifest
 
 MODES = st.one_of(

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FormatError
-from penstock.spec.consumer import decode_consumer, encode_consumer
-from penstock.spec.hint import decode_hint, encode_hint
-from penstock.spec.json_text import format_json, parse_json
-from penstock.spec.schema import TableSchema
-from penstock.spec.schema_json import decode_schema, encode_schema
-from penstock.spec.snapshot import Snapshot
-from penstock.spec.snapshot_json import decode_snapshot, encode_snapshot
-from penstock.spec.tag import Tag, decode_tag, encode_tag
+from penstock.format.consumer import decode_consumer, encode_consumer
+from penstock.format.hint import decode_hint, encode_hint
+from penstock.format.schema import TableSchema
+from penstock.format.schema_json import decode_schema, encode_schema
+from penstock.format.snapshot import Snapshot
+from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
+from penstock.format.tag import Tag, decode_tag, encode_tag
+from penstock.format.text.json import format_json, parse_json
 from penstock.testing import strategies
 
 DECODERS: list[Callable[[bytes, str], object]] = [decode_schema, decode_snapshot, decode_tag, decode_consumer]

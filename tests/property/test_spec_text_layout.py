@@ -10,18 +10,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spec.file_format import FileFormat, format_of
-from penstock.spec.java_floats import format_double, format_float
-from penstock.spec.java_text import (
+from penstock.format.file_format import FileFormat, format_of
+from penstock.format.layout import data_file_name, schema_id_of, schema_path, snapshot_id_of, snapshot_path
+from penstock.format.text.java_floats import format_double, format_float
+from penstock.format.text.java_times import (
     civil_date,
     format_date,
     format_iso_timestamp,
     format_time,
     format_timestamp,
 )
-from penstock.spec.layout import data_file_name, schema_id_of, schema_path, snapshot_id_of, snapshot_path
-from penstock.spec.partition_text import escape_path_name, partition_dir
-from penstock.spec.types import STRING, DataField, decimal_type
+from penstock.format.text.partitions import escape_path_name, partition_dir
+from penstock.format.types.data_types import STRING, DataField, decimal_type
 
 NANOS_OF_YEARS_1_TO_9999 = st.integers(-62_135_596_800 * 10**9, 253_402_300_800 * 10**9 - 1)
 LONGS = st.integers(-(2**63) + 1, 2**63 - 1)

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidSchemaError
-from penstock.spec.ddl import ColumnSpec, parse_columns
-from penstock.spec.field_ids import assign_field_ids, highest_field_id, iter_fields, next_field
-from penstock.spec.json_text import format_json, parse_json
-from penstock.spec.type_text import (
+from penstock.format.text.json import format_json, parse_json
+from penstock.format.types.data_types import DataType
+from penstock.format.types.ddl import ColumnSpec, parse_columns
+from penstock.format.types.field_ids import assign_field_ids, highest_field_id, iter_fields, next_field
+from penstock.format.types.text import (
     decode_type,
     encode_type,
     format_name,
@@ -17,7 +18,6 @@ from penstock.spec.type_text import (
     format_string,
     parse_sql_type,
 )
-from penstock.spec.types import DataType
 from penstock.testing import strategies
 
 FRAGMENTS = st.sampled_from(

@@ -13,15 +13,15 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import penstock
-from penstock.spec.bucket import bucket_of
-from penstock.spec.types import INT
-from penstock.table.read import TableReader
+from penstock.format.row.bucket import bucket_of
+from penstock.format.types.data_types import INT
+from penstock.table.read.batches import TableReader
 from penstock.table.store import MetadataStore
 from penstock.table.stream.checkpoint import BatchEnds
-from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
-from penstock.table.stream_watermark import SinkWatermark
+from penstock.table.stream.scanner import Follower
+from penstock.table.stream_sink.watermark import SinkWatermark
 
 BUCKETS: Final = 3
 DELAY_SECONDS: Final = 5

@@ -12,22 +12,22 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import penstock
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from penstock.format.row.bucket import bucket_of
+from penstock.format.snapshot import CommitKind, Snapshot
+from penstock.format.types.data_types import BIGINT
 from penstock.io.memory import MemoryFileIO
-from penstock.spec.bucket import bucket_of
-from penstock.spec.snapshot import CommitKind, Snapshot
-from penstock.spec.types import BIGINT
-from penstock.table.changes import open_committer
-from penstock.table.commit import new_commit_user
-from penstock.table.discard import commit_or_discard
-from penstock.table.live import load_live_entries
-from penstock.table.request import CommitRequest
-from penstock.table.write import write_arrow
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.discard import commit_or_discard
+from penstock.table.commit.request import CommitRequest
+from penstock.table.read.live import load_live_entries
+from penstock.table.write.writer import write_arrow
 from penstock.testing.model import ModelRow, ModelSnapshot, TableModel, by_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from penstock.table.commit import TableCommitter
+    from penstock.table.commit.committer import TableCommitter
 
 KEY, NUMBER, PART = 0, 1, 2  # field ids of k, v, p
 NAMES: Final = ("c0", "c1", "c2")

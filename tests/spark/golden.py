@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING, Any
 from tests.golden.test_read_tables import LOCATIONS, STATES, as_written, lines
 from tests.interop.canonical import sort_rows
 
-from penstock.spec.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, VectorType
+from penstock.format.types.data_types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from penstock.spec.types import DataField
+    from penstock.format.types.data_types import DataField
 
 __all__ = ["LOCATIONS", "STATES", "expected_in_spark", "states_of"]
 

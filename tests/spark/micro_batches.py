@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.spark.source import PenstockDataSource
-from penstock.spark.stream_options import take_over
+from penstock.spark.stream.options import take_over
 from penstock.spark.types import to_spark_schema
-from penstock.table.read import select_fields
+from penstock.table.read.batches import select_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
 
     from penstock import Table
-    from penstock.spark.stream_source import PenstockStreamReader
+    from penstock.spark.stream.source import PenstockStreamReader
 
 
 class Kill(Enum):

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock import Catalog, Table
 from penstock.errors import SchemaMismatchError, TableStoreError
-from penstock.spark.sink import collect_messages
-from penstock.spark.write_task import TaskOutcome, WriteTask, write_batches
+from penstock.spark.write.sink import collect_messages
+from penstock.spark.write.task import TaskOutcome, WriteTask, write_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,14 +19,14 @@ from typer.testing import CliRunner
 import penstock
 from penstock.cli.main import app
 from penstock.errors import StorageError, TableStoreError
+from penstock.format.snapshot import CommitKind
 from penstock.io.local import LocalFileIO
-from penstock.spark.compact_job import SparkMerger
-from penstock.spec.snapshot import CommitKind
-from penstock.table.changes import commit_append, open_committer
-from penstock.table.compact.beside import CompactionBeside
-from penstock.table.compact.dedicated import for_compaction
+from penstock.spark.compact.job import SparkMerger
+from penstock.table.actions.changes import commit_append, open_committer
+from penstock.table.compact.background import CompactionBeside
+from penstock.table.compact.local import for_compaction
 from penstock.table.compact.plan import plan_compaction
-from penstock.table.write import write_arrow
+from penstock.table.write.writer import write_arrow
 from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tests.spark.golden import LOCATIONS, STATES, expected_in_spark, states_of
 from penstock import Table
 from penstock.spark.source import PenstockDataSource
 from penstock.spark.types import to_spark_schema
-from penstock.table.travel import at_snapshot
+from penstock.table.read.travel import at_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path

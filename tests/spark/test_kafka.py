@@ -12,9 +12,9 @@ import pytest
 from scripts.kafka_broker import find_ports
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError, TableStoreError, UnsupportedFeatureError
-from penstock.spark.kafka import read_kafka
-from penstock.spec.ddl import parse_columns
-from penstock.spec.types import DataField
+from penstock.format.types.data_types import DataField
+from penstock.format.types.ddl import parse_columns
+from penstock.spark.kafka.frame import read_kafka
 
 if TYPE_CHECKING:
     from tests.spark.kafka_broker import Kafka
@@ -27,8 +27,8 @@ NO_CONNECTOR = """
 import sys
 from pyspark.sql import SparkSession
 from penstock.errors import UnsupportedFeatureError
-from penstock.spark.kafka import read_kafka
-from penstock.spec.types import STRING, DataField
+from penstock.spark.kafka.frame import read_kafka
+from penstock.format.types.data_types import STRING, DataField
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 options = {

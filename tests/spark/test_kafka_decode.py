@@ -11,10 +11,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.data_types import DataField
+from penstock.format.types.ddl import parse_columns
 from penstock.options.kafka import CsvFormat, JsonFormat, RawFormat, TimestampStandard, ValueFormat
-from penstock.spark.kafka_decode import ORIGIN, decode_values
-from penstock.spec.ddl import parse_columns
-from penstock.spec.types import DataField
+from penstock.spark.kafka.decode import ORIGIN, decode_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,8 +11,8 @@ from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import DONE, commits
 
 from penstock import Catalog, Table
-from penstock.spark.kafka import read_kafka
-from penstock.table.stream_commit import StreamCommitter
+from penstock.spark.kafka.frame import read_kafka
+from penstock.table.stream_sink.committer import StreamCommitter
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.spark.stream_feed import DONE
 
-from penstock.spark.kafka import read_kafka
-from penstock.spark.observed_times import ObservedTimes
-from penstock.spec.watermark import DeclaredWatermark
+from penstock.format.watermark import DeclaredWatermark
+from penstock.spark.kafka.frame import read_kafka
+from penstock.spark.watermark.observed_times import ObservedTimes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.spark import native_sink, sink
+from penstock.spark.write import native_sink, sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

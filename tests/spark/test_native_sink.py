@@ -16,7 +16,7 @@ from pyspark.sql import types as spark_types
 from tests.spark.conftest import SESSION_ZONE
 
 import penstock
-from penstock.spark import native_sink, sink
+from penstock.spark.write import native_sink, sink
 
 TYPES = {
     "bo": "BOOLEAN",

@@ -12,7 +12,7 @@ from tests.interop.conftest import engine, java, location, pypaimon
 from tests.interop.engines import Engine, Row
 from tests.interop.values import CASES
 
-from penstock.spark import native_sink
+from penstock.spark.write import native_sink
 
 __all__ = ["engine", "java", "location", "pypaimon"]
 

@@ -17,7 +17,7 @@ from penstock import Catalog, StorageError, Table
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
-from penstock.spark.write_task import WriteTask, write_batches
+from penstock.spark.write.task import WriteTask, write_batches
 
 SCRIPT = Path(__file__).with_name("cluster_script.py")
 BATCH = pa.record_batch({"id": pa.array([1, 2], pa.int64())})

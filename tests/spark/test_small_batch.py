@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from penstock.spark import small_batch
-from penstock.spark.small_batch import collect_small
+from penstock.spark.write import small_batch
+from penstock.spark.write.small_batch import collect_small
 
 if TYPE_CHECKING:
     import pytest

@@ -14,10 +14,10 @@ import pytest
 from penstock import Catalog, Table
 from penstock.catalog.changes import AddColumn
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.spark.sort_job import SparkSorter, sort_compact
-from penstock.spec.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind
+from penstock.spark.compact.sort import SparkSorter, sort_compact
 from penstock.table.compact.sort import OrderStrategy, SortJob, SortOrder, plan_sort
-from penstock.table.query import plan_query
+from penstock.table.read.query import plan_query
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError, NotFoundError, OptionWarning
 from penstock.spark.source import PenstockDataSource
-from penstock.table.system import SYSTEM_TABLES
+from penstock.table.inspect.system import SYSTEM_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

@@ -10,7 +10,7 @@ from tests.spark.golden import LOCATIONS
 from tests.spark.sql_runner import Sql, collect, new_session
 
 from penstock import UnsupportedFeatureError
-from penstock.spec.type_text import format_sql_type
+from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pytest
 from tests.spark.sql_runner import Sql, new_session, wait_for
 
 from penstock import InvalidSqlError
-from penstock.spec.type_text import format_sql_type
+from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

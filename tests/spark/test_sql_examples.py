@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.spark.sql_runner import EXAMPLES, Sql, example, new_session, wait_for
 
-from penstock.dialect.script import split_script
+from penstock.dialect.parse.script import split_script
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

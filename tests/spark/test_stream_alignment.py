@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from penstock.errors import InvalidOptionError
-from penstock.spark.progress import decode_progress
+from penstock.spark.stream.progress import decode_progress
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,11 +11,11 @@ from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import COLUMNS, DONE, Feed, data_files, new_feed, numbers
 
 from penstock.catalog.changes import SetOption
-from penstock.spark import stream_compaction
-from penstock.spark.progress import ProgressListener, WriteProgress, last_write
-from penstock.spark.stream_compaction import StreamCompaction
-from penstock.table.compact.beside import LEASE_NAME
-from penstock.table.lease import find_holder
+from penstock.spark.compact import stream as stream_compaction
+from penstock.spark.compact.stream import StreamCompaction
+from penstock.spark.stream.progress import ProgressListener, WriteProgress, last_write
+from penstock.table.compact.background import LEASE_NAME
+from penstock.table.lease.holder import find_holder
 from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:

@@ -26,13 +26,13 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
-from penstock.spark import stream_session
 from penstock.spark.source import PenstockDataSource
+from penstock.spark.stream import session as stream_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.spark.stream_source import PenstockStreamReader
+    from penstock.spark.stream.source import PenstockStreamReader
 
 EARLIEST: Final = {"scan.mode": "earliest"}
 

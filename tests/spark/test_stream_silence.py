@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from tests.spark.stream_feed import DONE
 
 from penstock.errors import StorageError
-from penstock.table.stream_commit import StreamCommitter
+from penstock.table.stream_sink.committer import StreamCommitter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,7 +173,7 @@ def test_the_watermark_behind_a_batch_that_failed_is_not_stored(
     def fail(*_: object) -> None:
         raise StorageError("the disk is full", False)  # noqa: FBT003 - positional, so that pickling works
 
-    monkeypatch.setattr("penstock.spark.micro_batches.Silence", LastLook)
+    monkeypatch.setattr("penstock.spark.stream.micro_batches.Silence", LastLook)
     append(source, (0, 10))
     rows = source.read_stream(spark, {"scan.mode": "earliest"})
     query = stop(copy.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=QUICKLY))

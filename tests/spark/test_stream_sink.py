@@ -35,9 +35,9 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
-from penstock.spark import small_batch
-from penstock.table.lease import LeaseKeeper, acquire
-from penstock.table.stream_commit import BATCH_DIGEST, StreamCommitter
+from penstock.spark.write import small_batch
+from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.stream_sink.committer import BATCH_DIGEST, StreamCommitter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from penstock import Catalog, Table, col
 from penstock.catalog.changes import AddColumn
 from penstock.errors import InvalidOptionError, NotFoundError, OptionWarning, UnsupportedFeatureError
-from penstock.spark.progress import ProgressListener, StreamProgress, decode_progress, last_progress
+from penstock.spark.stream.progress import ProgressListener, StreamProgress, decode_progress, last_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

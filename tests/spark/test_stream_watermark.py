@@ -14,8 +14,8 @@ from tests.spark.golden import LOCATIONS
 from tests.spark.stream_feed import DONE, new_feed
 
 from penstock import Catalog, Table
-from penstock.spark.observed_times import ObservedTimes, observe_times
-from penstock.spec.watermark import DeclaredWatermark
+from penstock.format.watermark import DeclaredWatermark
+from penstock.spark.watermark.observed_times import ObservedTimes, observe_times
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,7 +180,7 @@ def test_a_source_that_nobody_knows_has_come_as_far_as_its_last_task(
     spark: SparkSession, catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_driver: bool
 ) -> None:
     if not in_driver:
-        monkeypatch.setattr("penstock.spark.row_writer.max_small_rows", lambda _: 0)
+        monkeypatch.setattr("penstock.spark.stream.row_writer.max_small_rows", lambda _: 0)
     target = catalog.create_table("d.target", COLUMNS, watermark=("t", "INTERVAL '5' SECOND"))
     feed = tmp_path / "feed"
     drop_files(feed, 0, (10, 300), (7, 20))

@@ -12,8 +12,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from penstock import Catalog, Table
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from penstock.errors import InvalidOptionError
+from penstock.format.types.data_types import BIGINT, INT
 from penstock.spark.table_names import find_source, find_target, with_location
-from penstock.spec.types import BIGINT, INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

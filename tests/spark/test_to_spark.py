@@ -17,7 +17,7 @@ from penstock import Catalog, Table, col
 from penstock.errors import NotFoundError
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
-from penstock.spark.filters import to_column
+from penstock.spark.read.filters import to_column
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,8 +180,8 @@ def test_ranges_in_footers_that_leave_out_nan_lose_no_rows(
     spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, file_format: str
 ) -> None:
     # Footers as Arrow writes them, and as we did: NaN is in none of the ranges.
-    monkeypatch.setattr("penstock.datafile.parquet_writer._has_safe_range", lambda _: True)
-    monkeypatch.setattr("penstock.datafile.parquet_writer.drop_ranges", lambda *_, **__: None)
+    monkeypatch.setattr("penstock.datafile.parquet.writer._has_safe_range", lambda _: True)
+    monkeypatch.setattr("penstock.datafile.parquet.writer.drop_ranges", lambda *_, **__: None)
     table = catalog.create_table(
         f"d.nan_{file_format}",
         "f FLOAT, d DOUBLE, r ROW<i INT, s ROW<`x.y` DOUBLE>>",

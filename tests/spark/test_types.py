@@ -12,10 +12,10 @@ from pyspark.sql import types as spark_types
 
 from penstock import Catalog, Table
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.data_types import DataField
+from penstock.format.types.text import format_sql_type, parse_sql_type
 from penstock.spark.batches import from_spark_batch, to_spark_batches
 from penstock.spark.types import from_spark_schema, to_spark_schema, to_spark_type
-from penstock.spec.type_text import format_sql_type, parse_sql_type
-from penstock.spec.types import DataField
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

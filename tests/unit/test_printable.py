@@ -12,7 +12,7 @@ import warnings
 import pytest
 
 from penstock.errors import NotFoundError, OptionWarning, StorageError, TableStoreError
-from penstock.options.known import KNOWN_KEYS
+from penstock.options.status.known import KNOWN_KEYS
 from penstock.printable import (
     MASK,
     is_secret,

@@ -9,7 +9,7 @@ import pyarrow as pa
 from penstock.api.deferred import is_spark_object, spark_entry
 from penstock.datafile.types import from_arrow_schema
 from penstock.errors import InvalidSchemaError
-from penstock.spec.ddl import ColumnSpec, parse_columns
+from penstock.format.types.ddl import ColumnSpec, parse_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from penstock.api.handle import TableHandle
 from penstock.api.moments import to_millis
-from penstock.catalog.features import check_writable
-from penstock.table.done_partitions import mark_due_partitions, mark_named_partitions
-from penstock.table.wait import Patience, wait_for_watermark
+from penstock.catalog.checks.features import check_writable
+from penstock.table.mark_done.partitions import mark_due_partitions, mark_named_partitions
+from penstock.table.read.wait import Patience, wait_for_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from penstock.spec.snapshot import Snapshot
-    from penstock.table.mark_done import DonePartition
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.mark_done.marker import DonePartition
 
 
 class TableCompleteness(TableHandle):

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.catalog.features import check_writable
+from penstock.catalog.checks.features import check_writable
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError
-from penstock.table import changes
-from penstock.table.fsck import Report, check_table
+from penstock.table.actions import changes
 from penstock.table.identity import check_same_table
+from penstock.table.inspect.fsck import Report, check_table
+from penstock.table.inspect.history.commits import DEFAULT_LIMIT
+from penstock.table.inspect.history.history import load_history
+from penstock.table.inspect.history.stored import history_table
+from penstock.table.inspect.system import load_system_table
 from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
-from penstock.table.story.commits import DEFAULT_LIMIT
-from penstock.table.story.history_table import history_table
-from penstock.table.story.story import load_history
 from penstock.table.stream.lag import measure_lag
-from penstock.table.system import load_system_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from penstock.spec.schema import TableSchema
-    from penstock.spec.snapshot import Snapshot
-    from penstock.table.commit import TableCommitter
+    from penstock.format.schema import TableSchema
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
 
 
 class TableHandle:

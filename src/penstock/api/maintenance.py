@@ -9,19 +9,19 @@ from penstock.api.completeness import TableCompleteness
 from penstock.api.deferred import spark_entry
 from penstock.api.given import Names, Options, names_of, texts_of
 from penstock.api.moments import to_millis
-from penstock.catalog.features import check_writable
+from penstock.catalog.checks.features import check_writable
 from penstock.options import PartitionExpireOptions, TagOptions, check_keys
-from penstock.table.changes import open_committer
-from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
+from penstock.table.actions.changes import open_committer
+from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.sort import parse_order, sort_table
-from penstock.table.consumers import delete_consumer, reset_consumer
-from penstock.table.expire import Expiration, SnapshotExpirer
-from penstock.table.expire_partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
-from penstock.table.expire_tags import delete_tag, expire_tags
-from penstock.table.orphans import OrphanReport, remove_orphan_files
-from penstock.table.rollback import RollbackPlan, apply_rollback, plan_rollback
-from penstock.table.safety.stale_schema import at_latest_schema
-from penstock.table.tags import create_tag
+from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
+from penstock.table.expire.partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
+from penstock.table.expire.rollback import RollbackPlan, apply_rollback, plan_rollback
+from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
+from penstock.table.expire.tags import delete_tag, expire_tags
+from penstock.table.stale_schema import at_latest_schema
+from penstock.table.stream.consumers import delete_consumer, reset_consumer
+from penstock.table.tags.store import create_tag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,20 +18,20 @@ from penstock.api.given import (
 )
 from penstock.api.maintenance import TableMaintenance
 from penstock.api.rows import Rows, arrow_rows
-from penstock.catalog.features import check_writable
+from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import load_location
 from penstock.options import Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
-from penstock.table import changes
-from penstock.table.compact.dedicated import run_here
+from penstock.table.actions import changes
+from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_if_asked
-from penstock.table.explain import explain_plan
 from penstock.table.identity import check_same_table
-from penstock.table.query import Query, plan_query
-from penstock.table.read import open_batches, read_arrow
+from penstock.table.inspect.explain import explain_plan
+from penstock.table.read.batches import open_batches, read_arrow
+from penstock.table.read.query import Query, plan_query
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tail import Tail, Waiting
-from penstock.table.write import write_arrow
+from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
     import os
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import Predicate
-    from penstock.spec.snapshot import Snapshot
     from penstock.table.message import CommitMessage
 
 

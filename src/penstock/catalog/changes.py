@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from penstock.spec.types import DataType
+    from penstock.format.types.data_types import DataType
 
 ColumnPath: TypeAlias = str | tuple[str, ...]
 

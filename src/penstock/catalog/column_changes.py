@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.catalog.bucket_key import BUCKET_KEY, is_chosen, without_choice
 from penstock.catalog.changes import (
     AddColumn,
     DropColumn,
@@ -23,15 +22,16 @@ from penstock.catalog.changes import (
     UpdateColumnType,
     path_of,
 )
-from penstock.catalog.column_options import rename_in_options, split_names
-from penstock.catalog.nested import edit_siblings, edit_type, index_of
-from penstock.catalog.type_change import check_type_change, hashes_alike
-from penstock.catalog.validate_options import is_true
+from penstock.catalog.checks.bucket_key import BUCKET_KEY, is_chosen, without_choice
+from penstock.catalog.checks.column_options import rename_in_options, split_names
+from penstock.catalog.checks.nested import edit_siblings, edit_type, index_of
+from penstock.catalog.checks.options import is_true
+from penstock.catalog.checks.type_change import check_type_change, hashes_alike
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError
-from penstock.spec.field_ids import highest_field_id, next_field
-from penstock.spec.type_text import format_sql_type, parse_sql_type
-from penstock.spec.types import DataField, DataType, with_nullability
-from penstock.spec.watermark import (
+from penstock.format.types.data_types import DataField, DataType, with_nullability
+from penstock.format.types.field_ids import highest_field_id, next_field
+from penstock.format.types.text import format_sql_type, parse_sql_type
+from penstock.format.watermark import (
     computed_columns,
     expressions_using,
     rename_in_expressions,
@@ -41,7 +41,7 @@ from penstock.spec.watermark import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.spec.schema import TableSchema
+    from penstock.format.schema import TableSchema
 
 NULL_TO_NOT_NULL_DISABLED = "alter-column-null-to-not-null.disabled"
 

@@ -13,7 +13,7 @@ from penstock.catalog.schema_files import list_schema_ids
 from penstock.catalog.trash import discard
 from penstock.catalog.warehouse import Warehouse, location_of_database, trash_of
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError
-from penstock.spec.layout import database_name_of
+from penstock.format.layout import database_name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, assert_never
 
-from penstock.catalog.bucket_key import BUCKET, BUCKET_KEY, CHOSEN, is_chosen, with_bucket_key, without_choice
 from penstock.catalog.changes import (
     AddColumn,
     DropColumn,
@@ -24,6 +23,14 @@ from penstock.catalog.changes import (
     UpdateColumnType,
     UpdateComment,
 )
+from penstock.catalog.checks.bucket_key import BUCKET, BUCKET_KEY, CHOSEN, is_chosen, with_bucket_key, without_choice
+from penstock.catalog.checks.column_options import split_names
+from penstock.catalog.checks.defaults import check_defaults
+from penstock.catalog.checks.features import create_refusals, raise_refusals
+from penstock.catalog.checks.key_options import normalised_keys
+from penstock.catalog.checks.option_changes import check_option_changes
+from penstock.catalog.checks.options import check_given_options
+from penstock.catalog.checks.schema import check_schema, is_legacy_queue
 from penstock.catalog.column_changes import (
     add_column,
     drop_column,
@@ -35,18 +42,11 @@ from penstock.catalog.column_changes import (
     update_column_nullability,
     update_column_type,
 )
-from penstock.catalog.column_options import split_names
-from penstock.catalog.defaults import check_defaults
-from penstock.catalog.features import create_refusals, raise_refusals
-from penstock.catalog.key_options import normalised_keys
-from penstock.catalog.option_changes import check_option_changes
-from penstock.catalog.validate import check_schema, is_legacy_queue
-from penstock.catalog.validate_options import check_given_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.spec.schema import TableSchema
+    from penstock.format.schema import TableSchema
 
 CURRENT_VERSION: Final = 3
 

@@ -12,17 +12,17 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.changes import RemoveOption, SchemaChange, SetOption, UpdateColumnType
+from penstock.catalog.checks.features import check_readable
+from penstock.catalog.checks.schema import check_schema
 from penstock.catalog.databases import check_database_exists, list_tables
 from penstock.catalog.evolve_schema import apply_changes
-from penstock.catalog.features import check_readable
 from penstock.catalog.history import check_readable_history
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
 from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema, load_schema, put_schema
 from penstock.catalog.trash import discard
-from penstock.catalog.validate import check_schema
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
-from penstock.spec.layout import schema_directory, schema_path
+from penstock.format.layout import schema_directory, schema_path
 from penstock.table.external_paths import storage_of_table
 from penstock.table.identity import new_creation_millis
 from penstock.table.ref import TableRef
@@ -30,7 +30,7 @@ from penstock.table.ref import TableRef
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.spec.schema import TableSchema
+    from penstock.format.schema import TableSchema
 
 # Each refusal means that somebody else's change landed, unless the storage says no for ever.
 _TRIES_WITHOUT_PROGRESS: Final = 10

@@ -16,7 +16,7 @@ from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.spec.schema import TableSchema
+    from penstock.format.schema import TableSchema
 
 
 def check_readable_history(schemas: Iterable[TableSchema], evolved: TableSchema, table: str) -> None:

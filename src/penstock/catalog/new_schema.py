@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.bucket_key import BUCKET, BUCKET_KEY, with_bucket_key
-from penstock.catalog.defaults import check_defaults
+from penstock.catalog.checks.bucket_key import BUCKET, BUCKET_KEY, with_bucket_key
+from penstock.catalog.checks.defaults import check_defaults
+from penstock.catalog.checks.features import create_refusals, raise_refusals
+from penstock.catalog.checks.key_options import normalised_keys
+from penstock.catalog.checks.options import check_given_options
+from penstock.catalog.checks.schema import UNAWARE_BUCKET, check_column_names, check_schema
 from penstock.catalog.evolve_schema import CURRENT_VERSION
-from penstock.catalog.features import create_refusals, raise_refusals
-from penstock.catalog.key_options import normalised_keys
-from penstock.catalog.validate import UNAWARE_BUCKET, check_column_names, check_schema
-from penstock.catalog.validate_options import check_given_options
 from penstock.errors import InvalidOptionError
-from penstock.spec.field_ids import assign_field_ids
-from penstock.spec.schema import TableSchema
-from penstock.spec.watermark import watermark_options
+from penstock.format.schema import TableSchema
+from penstock.format.types.field_ids import assign_field_ids
+from penstock.format.watermark import watermark_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.spec.ddl import ColumnSpec
+    from penstock.format.types.ddl import ColumnSpec
 
 TABLE_DEFAULT_PREFIX: Final = "table-default."
 

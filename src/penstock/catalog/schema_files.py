@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError
-from penstock.spec.layout import schema_directory, schema_id_of, schema_path, snapshot_directory, snapshot_id_of
-from penstock.spec.schema_json import decode_schema, encode_schema
+from penstock.format.layout import schema_directory, schema_id_of, schema_path, snapshot_directory, snapshot_id_of
+from penstock.format.schema_json import decode_schema, encode_schema
 
 if TYPE_CHECKING:
+    from penstock.format.schema import TableSchema
     from penstock.io.file_io import FileIO
-    from penstock.spec.schema import TableSchema
 
 
 def list_schema_ids(file_io: FileIO, location: str) -> tuple[int, ...]:

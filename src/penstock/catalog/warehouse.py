@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.names import check_database_name, is_location, parse_data_table_name
+from penstock.format.layout import database_path, table_path
 from penstock.io.resolve import resolve
 from penstock.io.settings import with_durability
 from penstock.options.external import PREFIX
 from penstock.options.write import DURABLE_KEY, CommitOptions
-from penstock.spec.layout import database_path, table_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

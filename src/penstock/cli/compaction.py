@@ -9,17 +9,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.deferred import spark_entry
-from penstock.catalog.features import check_writable
-from penstock.cli.compaction_report import EventPrinter
+from penstock.catalog.checks.features import check_writable
 from penstock.cli.interrupt import until_interrupted
-from penstock.cli.progress import progress_bar
-from penstock.cli.render import note
-from penstock.cli.spark_failure import open_spark
+from penstock.cli.output.compaction_report import EventPrinter
+from penstock.cli.output.progress import progress_bar
+from penstock.cli.output.render import note
+from penstock.cli.output.spark_failure import open_spark
 from penstock.options import CommitOptions, CompactOptions, check_keys
-from penstock.table.commit import new_commit_user
-from penstock.table.compact.beside import CompactionBeside
-from penstock.table.compact.dedicated import compact_table, for_compaction, request_compaction, run_here
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.compact.background import CompactionBeside
 from penstock.table.compact.job import merge_one
+from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.plan import check_compactable
 from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.store import MetadataStore
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from penstock.cli.progress import Report
+    from penstock.cli.output.progress import Report
     from penstock.cli.session import Session
     from penstock.table.compact.job import CompactionResult, Merged
     from penstock.table.compact.plan import CompactionPlan

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from penstock.cli.exit_codes import ExitCode
-from penstock.cli.render import note
+from penstock.cli.output.render import note
 
 if TYPE_CHECKING:
     from penstock.cli.session import Session

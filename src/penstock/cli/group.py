@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import typer
 from typer.core import TyperGroup
 
-from penstock.cli.commands import SECTIONS, Commands
+from penstock.cli.command_list import SECTIONS, Commands
 from penstock.cli.exit_codes import ExitCode, exit_code_of
 from penstock.errors import OptionWarning, TableStoreError
 from penstock.printable import one_line

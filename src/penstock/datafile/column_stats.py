@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.spec.stats import ColumnStats
-from penstock.spec.types import AtomicType, DataType, TypeRoot
+from penstock.format.manifest.stats import ColumnStats
+from penstock.format.types.data_types import AtomicType, DataType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.spec.types import DataField
+    from penstock.format.types.data_types import DataField
 
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 # Readers before Paimon 2.0 expect counts only for binary columns.

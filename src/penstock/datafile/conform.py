@@ -15,7 +15,16 @@ import pyarrow.compute as pc
 from penstock.datafile.int96 import INT96_CARRIER, decode_int96
 from penstock.datafile.types import ArrowAny, has_leaf, map_parts, to_arrow_field, to_arrow_type
 from penstock.errors import FormatError
-from penstock.spec.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, VectorType
+from penstock.format.types.data_types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

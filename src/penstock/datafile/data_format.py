@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.format.manifest.stats import ColumnStats
+    from penstock.format.types.data_types import DataField
     from penstock.io.file_io import FileIO
     from penstock.options import FormatOptions
-    from penstock.spec.stats import ColumnStats
-    from penstock.spec.types import DataField
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.datafile.cast import can_cast, cast_array
+from penstock.datafile.cast.convert import can_cast, cast_array
 from penstock.datafile.conform import Array, make_batch, map_with_children, null_array, with_children
 from penstock.datafile.types import ArrowAny, map_parts, to_arrow_schema, to_arrow_type
 from penstock.errors import SchemaMismatchError, UnsupportedFeatureError
-from penstock.spec.type_text import format_sql_type
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
     DataField,
@@ -29,6 +28,7 @@ from penstock.spec.types import (
     TypeRoot,
     VectorType,
 )
+from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

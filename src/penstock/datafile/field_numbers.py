@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from penstock.datafile.types import ArrowAny, map_parts
 from penstock.errors import UnsupportedFeatureError
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
     DataField,

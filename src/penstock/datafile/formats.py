@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.datafile.avro import Avro
+from penstock.datafile.avro.format import Avro
 from penstock.datafile.data_format import DataFileWriter, DataFormat, WrittenFile
-from penstock.datafile.orc import Orc
-from penstock.datafile.parquet import Parquet
-from penstock.spec.file_format import FileFormat
+from penstock.datafile.orc.format import Orc
+from penstock.datafile.parquet.format import Parquet
+from penstock.format.file_format import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

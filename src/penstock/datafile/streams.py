@@ -11,8 +11,8 @@ import pyarrow as pa
 from fastavro.schema import SchemaParseException, UnknownType
 
 from penstock.errors import FormatError, SchemaMismatchError, TableStoreError
+from penstock.format.avro.codecs import CODEC_ERRORS
 from penstock.io.failures import to_storage_error
-from penstock.spec.avro_codecs import CODEC_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import pyarrow as pa
 
 from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
-from penstock.spec.ddl import ColumnSpec
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     BIGINT,
     BOOLEAN,
     BYTES,
@@ -39,6 +38,7 @@ from penstock.spec.types import (
     timestamp_type,
     with_nullability,
 )
+from penstock.format.types.ddl import ColumnSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

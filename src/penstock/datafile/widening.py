@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
     DataType,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.snapshot import Snapshot
 
 Value: TypeAlias = "pa.Table | DataFrame | StreamingQuery | Snapshot | None"
 """Rows of a query, of ``SHOW`` and of ``CALL``; the query that a streaming insert has started; the snapshot that a

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from penstock.api.catalog import Catalog
-from penstock.dialect import derived, run_create, run_ddl, run_rows, run_views, show, statements
-from penstock.dialect.explain import explain
-from penstock.dialect.parse import parse_script
-from penstock.dialect.procedures import call
-from penstock.dialect.script import TOO_DEEP
+from penstock.dialect.parse import derived, statements
+from penstock.dialect.parse.parser import parse_script
+from penstock.dialect.parse.script import TOO_DEEP
+from penstock.dialect.run import create as run_create
+from penstock.dialect.run import ddl as run_ddl
+from penstock.dialect.run import rows as run_rows
+from penstock.dialect.run import show
+from penstock.dialect.run import view_statements as run_views
+from penstock.dialect.run.explain import explain
+from penstock.dialect.run.procedures import call
 from penstock.dialect.state import SqlState
 from penstock.errors import TableStoreError
 from penstock.printable import mask_text
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.dialect.outcome import Outcome, Value
-    from penstock.dialect.statements import Statement
+    from penstock.dialect.parse.statements import Statement
 
 _SHOWN: Final = 60
 

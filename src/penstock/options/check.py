@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, OptionWarning, UnsupportedFeatureError
 from penstock.options.group import Key, option_fields
-from penstock.options.known import nearest_key
 from penstock.options.layout import StatsOptions
-from penstock.options.refused import FOREIGN, REFUSED
 from penstock.options.scan import ReadOptions
-from penstock.options.status import Status, asks_for_nothing, refusal_of, status_of
+from penstock.options.status.keys import Status, asks_for_nothing, refusal_of, status_of
+from penstock.options.status.known import nearest_key
+from penstock.options.status.refused import FOREIGN, REFUSED
 from penstock.options.stream import ConsumerOptions, StreamOptions
 from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
 from penstock.printable import mask_value

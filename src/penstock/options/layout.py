@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from penstock.errors import InvalidOptionError
+from penstock.format.file_format import FileFormat
+from penstock.format.file_name import check_file_name
+from penstock.format.manifest.stats import DEFAULT_STATS_MODE, StatsKind, StatsMode, choose_modes
+from penstock.format.row.bucket import BucketFunction
 from penstock.options.group import Family, Key, OptionGroup
 from penstock.options.values import (
     MIB,
@@ -22,10 +26,6 @@ from penstock.options.values import (
     parse_names,
     parse_text,
 )
-from penstock.spec.bucket import BucketFunction
-from penstock.spec.file_format import FileFormat
-from penstock.spec.file_name import check_file_name
-from penstock.spec.stats import DEFAULT_STATS_MODE, StatsKind, StatsMode, choose_modes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from penstock.format.avro.limits import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, RECORDS_KEY, AvroLimits
 from penstock.options.group import Key, OptionGroup
 from penstock.options.values import at_least, parse_bytes, parse_long
-from penstock.spec.avro_limits import BLOCK_KEY, DEFAULT_LIMITS, FILE_KEY, RECORDS_KEY, AvroLimits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

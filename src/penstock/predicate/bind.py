@@ -6,6 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.errors import InvalidFilterError
+from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.literals import BetweenFloats, Ticks, convert_literal
 from penstock.predicate.tree import (
     FALSE,
@@ -25,12 +26,11 @@ from penstock.predicate.tree import (
     Predicate,
     StartsWith,
 )
-from penstock.spec.types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.spec.types import DataField
+    from penstock.format.types.data_types import DataField
 
 _TEXT_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _BELOW = frozenset({Operator.LT, Operator.LE})

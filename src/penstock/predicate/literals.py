@@ -17,13 +17,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.tree import TimestampLiteral
-from penstock.spec.types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.spec.types import DataType
+    from penstock.format.types.data_types import DataType
 
 _INT_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
 _TEXT_ROOTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, assert_never
 
+from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.evaluate import compare_values
 from penstock.predicate.tree import (
     And,
@@ -19,12 +20,11 @@ from penstock.predicate.tree import (
     Predicate,
     StartsWith,
 )
-from penstock.spec.types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.spec.stats import ColumnStats
+    from penstock.format.manifest.stats import ColumnStats
 
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 _BINARIES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})

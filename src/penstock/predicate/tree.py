@@ -16,7 +16,7 @@ from penstock.errors import InvalidFilterError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.spec.types import DataField
+    from penstock.format.types.data_types import DataField
 
 
 class Operator(StrEnum):

@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.datafile.conform import conform_timestamp, map_with_children, with_children
 from penstock.datafile.types import has_leaf, map_parts
-from penstock.spec.types import ArrayType, AtomicType, MapType, MultisetType, RowType, TypeRoot
+from penstock.format.types.data_types import ArrayType, AtomicType, MapType, MultisetType, RowType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.datafile.types import ArrowAny
-    from penstock.spec.types import DataField, DataType
+    from penstock.format.types.data_types import DataField, DataType
 
 # Spark gives a whole batch to one Java array: larger ones only cost memory there.
 MAX_BATCH_ROWS = 65_536

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.spark.types import to_spark_schema, to_spark_type
-from penstock.table.query import read_ref
+from penstock.table.read.query import read_ref
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

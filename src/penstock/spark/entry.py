@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.spark.compact_job import SparkMerger
-from penstock.spark.frame import to_frame
-from penstock.spark.kafka import read_kafka
+from penstock.spark.compact.job import SparkMerger
+from penstock.spark.compact.sort import sort_compact
+from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.read.frame import to_frame
 from penstock.spark.session import open_session
-from penstock.spark.sink import write_dataframe
-from penstock.spark.sort_job import sort_compact
 from penstock.spark.source import PenstockDataSource
-from penstock.spark.sql_frames import (
+from penstock.spark.sql.frames import (
     check_stream,
     computed_frame,
     explain_text,
@@ -22,12 +21,13 @@ from penstock.spark.sql_frames import (
     typed_columns,
     typed_frame,
 )
-from penstock.spark.sql_jobs import cancellable_jobs
-from penstock.spark.sql_windows import cumulate_frame, event_time_frame
-from penstock.spark.stream_frame import read_stream
-from penstock.spark.stream_request import StreamWrite
-from penstock.spark.stream_sink import write_stream
+from penstock.spark.sql.jobs import cancellable_jobs
+from penstock.spark.sql.windows import cumulate_frame, event_time_frame
+from penstock.spark.stream.frame import read_stream
+from penstock.spark.stream.request import StreamWrite
+from penstock.spark.stream.sink import write_stream
 from penstock.spark.types import from_spark_schema
+from penstock.spark.write.sink import write_dataframe
 from penstock.table.compact.precommit import merge_if_asked
 
 if TYPE_CHECKING:
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
+    from penstock.format.types.data_types import DataField
+    from penstock.format.types.ddl import ColumnSpec
+    from penstock.format.watermark import DeclaredWatermark
     from penstock.predicate.tree import Predicate
-    from penstock.spark.sql_frames import SqlText
-    from penstock.spec.ddl import ColumnSpec
-    from penstock.spec.types import DataField
-    from penstock.spec.watermark import DeclaredWatermark
+    from penstock.spark.sql.frames import SqlText
     from penstock.table.compact.job import CompactionResult, Execute, Merged
     from penstock.table.compact.sort import SortJob
     from penstock.table.compact.task import CompactTask
     from penstock.table.message import CommitMessage
-    from penstock.table.query import Query
+    from penstock.table.read.query import Query
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 

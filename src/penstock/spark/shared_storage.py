@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError, StorageError
 from penstock.io.local import LocalFileIO
-from penstock.table.discard import delete_new_files
+from penstock.table.commit.discard import delete_new_files
 from penstock.table.identity import load_identity
 from penstock.table.locate import FileLocator
 

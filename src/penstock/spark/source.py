@@ -19,33 +19,33 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from penstock.catalog.features import check_writable
+from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import load_location
 from penstock.errors import InvalidOptionError
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start
-from penstock.spark.overwrite import OVERWRITE_OPTIONS, OverwriteRule, check_no_overwrite, session_mode
 from penstock.spark.plain_errors import without_frames
 from penstock.spark.shared_storage import mark_storage
-from penstock.spark.sink import collect_messages
-from penstock.spark.stream_door import PenstockStreamWriter
-from penstock.spark.stream_options import HANDED_OVER, READER_OPTION, parallelism_of, take_over
-from penstock.spark.stream_source import PenstockStreamReader
+from penstock.spark.stream.options import HANDED_OVER, READER_OPTION, parallelism_of, take_over
+from penstock.spark.stream.source import PenstockStreamReader
 from penstock.spark.table_names import find_source, find_target, has_location, with_location
 from penstock.spark.types import to_spark_schema
-from penstock.spark.write_task import TaskOutcome, WriteTask
-from penstock.table.changes import commit_append, commit_overwrite, open_committer
-from penstock.table.compact.dedicated import run_here
+from penstock.spark.write.entry_point import PenstockStreamWriter
+from penstock.spark.write.overwrite import OVERWRITE_OPTIONS, OverwriteRule, check_no_overwrite, session_mode
+from penstock.spark.write.sink import collect_messages
+from penstock.spark.write.task import TaskOutcome, WriteTask
+from penstock.table.actions.changes import commit_append, commit_overwrite, open_committer
+from penstock.table.commit.discard import delete_job_files, delete_new_files
+from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_if_asked
-from penstock.table.discard import delete_job_files, delete_new_files
-from penstock.table.query import plan_query, read_ref
-from penstock.table.read import TableReader, select_fields
-from penstock.table.split import DataSplit, plan_splits
+from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
+from penstock.table.read.batches import TableReader, select_fields
+from penstock.table.read.query import plan_query, read_ref
+from penstock.table.read.split import DataSplit, plan_splits
 from penstock.table.store import MetadataStore
-from penstock.table.system import SYSTEM_TABLES, load_system_table
-from penstock.table.write import new_job_id
+from penstock.table.write.writer import new_job_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

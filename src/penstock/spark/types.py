@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import types as spark_types
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.spec.ddl import ColumnSpec
-from penstock.spec.type_text import format_sql_type
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     BIGINT,
     BOOLEAN,
     BYTES,
@@ -35,6 +33,8 @@ from penstock.spec.types import (
     timestamp_type,
     with_nullability,
 )
+from penstock.format.types.ddl import ColumnSpec
+from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
-from penstock.spec.layout import schema_directory, schema_path
-from penstock.spec.schema_json import decode_schema
+from penstock.format.layout import schema_directory, schema_path
+from penstock.format.schema_json import decode_schema
 
 if TYPE_CHECKING:
     from penstock.table.ref import TableRef

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.format.layout import bucket_dir
+from penstock.format.row.row import decode_row
+from penstock.format.text.partitions import partition_dir, partition_text
 from penstock.options import LayoutOptions
-from penstock.spec.binary_row import decode_row
-from penstock.spec.layout import bucket_dir
-from penstock.spec.partition_text import partition_dir, partition_text
 from penstock.table.external_paths import ExternalPaths
 
 if TYPE_CHECKING:
-    from penstock.spec.manifest import DataFileMeta
-    from penstock.spec.types import DataField
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.types.data_types import DataField
     from penstock.table.ref import TableRef
 
 

@@ -9,18 +9,18 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import InvalidFilterError, InvalidOptionError
+from penstock.format.row.row import encode_row, row_decoder
+from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.options import LayoutOptions
 from penstock.predicate.bind import bind, columns_of
 from penstock.predicate.evaluate import evaluate
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And, BoundPredicate, Compare, IsNull, Operator, Or, Predicate
-from penstock.spec.binary_row import encode_row, row_decoder
-from penstock.spec.types import AtomicType, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.spec.types import DataField
+    from penstock.format.types.data_types import DataField
     from penstock.table.ref import TableRef
 
 

@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
-from penstock.spec.partition_text import partition_text
+from penstock.format.text.partitions import partition_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.spec.types import DataField
+    from penstock.format.types.data_types import DataField
 
 _LENIENT: Final = re.compile(
     r"(?P<y>\d{4,5})-(?P<M>\d{1,2})-(?P<d>\d{1,2})"

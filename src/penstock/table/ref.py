@@ -14,9 +14,9 @@ from penstock.table.external_paths import storage_of_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.format.avro.limits import AvroLimits
+    from penstock.format.schema import TableSchema
     from penstock.io.file_io import FileIO
-    from penstock.spec.avro_limits import AvroLimits
-    from penstock.spec.schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

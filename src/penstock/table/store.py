@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from penstock.errors import FormatError, NotFoundError, StorageError
-from penstock.spec.avro_limits import DEFAULT_LIMITS
-from penstock.spec.consumer import decode_consumer
-from penstock.spec.hint import decode_hint
-from penstock.spec.json_text import decode_json
-from penstock.spec.layout import (
+from penstock.format.avro.limits import DEFAULT_LIMITS
+from penstock.format.consumer import decode_consumer
+from penstock.format.hint import decode_hint
+from penstock.format.layout import (
     consumer_directory,
     consumer_id_of,
     consumer_path,
@@ -30,20 +29,21 @@ from penstock.spec.layout import (
     tag_name_of,
     tag_path,
 )
-from penstock.spec.manifest_avro import decode_file_numbers, decode_manifest, decode_manifest_list
-from penstock.spec.schema_json import decode_schema
-from penstock.spec.snapshot_json import decode_snapshot
-from penstock.spec.tag import decode_tag
+from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
+from penstock.format.schema_json import decode_schema
+from penstock.format.snapshot_json import decode_snapshot
+from penstock.format.tag import decode_tag
+from penstock.format.text.json import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from penstock.format.avro.limits import AvroLimits
+    from penstock.format.manifest.entry import EntryNumbers, ManifestEntry, ManifestFileMeta
+    from penstock.format.schema import TableSchema
+    from penstock.format.snapshot import Snapshot
+    from penstock.format.tag import Tag
     from penstock.io.file_io import FileIO
-    from penstock.spec.avro_limits import AvroLimits
-    from penstock.spec.manifest import EntryNumbers, ManifestEntry, ManifestFileMeta
-    from penstock.spec.schema import TableSchema
-    from penstock.spec.snapshot import Snapshot
-    from penstock.spec.tag import Tag
 
 # About 1 KB an entry: 50 MB at most, and a stream's or a compactor's working set many times over.
 _CACHED_ENTRIES: Final = 50_000

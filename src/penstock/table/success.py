@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError
-from penstock.spec.success_file import SuccessFile, decode_success_file, encode_success_file
+from penstock.format.success_file import SuccessFile, decode_success_file, encode_success_file
 
 if TYPE_CHECKING:
     from penstock.io.file_io import FileIO

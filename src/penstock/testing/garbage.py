@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.spec.index_manifest import decode_index_files
-from penstock.spec.layout import extra_file_paths, index_path, manifest_path, statistics_path
-from penstock.table.live import load_live_entries
+from penstock.format.layout import extra_file_paths, index_path, manifest_path, statistics_path
+from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.table.locate import FileLocator
+from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileIO
-    from penstock.spec.snapshot import Snapshot
     from penstock.table.ref import TableRef
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.spec.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping

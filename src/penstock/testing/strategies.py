@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from hypothesis import strategies as st
 
-from penstock.spec.ddl import ColumnSpec
-from penstock.spec.field_ids import assign_field_ids, is_system_name
-from penstock.spec.json_text import format_json
-from penstock.spec.schema import TableSchema
-from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
-from penstock.spec.tag import Tag
-from penstock.spec.types import (
+from penstock.format.schema import TableSchema
+from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from penstock.format.tag import Tag
+from penstock.format.text.json import format_json
+from penstock.format.types.data_types import (
     MAX_LENGTH,
     ArrayType,
     AtomicType,
@@ -32,6 +30,8 @@ from penstock.spec.types import (
     time_type,
     timestamp_type,
 )
+from penstock.format.types.ddl import ColumnSpec
+from penstock.format.types.field_ids import assign_field_ids, is_system_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from hypothesis import strategies as st
 
-from penstock.spec.manifest import (
+from penstock.format.manifest.entry import (
     EMPTY_ROW,
     EMPTY_STATS,
     DataFileMeta,
@@ -17,7 +17,7 @@ from penstock.spec.manifest import (
     ManifestFileMeta,
     SimpleStats,
 )
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
     DataType,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 import penstock
-from penstock.spec.bucket import bucket_of
-from penstock.spec.types import BIGINT
+from penstock.format.row.bucket import bucket_of
+from penstock.format.types.data_types import BIGINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

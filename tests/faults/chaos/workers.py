@@ -17,15 +17,15 @@ from tests.faults.chaos.scene import CONSUMER, Scene, append_line, batch_rows, n
 
 from penstock.api.table import Table
 from penstock.errors import CommitConflictError, FormatError, NotFoundError, StorageError
-from penstock.table.batch_notes import BatchNotes
-from penstock.table.checkpoint_claim import claim_checkpoint
-from penstock.table.compact.beside import CompactionBeside
+from penstock.table.compact.background import CompactionBeside
 from penstock.table.compact.job import Merged, merge_one
 from penstock.table.compact.state import CompactionState
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tail import Tail, Waiting
-from penstock.table.stream_commit import Batch, StreamCommitter
-from penstock.table.write import TableWriter
+from penstock.table.stream_sink.batch_log import BatchNotes
+from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
+from penstock.table.stream_sink.committer import Batch, StreamCommitter
+from penstock.table.write.writer import TableWriter
 from penstock.testing.file_io import Operation, RecordingFileIO
 
 if TYPE_CHECKING:

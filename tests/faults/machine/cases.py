@@ -14,8 +14,7 @@ from tests.faults.machine.disk import REACHES, FailingDisk, Fault, moments_of
 
 import penstock
 from penstock.errors import CommitUnknownError, TableStoreError
-from penstock.io.memory import wall_clock_millis
-from penstock.spec.layout import (
+from penstock.format.layout import (
     consumer_directory,
     earliest_hint_path,
     latest_hint_path,
@@ -24,7 +23,8 @@ from penstock.spec.layout import (
     snapshot_path,
     tag_path,
 )
-from penstock.table.fsck import check_table
+from penstock.io.memory import wall_clock_millis
+from penstock.table.inspect.fsck import check_table
 from penstock.table.store import MetadataStore
 from penstock.testing.garbage import needed_files
 

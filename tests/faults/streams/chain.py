@@ -17,8 +17,8 @@ from tests.faults.streams.harness import (
 from tests.faults.streams.rows import PARTITIONS, FileFeed, Producer, make_queue
 
 import penstock
+from penstock.format.snapshot import CommitKind
 from penstock.io.memory import wall_clock_millis
-from penstock.spec.snapshot import CommitKind
 
 if TYPE_CHECKING:
     import random

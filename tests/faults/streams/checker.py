@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.table.query import plan_query
-from penstock.table.read import TableReader
-from penstock.table.split import plan_splits
+from penstock.table.read.batches import TableReader
+from penstock.table.read.query import plan_query
+from penstock.table.read.split import plan_splits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

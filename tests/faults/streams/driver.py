@@ -146,7 +146,7 @@ def warm_up(spark: SparkSession) -> None:
     """Start the Python workers, and have them import what they will need."""
 
     def through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import penstock.spark.write_task  # noqa: F401
+        import penstock.spark.write.task  # noqa: F401
 
         yield from batches
 

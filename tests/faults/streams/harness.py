@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     import penstock
-    from penstock.spec.snapshot import CommitKind
+    from penstock.format.snapshot import CommitKind
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[2]

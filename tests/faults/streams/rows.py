@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.spec.bucket import BucketFunction
-from penstock.spec.types import BIGINT
-from penstock.table.bucket_hash import assign_buckets
+from penstock.format.row.bucket import BucketFunction
+from penstock.format.types.data_types import BIGINT
+from penstock.table.write.bucket_hash import assign_buckets
 
 if TYPE_CHECKING:
     from pathlib import Path

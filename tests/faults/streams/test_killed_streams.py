@@ -16,7 +16,7 @@ from tests.faults.streams.harness import Drivers, count_snapshots
 from tests.faults.streams.rows import Producer, make_queue
 
 import penstock
-from penstock.spec.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from tests.faults.streams.harness import forget_last_batch, landed_batch, logged
 from tests.faults.streams.rows import FileFeed, Producer, make_queue
 
 import penstock
-from penstock.spec.hint import encode_hint
-from penstock.spec.layout import earliest_hint_path, snapshot_path
+from penstock.format.hint import encode_hint
+from penstock.format.layout import earliest_hint_path, snapshot_path
 
 if TYPE_CHECKING:
     from tests.faults.streams.harness import Drivers

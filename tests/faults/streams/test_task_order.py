@@ -12,7 +12,7 @@ from tests.faults.streams.harness import count_snapshots
 from tests.faults.streams.rows import BUCKETS, PARTITIONS, Producer, make_queue
 
 import penstock
-from penstock.spec.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ import penstock
 from penstock.api.columns import columns_of
 from penstock.catalog.changes import AddColumn, RenameColumn
 from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSchemaError, NotFoundError, OptionWarning
+from penstock.format.types.data_types import STRING
+from penstock.format.types.ddl import ColumnSpec
 from penstock.io.memory import MemoryFileIO
-from penstock.spec.ddl import ColumnSpec
-from penstock.spec.types import STRING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

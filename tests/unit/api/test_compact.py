@@ -11,7 +11,7 @@ import pytest
 import penstock
 from penstock.catalog.changes import AddColumn
 from penstock.errors import InvalidFilterError, InvalidOptionError, OptionWarning, UnsupportedFeatureError
-from penstock.spec.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind
 from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import pytest
 
 from penstock import Catalog, NotFoundError, Table
 from penstock.catalog.changes import UpdateComment
-from penstock.table.changes import commit_append
+from penstock.table.actions.changes import commit_append
 from penstock.table.ref import TableRef
-from penstock.table.write import write_arrow
+from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import pytest
 
 from penstock import Catalog, CommitConflictError, SchemaMismatchError, Table
 from penstock.catalog.changes import UpdateColumnType
-from penstock.spec.snapshot import CommitKind
-from penstock.table.changes import open_committer
-from penstock.table.compact.dedicated import for_compaction, request_compaction, run_here
+from penstock.format.snapshot import CommitKind
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.request import CommitRequest
+from penstock.table.compact.local import for_compaction, request_compaction, run_here
 from penstock.table.compact.plan import plan_compaction
-from penstock.table.request import CommitRequest
 from penstock.table.store import MetadataStore
 
 BIG = 5_000_000_000

@@ -16,9 +16,9 @@ from penstock.errors import (
     SchemaMismatchError,
     UnsupportedFeatureError,
 )
+from penstock.format.layout import schema_path
+from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
-from penstock.spec.layout import schema_path
-from penstock.spec.snapshot import CommitKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

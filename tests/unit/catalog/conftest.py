@@ -10,9 +10,9 @@ from penstock.catalog.changes import SchemaChange
 from penstock.catalog.evolve_schema import apply_changes
 from penstock.catalog.new_schema import TableDefinition, build_schema
 from penstock.catalog.warehouse import Warehouse, open_warehouse
+from penstock.format.schema import TableSchema
+from penstock.format.types.ddl import ColumnSpec, parse_columns
 from penstock.io.memory import MemoryFileIO
-from penstock.spec.ddl import ColumnSpec, parse_columns
-from penstock.spec.schema import TableSchema
 
 TABLE = "shop.orders"
 

@@ -32,9 +32,9 @@ from penstock.errors import (
     OptionWarning,
     UnsupportedFeatureError,
 )
-from penstock.spec.schema import TableSchema
-from penstock.spec.schema_json import decode_schema
-from penstock.spec.type_text import format_sql_type
+from penstock.format.schema import TableSchema
+from penstock.format.schema_json import decode_schema
+from penstock.format.types.text import format_sql_type
 
 GOLDEN = Path(__file__).parents[2] / "golden/data/warehouse"
 Build = Callable[..., TableSchema]

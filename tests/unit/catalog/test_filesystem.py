@@ -30,9 +30,9 @@ from penstock.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from penstock.format.layout import schema_path, snapshot_path, table_path
+from penstock.format.schema_json import decode_schema, encode_schema
 from penstock.io.file_io import FileIO
-from penstock.spec.layout import schema_path, snapshot_path, table_path
-from penstock.spec.schema_json import decode_schema, encode_schema
 from penstock.testing.file_io import RecordingFileIO
 
 GOLDEN = Path(__file__).parents[2] / "golden/data/warehouse"

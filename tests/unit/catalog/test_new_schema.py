@@ -12,9 +12,9 @@ from penstock.errors import (
     TableStoreError,
     UnsupportedFeatureError,
 )
-from penstock.spec.ddl import ColumnSpec
-from penstock.spec.schema import TableSchema
-from penstock.spec.types import INT
+from penstock.format.schema import TableSchema
+from penstock.format.types.data_types import INT
+from penstock.format.types.ddl import ColumnSpec
 
 Build = Callable[..., TableSchema]
 

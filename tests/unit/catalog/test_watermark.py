@@ -7,9 +7,9 @@ import pytest
 
 from penstock.catalog.changes import AddColumn, DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
 from penstock.errors import AlreadyExistsError, InvalidSchemaError
-from penstock.spec.schema import TableSchema
-from penstock.spec.schema_json import decode_schema
-from penstock.spec.watermark import (
+from penstock.format.schema import TableSchema
+from penstock.format.schema_json import decode_schema
+from penstock.format.watermark import (
     EXPRESSION_KEY,
     ROWTIME_KEY,
     TYPE_KEY,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.table.commit_tables import append, committer, rows
 
-from penstock.cli.progress import status_line
+from penstock.cli.output.progress import status_line
 from penstock.cli.session import Session
 
 if TYPE_CHECKING:

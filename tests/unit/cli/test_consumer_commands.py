@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.table import consumers
-from penstock.table.consumers import lease_of
-from penstock.table.lease import Lease, acquire
+from penstock.table.lease.holder import Lease, acquire
+from penstock.table.stream import consumers
+from penstock.table.stream.consumers import lease_of
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import Command

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.cli.describe import describe_snapshot
+from penstock.cli.draw.labels import moment_of
 from penstock.cli.draw.scale import time_axis
-from penstock.cli.draw.words import moment_of
+from penstock.cli.output.describe import describe_snapshot
 from penstock.cli.times import instant_text
-from penstock.spec.snapshot import CommitKind, Snapshot
-from penstock.table.scan import to_wall_clock
-from penstock.table.wait import shortfall
+from penstock.format.snapshot import CommitKind, Snapshot
+from penstock.table.read.scan import to_wall_clock
+from penstock.table.read.wait import shortfall
 
 SNAPSHOT = Snapshot(
     id=1,

@@ -15,7 +15,7 @@ from penstock.cli.prompt.keys import runs_at_once
 from penstock.cli.prompt.loop import run_prompt
 from penstock.cli.prompt.words import WordCompleter
 from penstock.cli.session import Session
-from penstock.dialect.late import run_script_late
+from penstock.dialect.run.lazy import run_script_late
 from penstock.dialect.state import SqlState
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.cli.draw.pages import Element, read_page, signs, tables
 
-from penstock.table.explain import format_bytes
+from penstock.table.inspect.explain import format_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path

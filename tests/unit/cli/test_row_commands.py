@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.cli import csv_input, json_input
-from penstock.cli.input_files import open_rows, plan_inputs
-from penstock.cli.input_options import InputOptions
+from penstock.cli.input import csv_files as csv_input
+from penstock.cli.input import json_files as json_input
+from penstock.cli.input.files import open_rows, plan_inputs
+from penstock.cli.input.options import InputOptions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from penstock.datafile.types import map_parts, to_arrow_field, to_arrow_schema, to_arrow_type
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
     DataField,

@@ -9,7 +9,7 @@ from tests.unit.datafile.arrays import column
 from penstock.datafile.conform import conform_array
 from penstock.datafile.int96 import INT96_CARRIER
 from penstock.errors import FormatError
-from penstock.spec.types import RowType, timestamp_type, with_nullability
+from penstock.format.types.data_types import RowType, timestamp_type, with_nullability
 
 INNER = with_nullability(
     RowType(fields=(column("t", with_nullability(timestamp_type(9), nullable=False), 1),)), nullable=False

@@ -8,17 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.datafile.avro_reader import read_avro
-from penstock.datafile.orc_tail import uncompress
-from penstock.datafile.parquet_reader import read_parquet
-from penstock.datafile.protobuf import read_varint
+from penstock.datafile.avro.reader import read_avro
+from penstock.datafile.orc.protobuf import read_varint
+from penstock.datafile.orc.tail import uncompress
+from penstock.datafile.parquet.reader import read_parquet
 from penstock.datafile.streams import reading
 from penstock.datafile.thrift import decode_struct
 from penstock.errors import FormatError, InvalidOptionError, StorageError
+from penstock.format.avro.codecs import AvroCodec, compressor
+from penstock.format.avro.values import encode_bytes, encode_long
+from penstock.format.types.data_types import BIGINT, DataField
 from penstock.io.memory import MemoryFileIO
-from penstock.spec.avro_codecs import AvroCodec, compressor
-from penstock.spec.avro_values import encode_bytes, encode_long
-from penstock.spec.types import BIGINT, DataField
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.datafile.arrays import batch_of, column, rows_of
 
-from penstock.datafile.cast_text import (
+from penstock.datafile.cast.text import (
     parse_boolean,
     parse_date,
     parse_decimal,
@@ -21,8 +21,7 @@ from penstock.datafile.cast_text import (
 from penstock.datafile.evolve import can_cast, plan_evolution
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError, UnsupportedFeatureError
-from penstock.spec.type_text import parse_sql_type
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     BIGINT,
     BYTES,
     DOUBLE,
@@ -40,6 +39,7 @@ from penstock.spec.types import (
     timestamp_type,
     with_nullability,
 )
+from penstock.format.types.text import parse_sql_type
 
 
 def evolve(old: tuple[DataField, ...], new: tuple[DataField, ...], *rows: Any) -> list[Any]:

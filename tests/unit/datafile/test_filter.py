@@ -5,10 +5,10 @@ import math
 import pyarrow as pa
 
 from penstock.datafile.filter import filter_batch, row_mask
+from penstock.format.types.data_types import DOUBLE, INT, DataField, timestamp_type
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import Predicate, col
-from penstock.spec.types import DOUBLE, INT, DataField, timestamp_type
 
 FIELDS = (
     DataField(id=0, name="d", type=DOUBLE),

@@ -5,8 +5,7 @@ import pytest
 
 from penstock.datafile.types import from_arrow_schema, from_arrow_type, to_arrow_schema, to_arrow_type
 from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
-from penstock.spec.ddl import ColumnSpec
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     BIGINT,
     BYTES,
     INT,
@@ -25,6 +24,7 @@ from penstock.spec.types import (
     timestamp_type,
     with_nullability,
 )
+from penstock.format.types.ddl import ColumnSpec
 
 
 @pytest.mark.parametrize(

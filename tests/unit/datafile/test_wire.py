@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from penstock.datafile.protobuf import decode_message, encode_message, messages_of, numbers_of
+from penstock.datafile.orc.protobuf import decode_message, encode_message, messages_of, numbers_of
 from penstock.datafile.thrift import decode_struct, encode_struct
 from penstock.errors import FormatError
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock import InvalidSchemaError, InvalidSqlError, TableStoreError
-from penstock.dialect.parse import parse_script
+from penstock.dialect.parse.parser import parse_script
+from penstock.dialect.parse.tables import TableUse
+from penstock.dialect.run.show import like_matches
 from penstock.dialect.session import run_script
-from penstock.dialect.show import like_matches
 from penstock.dialect.state import SqlState
-from penstock.dialect.tables import TableUse
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql

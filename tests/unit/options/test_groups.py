@@ -6,6 +6,9 @@ import pickle
 import pytest
 
 from penstock.errors import InvalidOptionError
+from penstock.format.file_format import FileFormat
+from penstock.format.manifest.stats import StatsKind, StatsMode
+from penstock.format.row.bucket import BucketFunction
 from penstock.options import (
     BucketOptions,
     CommitOptions,
@@ -26,10 +29,7 @@ from penstock.options import (
     WriteOptions,
 )
 from penstock.options.group import option_fields
-from penstock.options.known import GROUPS
-from penstock.spec.bucket import BucketFunction
-from penstock.spec.file_format import FileFormat
-from penstock.spec.stats import StatsKind, StatsMode
+from penstock.options.status.known import GROUPS
 
 MIB = 1024 * 1024
 

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.errors import InvalidOptionError
+from penstock.format.avro.limits import DEFAULT_LIMITS, AvroLimits
 from penstock.options import metadata_limits
-from penstock.spec.avro_limits import DEFAULT_LIMITS, AvroLimits
 
 BLOCK = "penstock.metadata.max-block-size"
 FILE = "penstock.metadata.max-file-size"

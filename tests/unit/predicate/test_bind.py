@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InvalidFilterError
-from penstock.predicate.bind import bind
-from penstock.predicate.evaluate import evaluate
-from penstock.predicate.parse import parse_filter
-from penstock.predicate.tree import FALSE, TRUE, Compare, Not, StartsWith, col
-from penstock.spec.types import (
+from penstock.format.types.data_types import (
     BIGINT,
     BOOLEAN,
     BYTES,
@@ -29,6 +25,10 @@ from penstock.spec.types import (
     time_type,
     timestamp_type,
 )
+from penstock.predicate.bind import bind
+from penstock.predicate.evaluate import evaluate
+from penstock.predicate.parse import parse_filter
+from penstock.predicate.tree import FALSE, TRUE, Compare, Not, StartsWith, col
 
 if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
+from penstock.format.types.data_types import DOUBLE, INT, STRING, DataField
 from penstock.predicate.bind import bind
 from penstock.predicate.evaluate import allowed_values, evaluate, matches_partition, residual
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, col
-from penstock.spec.types import DOUBLE, INT, STRING, DataField
 
 NAN = math.nan
 FIELDS = tuple(

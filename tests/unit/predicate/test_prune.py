@@ -4,12 +4,12 @@ import math
 
 import pytest
 
+from penstock.format.manifest.stats import ColumnStats
+from penstock.format.types.data_types import BYTES, DOUBLE, INT, STRING, AtomicType, DataField, TypeRoot
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.prune import may_match
 from penstock.predicate.tree import Predicate, col
-from penstock.spec.stats import ColumnStats
-from penstock.spec.types import BYTES, DOUBLE, INT, STRING, AtomicType, DataField, TypeRoot
 
 NAN = math.nan
 FIELDS = tuple(

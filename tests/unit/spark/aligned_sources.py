@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.unit.table.stream.queues import Queue, names
 
-from penstock.spark.stream_session import StreamSession
+from penstock.spark.stream.session import StreamSession
 from penstock.table.stream.offset import decode_offset
 
 FIRST = {"unresolved": True}

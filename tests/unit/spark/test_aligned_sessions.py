@@ -12,9 +12,9 @@ from tests.unit.spark.aligned_sources import DRIFT, FIRST, OPTIONS, Clock, Sourc
 from tests.unit.table.stream.queues import Queue, flat, names
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.spark.stream_source import PenstockStreamReader
+from penstock.format.manifest.stats import ColumnStats
+from penstock.spark.stream.source import PenstockStreamReader
 from penstock.spark.types import to_spark_schema
-from penstock.spec.stats import ColumnStats
 from penstock.table.stream.offset import decode_offset
 
 DECLARED = {

@@ -10,20 +10,20 @@ from penstock.catalog.databases import create_database
 from penstock.catalog.filesystem import create_table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
-from penstock.spec.binary_row import encode_row
-from penstock.spec.ddl import parse_columns
-from penstock.spec.manifest import DataFileMeta, ManifestEntry
-from penstock.spec.snapshot import CommitKind
-from penstock.spec.types import STRING
-from penstock.table.changes import open_committer
-from penstock.table.live import load_live_entries
+from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+from penstock.format.row.row import encode_row
+from penstock.format.snapshot import CommitKind
+from penstock.format.types.data_types import STRING
+from penstock.format.types.ddl import parse_columns
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.request import CommitRequest
 from penstock.table.message import CommitMessage
-from penstock.table.request import CommitRequest
+from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
-    from penstock.table.commit import TableCommitter
+    from penstock.table.commit.committer import TableCommitter
     from penstock.table.ref import TableRef
 
 _NUMBERS = itertools.count()

@@ -6,26 +6,26 @@ import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.io.memory import MemoryFileIO
-from penstock.spec.binary_row import encode_row
-from penstock.spec.field_ids import highest_field_id
-from penstock.spec.hint import encode_hint
-from penstock.spec.layout import (
+from penstock.format.hint import encode_hint
+from penstock.format.layout import (
     latest_hint_path,
     manifest_path,
     schema_path,
     snapshot_path,
     tag_path,
 )
-from penstock.spec.manifest import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
-from penstock.spec.manifest_avro import encode_manifest, encode_manifest_list
-from penstock.spec.schema import TableSchema
-from penstock.spec.schema_json import encode_schema
-from penstock.spec.snapshot import CommitKind, Snapshot
-from penstock.spec.snapshot_json import encode_snapshot
-from penstock.spec.stats import DEFAULT_STATS_MODE, ColumnStats, build_stats, partition_stats
-from penstock.spec.tag import Tag, encode_tag
-from penstock.spec.types import BIGINT, STRING, DataField
+from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
+from penstock.format.manifest.files import encode_manifest, encode_manifest_list
+from penstock.format.manifest.stats import DEFAULT_STATS_MODE, ColumnStats, build_stats, partition_stats
+from penstock.format.row.row import encode_row
+from penstock.format.schema import TableSchema
+from penstock.format.schema_json import encode_schema
+from penstock.format.snapshot import CommitKind, Snapshot
+from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.tag import Tag, encode_tag
+from penstock.format.types.data_types import BIGINT, STRING, DataField
+from penstock.format.types.field_ids import highest_field_id
+from penstock.io.memory import MemoryFileIO
 from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
 

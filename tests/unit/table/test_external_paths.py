@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
-from penstock.spec.manifest_avro import decode_manifest, encode_manifest
-from penstock.table.fsck import FindingKind
+from penstock.format.manifest.files import decode_manifest, encode_manifest
+from penstock.table.inspect.fsck import FindingKind
 
 if TYPE_CHECKING:
     from penstock import Table

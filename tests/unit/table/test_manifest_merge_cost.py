@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from penstock.format.manifest.entry import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
+from penstock.format.row.row import encode_row
 from penstock.options import ManifestOptions
-from penstock.spec.binary_row import encode_row
-from penstock.spec.manifest import EMPTY_STATS, DataFileMeta, FileKind, ManifestEntry, ManifestFileMeta
-from penstock.table.manifest_merge import apply_merges, merge_manifests
+from penstock.table.commit.manifest_merge import apply_merges, merge_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

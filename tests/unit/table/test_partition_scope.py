@@ -11,9 +11,9 @@ from penstock.catalog.filesystem import create_table
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import InvalidOptionError
-from penstock.spec.binary_row import encode_row
-from penstock.spec.ddl import parse_columns
-from penstock.table.changes import overwrite_scope
+from penstock.format.row.row import encode_row
+from penstock.format.types.ddl import parse_columns
+from penstock.table.actions.changes import overwrite_scope
 from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import (
     MatchingPartitions,

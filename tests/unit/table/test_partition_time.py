@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from penstock.errors import InvalidOptionError
-from penstock.spec.ddl import parse_columns
+from penstock.format.types.ddl import parse_columns
 from penstock.table.partition_time import partition_time_parser
 
 

@@ -12,7 +12,7 @@ import pytest
 from penstock import Catalog, Table
 from penstock.catalog.changes import AddColumn
 from penstock.errors import FormatError
-from penstock.spec.types import BIGINT
+from penstock.format.types.data_types import BIGINT
 
 LAST = 2**63 - 1
 

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock.errors import FormatError, NotFoundError, StorageError
-from penstock.spec.layout import (
+from penstock.format.layout import (
     consumer_path,
     earliest_hint_path,
     latest_hint_path,

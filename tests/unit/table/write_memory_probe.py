@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.datafile.types import to_arrow_schema
-from penstock.spec.schema import TableSchema
-from penstock.spec.types import BIGINT, INT, STRING, DataField
+from penstock.format.schema import TableSchema
+from penstock.format.types.data_types import BIGINT, INT, STRING, DataField
 from penstock.table.ref import TableRef
-from penstock.table.write import TableWriter
+from penstock.table.write.writer import TableWriter
 
 BATCH_ROWS = 50_000
 

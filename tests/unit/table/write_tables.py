@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import to_arrow_schema
+from penstock.format.layout import format_of
+from penstock.format.schema import TableSchema
+from penstock.format.types.data_types import DataField
+from penstock.format.types.text import parse_sql_type
 from penstock.io.memory import MemoryFileIO
-from penstock.spec.layout import format_of
-from penstock.spec.schema import TableSchema
-from penstock.spec.type_text import parse_sql_type
-from penstock.spec.types import DataField
 from penstock.table.locate import FileLocator
 from penstock.table.ref import TableRef
 

@@ -1,1 +1,1 @@
-"""Draws what `penstock.table.story` gathered: as a page, and on a terminal. Nothing here looks at a table."""
+"""Draws what `penstock.table.inspect.history` gathered: as a page, and on a terminal. Nothing here looks at a table."""

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.cli.draw.labels import MINUTE
 from penstock.cli.draw.scale import time_step
-from penstock.cli.draw.words import MINUTE
-from penstock.spec.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.table.story.commits import Commit
-    from penstock.table.story.story import Story
+    from penstock.table.inspect.history.commits import Commit
+    from penstock.table.inspect.history.history import Story
 
 # Commits of one second are not drawn as if it were an hour.
 _LEAST_SPAN_MS = MINUTE

@@ -5,9 +5,10 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from penstock.cli.draw.health import MARKS, MEANINGS, headline, looked_at, signs_of
+from penstock.cli.draw.labels import moment_text, name_text
 from penstock.cli.draw.node import node, to_html
 from penstock.cli.draw.result import draw_result
-from penstock.cli.draw.signs import MARKS, MEANINGS, headline, looked_at, signs_of
 from penstock.cli.draw.tables import (
     bucket_bars,
     commit_table,
@@ -18,15 +19,14 @@ from penstock.cli.draw.tables import (
     tag_table,
 )
 from penstock.cli.draw.timeline import draw_timeline
-from penstock.cli.draw.words import moment_text, name_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from xml.etree.ElementTree import Element
 
+    from penstock.cli.draw.health import Sign
     from penstock.cli.draw.result import Result
-    from penstock.cli.draw.signs import Sign
-    from penstock.table.story.story import Story
+    from penstock.table.inspect.history.history import Story
 
 
 def draw_page(stories: Sequence[Story], results: Sequence[Result] = ()) -> str:

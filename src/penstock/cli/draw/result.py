@@ -8,11 +8,11 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from penstock.cli.draw.labels import count_text, moment_text, name_text
 from penstock.cli.draw.node import node
 from penstock.cli.draw.plot import dots, line, plot, x_labels
 from penstock.cli.draw.scale import fraction_axis, time_axis
 from penstock.cli.draw.tables import Bar, bar_table, table
-from penstock.cli.draw.words import count_text, moment_text, name_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

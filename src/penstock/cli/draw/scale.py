@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.cli.draw.words import (
+from penstock.cli.draw.labels import (
     DAY,
     HOUR,
     MINUTE,
@@ -17,7 +17,7 @@ from penstock.cli.draw.words import (
     moment_of,
     short_number,
 )
-from penstock.table.explain import format_bytes
+from penstock.table.inspect.explain import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

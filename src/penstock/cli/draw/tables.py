@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from penstock.cli.draw.labels import count_text, duration_words, moment_text, name_text, short_number
 from penstock.cli.draw.node import node
 from penstock.cli.draw.plot import HEIGHT, WIDTH, box
-from penstock.cli.draw.words import count_text, duration_words, moment_text, name_text, short_number
-from penstock.table.explain import format_bytes
-from penstock.table.story.buckets import overlapping
+from penstock.table.inspect.explain import format_bytes
+from penstock.table.inspect.history.buckets import overlapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from xml.etree.ElementTree import Element
 
-    from penstock.table.story.buckets import BucketOrder, SequenceRange
-    from penstock.table.story.story import Story
+    from penstock.table.inspect.history.buckets import BucketOrder, SequenceRange
+    from penstock.table.inspect.history.history import Story
 
     Cell: TypeAlias = Element | str
 

@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.draw.bins import to_bins, window_of
-from penstock.cli.draw.signs import MARKS, headline, looked_at, signs_of
-from penstock.cli.draw.words import count_text, duration_words, moment_text, name_text, rate_words, short_number
-from penstock.spec.snapshot import CommitKind
-from penstock.table.explain import format_bytes
-from penstock.table.story.verdicts import Verdict
+from penstock.cli.draw.health import MARKS, headline, looked_at, signs_of
+from penstock.cli.draw.labels import count_text, duration_words, moment_text, name_text, rate_words, short_number
+from penstock.format.snapshot import CommitKind
+from penstock.table.inspect.explain import format_bytes
+from penstock.table.inspect.history.health import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from penstock.cli.draw.bins import Bin, Window
-    from penstock.table.story.commits import Commit
-    from penstock.table.story.story import Story
+    from penstock.table.inspect.history.commits import Commit
+    from penstock.table.inspect.history.history import Story
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _STYLES: Final = {Verdict.GOOD: "green", Verdict.LOOK: "bold red", Verdict.UNKNOWN: "dim"}

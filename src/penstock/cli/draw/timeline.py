@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.cli.draw.bins import to_bins, window_of
-from penstock.cli.draw.lanes import commit_lanes, reader_lanes, tag_lane
+from penstock.cli.draw.labels import count_text, duration_words, moment_text, rate_words
 from penstock.cli.draw.node import node
 from penstock.cli.draw.plot import band, bars, plot, step_area, steps, thin_out, x_labels
+from penstock.cli.draw.rows import commit_lanes, reader_lanes, tag_lane
 from penstock.cli.draw.scale import bytes_axis, duration_axis, number_axis, time_axis
-from penstock.cli.draw.words import count_text, duration_words, moment_text, rate_words
-from penstock.spec.snapshot import CommitKind
-from penstock.table.explain import format_bytes
-from penstock.table.story.verdicts import judge
+from penstock.format.snapshot import CommitKind
+from penstock.table.inspect.explain import format_bytes
+from penstock.table.inspect.history.health import judge
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.cli.draw.bins import Bin, Window
     from penstock.cli.draw.scale import Axis
-    from penstock.table.story.story import Story
+    from penstock.table.inspect.history.history import Story
 
 _BINS: Final = 120
 _TICKS: Final = 10

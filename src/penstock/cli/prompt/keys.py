@@ -8,7 +8,7 @@ from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.keys import Keys
 
-from penstock.dialect.script import is_whole
+from penstock.dialect.parse.script import is_whole
 
 if TYPE_CHECKING:
     from prompt_toolkit.input import Input

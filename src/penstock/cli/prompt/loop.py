@@ -11,15 +11,15 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.shortcuts import clear
 
+from penstock.cli.output.render import note, print_text, say
+from penstock.cli.output.spark_failure import failure_of
+from penstock.cli.output.sql_output import print_outcome, wait_while
 from penstock.cli.prompt.history import open_history
 from penstock.cli.prompt.interrupts import Interrupts
 from penstock.cli.prompt.keys import command_of, prompt_keys, take_interrupt
 from penstock.cli.prompt.words import WordCompleter
-from penstock.cli.render import note, print_text, say
-from penstock.cli.spark_failure import failure_of
-from penstock.cli.sql_output import print_outcome, wait_while
-from penstock.dialect.late import run_script_late
-from penstock.dialect.script import split_script
+from penstock.dialect.parse.script import split_script
+from penstock.dialect.run.lazy import run_script_late
 from penstock.dialect.state import SqlState
 from penstock.errors import TableStoreError
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.api.catalog import Catalog
+    from penstock.cli.output.sql_output import Query
     from penstock.cli.session import Session
-    from penstock.cli.sql_output import Query
 
 _INTERRUPTED: Final = "interrupted"
 _HELP: Final = """\

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.completion import Completer, Completion
 
-from penstock.dialect.procedures import PROCEDURES
+from penstock.dialect.parse.tables import scan
+from penstock.dialect.run.procedures import PROCEDURES
 from penstock.dialect.settings import KEYS
-from penstock.dialect.tables import scan
 from penstock.errors import TableStoreError
+from penstock.format.watermark import computed_columns
 from penstock.options.group import option_fields
 from penstock.options.kafka import CsvFormat, JsonFormat, KafkaOptions
-from penstock.options.rows import describe_options
-from penstock.spec.watermark import computed_columns
+from penstock.options.status.rows import describe_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
+    from penstock.dialect.parse.statements import Path
+    from penstock.dialect.parse.tables import TextToken
     from penstock.dialect.state import SqlState
-    from penstock.dialect.statements import Path
-    from penstock.dialect.tables import TextToken
 
 _WORDS: Final = tuple(
     re.findall(

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import CommitConflictError
-from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from penstock.table.conflict import find_displaced
-from penstock.table.discard import delete_new_files
-from penstock.table.live import load_live_of_partitions
-from penstock.table.request import CommitRequest
+from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from penstock.table.commit.conflict import find_displaced
+from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.request import CommitRequest
+from penstock.table.read.live import load_live_of_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.spec.manifest import ManifestEntry
-    from penstock.spec.snapshot import Snapshot
-    from penstock.table.commit import TableCommitter
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
     from penstock.table.compact.task import CompactTask
     from penstock.table.message import CommitMessage
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.spec.manifest import FileKind
+from penstock.format.manifest.entry import FileKind
 from penstock.table.compact.task import CompactTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.spec.manifest import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.table.compact.task import CompactSizes
 
 # Rounds without an own merge after which a partition's files are merged few as they are, and after which they are

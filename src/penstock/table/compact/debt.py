@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
-from penstock.spec.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind
 from penstock.table.compact.plan import CompactStrategy, check_compactable, picker
 from penstock.table.compact.task import CompactSizes
-from penstock.table.live import load_live_entries
+from penstock.table.read.live import load_live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.spec.manifest import DataFileMeta
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.snapshot import Snapshot
     from penstock.table.compact.plan import Pick
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore

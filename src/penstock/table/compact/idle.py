@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError
-from penstock.spec.manifest import FileKind, FileSource
-from penstock.spec.snapshot import CommitKind
-from penstock.table.roll import local_wall_millis
-from penstock.table.scan import to_wall_clock
+from penstock.format.manifest.entry import FileKind, FileSource
+from penstock.format.snapshot import CommitKind
+from penstock.table.read.scan import to_wall_clock
+from penstock.table.write.rolling import local_wall_millis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.spec.manifest import ManifestEntry
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
 

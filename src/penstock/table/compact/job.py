@@ -10,17 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import NotFoundError, TableStoreError
-from penstock.spec.snapshot import CommitKind
+from penstock.format.snapshot import CommitKind
+from penstock.table.commit.discard import delete_new_files
 from penstock.table.compact.commit import commit_compacted, is_outrun
 from penstock.table.compact.rewrite import rewrite
-from penstock.table.discard import delete_new_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from penstock.spec.manifest import DataFileMeta
-    from penstock.spec.snapshot import Snapshot
-    from penstock.table.commit import TableCommitter
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
     from penstock.table.compact.plan import CompactionPlan, PartitionPlan
     from penstock.table.compact.task import CompactTask
     from penstock.table.message import CommitMessage

@@ -21,17 +21,17 @@ from penstock.table.compact.coordinator import pack_small
 from penstock.table.compact.idle import IdleTest
 from penstock.table.compact.queue import plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactSizes, CompactTask
-from penstock.table.expire_partitions import find_expired_partitions
-from penstock.table.live import load_live_entries
+from penstock.table.expire.partitions import find_expired_partitions
 from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, partition_test
-from penstock.table.scan import check_deletion_vectors
+from penstock.table.read.live import load_live_entries
+from penstock.table.read.scan import check_deletion_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.spec.manifest import DataFileMeta, ManifestEntry
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 

@@ -12,14 +12,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.options import CompactOptions
+from penstock.table.commit.discard import delete_new_files
 from penstock.table.compact.task import CompactSizes, CompactTask
-from penstock.table.discard import delete_new_files
 from penstock.table.message import CommitMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.spec.manifest import DataFileMeta
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.table.compact.job import Execute, Merged
     from penstock.table.ref import TableRef
 

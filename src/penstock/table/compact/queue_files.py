@@ -6,14 +6,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.spec.manifest import FileKind
+from penstock.format.manifest.entry import FileKind
 from penstock.table.compact.queue import in_write_order, plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from penstock.spec.manifest import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.table.compact.task import CompactSizes
 
     Key = tuple[bytes, int, int]

@@ -12,24 +12,24 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError
+from penstock.format.manifest.entry import FileSource
+from penstock.format.row.row import decode_row
 from penstock.options import WriteOptions
-from penstock.spec.binary_row import decode_row
-from penstock.spec.manifest import FileSource
-from penstock.table.assign import Group
-from penstock.table.flush import flush_new_files
+from penstock.table.commit.flush import flush_new_files
 from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
-from penstock.table.prune import NO_FILTER
-from penstock.table.read import TableReader
-from penstock.table.roll import GroupWriter
-from penstock.table.split import DataSplit
+from penstock.table.read.batches import TableReader
+from penstock.table.read.prune import NO_FILTER
+from penstock.table.read.split import DataSplit
 from penstock.table.store import MetadataStore
-from penstock.table.write_plan import plan_files
+from penstock.table.write.assign import Group
+from penstock.table.write.plan import plan_files
+from penstock.table.write.rolling import GroupWriter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.spec.manifest import DataFileMeta
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
 

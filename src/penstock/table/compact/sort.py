@@ -16,24 +16,24 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.text import format_sql_type
 from penstock.options import BucketOptions
-from penstock.spec.type_text import format_sql_type
-from penstock.spec.types import AtomicType, TypeRoot
 from penstock.table.compact.job import plan_only
 from penstock.table.compact.plan import CompactStrategy, plan_partitions
 from penstock.table.compact.rewrite import check_rows
 from penstock.table.compact.sort_types import check_types
-from penstock.table.live import load_live_of_partitions
 from penstock.table.message import CommitMessage
+from penstock.table.read.live import load_live_of_partitions
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.spec.manifest import DataFileMeta
-    from penstock.spec.types import DataField
-    from penstock.table.compact.dedicated import CompactionRequest
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.types.data_types import DataField
     from penstock.table.compact.job import CompactionResult
+    from penstock.table.compact.local import CompactionRequest
     from penstock.table.compact.plan import CompactionPlan
     from penstock.table.compact.task import CompactTask
     from penstock.table.partition_scope import OverwriteScope

@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.spec.type_text import format_sql_type
-from penstock.spec.types import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, VectorType
+from penstock.format.types.data_types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+)
+from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
     from penstock.table.ref import TableRef

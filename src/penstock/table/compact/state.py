@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.spec.manifest import DataFileMeta
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.table.locate import FileLocator
 
 _PARTITIONS_TOLD: Final = 20

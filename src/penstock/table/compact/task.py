@@ -10,7 +10,7 @@ from penstock.options import CompactOptions, ReadOptions, WriteOptions
 from penstock.options.values import MAX_LONG
 
 if TYPE_CHECKING:
-    from penstock.spec.manifest import DataFileMeta
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.table.ref import TableRef
 
 

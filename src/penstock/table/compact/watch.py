@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError
+from penstock.format.snapshot import CommitKind
 from penstock.options import BucketOptions, CompactOptions
-from penstock.spec.snapshot import CommitKind
 from penstock.table.compact.coordinator import SmallFiles
 from penstock.table.compact.plan import check_compactable
 from penstock.table.compact.queue_files import QueueFiles
 from penstock.table.compact.task import CompactSizes
-from penstock.table.live import load_live_entries
+from penstock.table.read.live import load_live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.spec.manifest import DataFileMeta, ManifestEntry
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.snapshot import Snapshot
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore

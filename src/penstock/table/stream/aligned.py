@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.table.stream.pace import Pace
+from penstock.table.stream.align.limit import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.table.stream.alignment import Member
-    from penstock.table.stream.follow import Follower
+    from penstock.table.stream.align.membership import Membership
+    from penstock.table.stream.align.progress import Member
     from penstock.table.stream.limits import ReadLimits
-    from penstock.table.stream.membership import Membership
     from penstock.table.stream.offset import StreamOffset
+    from penstock.table.stream.scanner import Follower
 
 # Other sources of the same query are not asked meanwhile.
 _LONGEST_WAIT_SECONDS: Final = 10

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.errors import NotFoundError
+from penstock.format.manifest.entry import FileKind
 from penstock.options import StreamOptions
-from penstock.spec.manifest import FileKind
+from penstock.table.read.travel import watermark_of
+from penstock.table.stream.files import UnitStore
 from penstock.table.stream.offset import Phase, Position, StreamOffset
-from penstock.table.stream.units import UnitStore
-from penstock.table.stream.walk import delivers
-from penstock.table.travel import watermark_of
+from penstock.table.stream.planner import delivers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.spec.manifest import DataFileMeta
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 

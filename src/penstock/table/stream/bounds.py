@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from penstock.table.travel import watermark_of
+from penstock.table.read.travel import watermark_of
 
 if TYPE_CHECKING:
+    from penstock.format.snapshot import Snapshot
     from penstock.options import StreamOptions
-    from penstock.spec.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

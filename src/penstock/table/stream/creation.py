@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from penstock.spec.manifest import FileKind
-from penstock.table.live import load_live_entries
+from penstock.format.manifest.entry import FileKind
+from penstock.table.read.live import load_live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.spec.manifest import ManifestEntry
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
 # Beyond this many snapshots a fresh look at the live files costs less than walking the deltas.

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.format.watermark import declared_watermark
 from penstock.printable import open_log
-from penstock.spec.watermark import declared_watermark
-from penstock.table.column_stats import ColumnStatsReader
+from penstock.table.read.column_stats import ColumnStatsReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.spec.manifest import DataFileMeta, ManifestEntry
-    from penstock.spec.watermark import DeclaredWatermark
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.watermark import DeclaredWatermark
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
     from penstock.table.stream.offset import BucketWatermarks

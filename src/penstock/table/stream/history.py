@@ -12,11 +12,11 @@ import warnings
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError
-from penstock.spec.layout import schema_path
-from penstock.table.travel import utc_text
+from penstock.format.layout import schema_path
+from penstock.table.read.travel import utc_text
 
 if TYPE_CHECKING:
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
     from penstock.table.stream.offset import Position, StreamOffset
 

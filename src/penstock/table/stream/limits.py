@@ -14,8 +14,8 @@ from penstock.errors import InvalidOptionError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.options import StreamOptions
-    from penstock.spec.manifest import DataFileMeta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,19 +11,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.options import CompactOptions, StreamOptions
 from penstock.options.choices import ScanMode
-from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from penstock.table.scan import to_wall_clock
+from penstock.table.read.scan import to_wall_clock
+from penstock.table.read.travel import (
+    check_positions,
+    newest_by_time,
+    newest_compacted,
+    parse_local_time,
+    resolve_default,
+)
 from penstock.table.stream.history import History
 from penstock.table.stream.offset import Phase, Position
-from penstock.table.travel import check_positions, newest_by_time, newest_compacted, parse_local_time, resolve_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.format.snapshot import Snapshot
     from penstock.options import ConsumerOptions, ReadOptions
-    from penstock.spec.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 

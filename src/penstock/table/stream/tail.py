@@ -9,14 +9,14 @@ from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Final
 
 from penstock.options import ConsumerOptions
-from penstock.table.consumers import check_consumer_id, lease_of, record_progress
-from penstock.table.lease import LeaseKeeper, acquire
-from penstock.table.read import TableReader
+from penstock.table.lease.holder import LeaseKeeper, acquire
+from penstock.table.read.batches import TableReader
+from penstock.table.stream.align.membership import open_membership
 from penstock.table.stream.aligned import AlignedFollower
-from penstock.table.stream.follow import Follower
+from penstock.table.stream.consumers import check_consumer_id, lease_of, record_progress
 from penstock.table.stream.limits import ReadLimits
-from penstock.table.stream.membership import open_membership
 from penstock.table.stream.offset import UNRESOLVED, Phase
+from penstock.table.stream.scanner import Follower
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.predicate.tree import Predicate
+    from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
-    from penstock.table.split import DataSplit
     from penstock.table.store import MetadataStore
     from penstock.table.stream.offset import Position, StreamOffset
     from penstock.table.stream.tasks import StreamTask

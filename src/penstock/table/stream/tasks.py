@@ -15,16 +15,16 @@ from penstock.options import BucketOptions, ReadOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, Predicate
 from penstock.table.locate import FileLocator
-from penstock.table.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner
-from penstock.table.split import make_split, pack_files
-from penstock.table.stream.units import is_ordered
+from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner
+from penstock.table.read.split import make_split, pack_files
+from penstock.table.stream.files import is_ordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.spec.manifest import ManifestEntry
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
-    from penstock.table.split import DataSplit
     from penstock.table.store import MetadataStore
 
 

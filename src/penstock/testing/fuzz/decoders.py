@@ -13,25 +13,25 @@ import pyarrow as pa
 from penstock.api.catalog import Catalog
 from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import to_arrow_schema
+from penstock.format.avro.container import Block, encode_container
+from penstock.format.avro.values import encode_long, encode_text
+from penstock.format.consumer import decode_consumer, encode_consumer
+from penstock.format.file_format import FileFormat
+from penstock.format.hint import decode_hint, encode_hint
+from penstock.format.layout import done_ledger_path
+from penstock.format.manifest.files import decode_file_numbers, decode_manifest, decode_manifest_list
+from penstock.format.manifest.index_manifest import decode_index_files
+from penstock.format.schema_json import decode_schema
+from penstock.format.snapshot_json import decode_snapshot
+from penstock.format.success_file import SuccessFile, decode_success_file, encode_success_file
+from penstock.format.tag import decode_tag
+from penstock.format.text.json import decode_json, encode_json
+from penstock.format.types.ddl import parse_columns
+from penstock.format.types.field_ids import assign_field_ids
 from penstock.io.memory import MemoryFileIO
 from penstock.options import FormatOptions
-from penstock.spec.avro_container import Block, encode_container
-from penstock.spec.avro_values import encode_long, encode_text
-from penstock.spec.consumer import decode_consumer, encode_consumer
-from penstock.spec.ddl import parse_columns
-from penstock.spec.field_ids import assign_field_ids
-from penstock.spec.file_format import FileFormat
-from penstock.spec.hint import decode_hint, encode_hint
-from penstock.spec.index_manifest import decode_index_files
-from penstock.spec.json_text import decode_json, encode_json
-from penstock.spec.layout import done_ledger_path
-from penstock.spec.manifest_avro import decode_file_numbers, decode_manifest, decode_manifest_list
-from penstock.spec.schema_json import decode_schema
-from penstock.spec.snapshot_json import decode_snapshot
-from penstock.spec.success_file import SuccessFile, decode_success_file, encode_success_file
-from penstock.spec.tag import decode_tag
-from penstock.table.done_ledger import Ledger, Marked, load_ledger, save_ledger
-from penstock.table.lease_files import LeaseFiles, LeaseRecord
+from penstock.table.lease.files import LeaseFiles, LeaseRecord
+from penstock.table.mark_done.ledger import Ledger, Marked, load_ledger, save_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.table.story.stories import commit, story
+from tests.unit.table.inspect.history.stories import commit, story
 
 from penstock.cli.draw.bins import to_bins, window_of
-from penstock.cli.draw.words import DAY, HOUR, MINUTE
-from penstock.spec.snapshot import CommitKind
+from penstock.cli.draw.labels import DAY, HOUR, MINUTE
+from penstock.format.snapshot import CommitKind
 
 T0 = 1_790_000_000_000
 KINDS = st.sampled_from([CommitKind.APPEND, CommitKind.OVERWRITE, CommitKind.COMPACT])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.cli.draw.labels import DAY, HOUR, MINUTE
 from penstock.cli.draw.scale import (
     TIME_STEPS,
     Axis,
@@ -18,7 +19,6 @@ from penstock.cli.draw.scale import (
     time_axis,
     time_step,
 )
-from penstock.cli.draw.words import DAY, HOUR, MINUTE
 
 # From the year 1 to 9999, with room for a span.
 MOMENTS = st.integers(-62_000_000_000_000, 250_000_000_000_000)

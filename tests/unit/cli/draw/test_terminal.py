@@ -3,12 +3,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from tests.unit.table.story.stories import commit, reader, story
+from tests.unit.table.inspect.history.stories import commit, reader, story
 
 from penstock.cli.draw.terminal import draw_screen, sparkline
 
 if TYPE_CHECKING:
-    from penstock.table.story.story import Story
+    from penstock.table.inspect.history.history import Story
 
 T0 = 1_790_000_000_000
 

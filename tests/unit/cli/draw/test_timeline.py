@@ -7,13 +7,13 @@ import re
 from typing import Any
 
 from tests.unit.cli.draw.pages import Element, read_page
-from tests.unit.table.story.stories import commit, reader, story
+from tests.unit.table.inspect.history.stories import commit, reader, story
 
+from penstock.cli.draw.labels import DAY, HOUR, MINUTE, YEAR
 from penstock.cli.draw.page import draw_page
-from penstock.cli.draw.words import DAY, HOUR, MINUTE, YEAR
-from penstock.spec.snapshot import CommitKind
-from penstock.table.story.commits import END_OF_TIME_MS, Commit, FileSums
-from penstock.table.story.story import Story, TagMark
+from penstock.format.snapshot import CommitKind
+from penstock.table.inspect.history.commits import END_OF_TIME_MS, Commit, FileSums
+from penstock.table.inspect.history.history import Story, TagMark
 
 T0 = 1_790_000_040_000  # 2026-09-21T14:14:00Z, a whole minute
 

@@ -8,18 +8,18 @@ import pyarrow as pa
 import pytest
 
 from penstock.api.catalog import Catalog
-from penstock.table.changes import open_committer
+from penstock.table.actions.changes import open_committer
 from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.precommit import pack_new
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.task import CompactSizes
 from penstock.table.compact.watch import CompactionWatch
-from penstock.table.live import load_live_entries
+from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.api.table import Table
-    from penstock.spec.manifest import DataFileMeta
+    from penstock.format.manifest.entry import DataFileMeta
 
 TARGET_BYTES = 64 * 1024
 SCALABLE_AND_QUEUE = pytest.mark.parametrize(

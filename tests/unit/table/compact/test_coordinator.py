@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from penstock.spec.binary_row import encode_row
-from penstock.spec.manifest import DataFileMeta, FileKind, ManifestEntry
-from penstock.spec.types import STRING
+from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry
+from penstock.format.row.row import encode_row
+from penstock.format.types.data_types import STRING
 from penstock.table.compact.coordinator import SmallFiles, pack_small
 from penstock.table.compact.task import CompactSizes, CompactTask
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.api.catalog import Catalog
-from penstock.cli.describe import describe_table
+from penstock.cli.output.describe import describe_table
 from penstock.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import pytest
 
 from penstock.api.catalog import Catalog
 from penstock.errors import InvalidFilterError, NotFoundError, StorageError, UnsupportedFeatureError
-from penstock.spec.snapshot import CommitKind
-from penstock.table.changes import open_committer
+from penstock.format.snapshot import CommitKind
+from penstock.table.actions.changes import open_committer
 from penstock.table.compact.job import CompactionResult, Merged, merge_in_threads, merge_one, plan_only, run_compaction
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
 from penstock.table.partition_scope import scope_of_specs
-from penstock.table.roll import local_wall_millis
 from penstock.table.store import MetadataStore
+from penstock.table.write.rolling import local_wall_millis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,7 +128,7 @@ def test_partitions_that_are_written_to_can_be_left_out() -> None:
 def test_a_merge_neither_hides_that_rows_came_nor_counts_as_rows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of()
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.table.write_plan.local_wall_millis", lambda: local_wall_millis() - 10 * 86_400_000)
+        patch.setattr("penstock.table.write.plan.local_wall_millis", lambda: local_wall_millis() - 10 * 86_400_000)
         fill(table, 3, 3)
     fill(table, 1)
     assert len(run(table).snapshots) == 1

@@ -12,21 +12,21 @@ import pytest
 from penstock.api.catalog import Catalog
 from penstock.catalog.changes import AddColumn
 from penstock.errors import FormatError
-from penstock.spec.manifest import FileSource
-from penstock.spec.snapshot import CommitKind
-from penstock.table.changes import open_committer
+from penstock.format.manifest.entry import FileSource
+from penstock.format.snapshot import CommitKind
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.request import CommitRequest
 from penstock.table.compact.commit import Compacted, commit_compacted
 from penstock.table.compact.queue import plan_bucket
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.task import CompactSizes, CompactTask
-from penstock.table.live import load_live_entries
 from penstock.table.message import CommitMessage
-from penstock.table.request import CommitRequest
+from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.api.table import Table
-    from penstock.spec.manifest import ManifestEntry
+    from penstock.format.manifest.entry import ManifestEntry
     from penstock.table.ref import TableRef
 
 _NUMBERS = itertools.count()

@@ -11,13 +11,13 @@ import pytest
 
 from penstock.api.catalog import Catalog
 from penstock.errors import StorageError
-from penstock.spec.manifest import DataFileMeta
-from penstock.spec.snapshot import CommitKind
-from penstock.table.changes import commit_append, open_committer
+from penstock.format.manifest.entry import DataFileMeta
+from penstock.format.snapshot import CommitKind
+from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.compact.job import Merged, merge_in_threads, merge_one
 from penstock.table.compact.precommit import merge_before_commit, pack_new
 from penstock.table.compact.task import CompactSizes
-from penstock.table.write import write_arrow
+from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

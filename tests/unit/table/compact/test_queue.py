@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spec.manifest import EMPTY_ROW, DataFileMeta, FileKind, ManifestEntry
+from penstock.format.manifest.entry import EMPTY_ROW, DataFileMeta, FileKind, ManifestEntry
 from penstock.table.compact.queue import in_write_order, plan_bucket, plan_bucket_fully
 from penstock.table.compact.queue_files import QueueFiles
 from penstock.table.compact.task import CompactSizes

@@ -11,18 +11,18 @@ import pytest
 from penstock.api.catalog import Catalog
 from penstock.catalog.changes import AddColumn, SetOption
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
-from penstock.spec.manifest import FileSource
-from penstock.spec.snapshot import CommitKind
-from penstock.table.changes import open_committer
+from penstock.format.manifest.entry import FileSource
+from penstock.format.snapshot import CommitKind
+from penstock.table.actions.changes import open_committer
 from penstock.table.compact.job import CompactionResult, Merged, plan_only, run_compaction
 from penstock.table.compact.sort import OrderStrategy, SortJob, SortOrder, count_ranges, plan_sort, sorted_message
 from penstock.table.partition_scope import scope_of_specs
-from penstock.table.scan import plan_scan
+from penstock.table.read.scan import plan_scan
 from penstock.table.store import MetadataStore
-from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import NO_LIMITS
 from penstock.table.stream.offset import UNRESOLVED
-from penstock.table.write import write_arrow
+from penstock.table.stream.scanner import Follower
+from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from tests.unit.table.commit_tables import append, committer, partition, rows
 
-from penstock.spec.layout import partition_success_path
-from penstock.spec.manifest import FileSource
-from penstock.spec.snapshot import CommitKind
-from penstock.table.live import load_live_entries
-from penstock.table.request import CommitRequest
-from penstock.table.scan import to_wall_clock
+from penstock.format.layout import partition_success_path
+from penstock.format.manifest.entry import FileSource
+from penstock.format.snapshot import CommitKind
+from penstock.table.commit.request import CommitRequest
+from penstock.table.read.live import load_live_entries
+from penstock.table.read.scan import to_wall_clock
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 

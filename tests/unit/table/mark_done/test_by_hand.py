@@ -12,7 +12,7 @@ from tests.unit.table.mark_done.marking import FIRST, SECOND, Job, marks
 
 from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError, NotFoundError
-from penstock.spec.layout import done_ledger_path
+from penstock.format.layout import done_ledger_path
 
 
 def test_partitions_are_marked_by_hand_due_or_not() -> None:

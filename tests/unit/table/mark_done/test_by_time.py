@@ -20,11 +20,11 @@ from tests.unit.table.mark_done.marking import (
 )
 
 from penstock import Table
-from penstock.spec.manifest import FileSource
-from penstock.spec.snapshot import CommitKind
-from penstock.table.live import load_live_entries
+from penstock.format.manifest.entry import FileSource
+from penstock.format.snapshot import CommitKind
+from penstock.table.commit.request import CommitRequest
 from penstock.table.partition_scope import TouchedPartitions
-from penstock.table.request import CommitRequest
+from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 
 

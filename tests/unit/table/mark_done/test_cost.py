@@ -7,7 +7,7 @@ import time
 from tests.unit.table.commit_tables import new_table, on
 from tests.unit.table.mark_done.marking import DAILY, DAY, FIRST, HOUR, MINUTE, SECOND, START, Job, batch, marks
 
-from penstock.spec.layout import done_ledger_path
+from penstock.format.layout import done_ledger_path
 from penstock.testing.file_io import Operation, RecordingFileIO
 
 

@@ -23,7 +23,7 @@ from tests.unit.table.mark_done.marking import (
     marks,
 )
 
-from penstock.spec.layout import done_ledger_path, partition_success_path, snapshot_path
+from penstock.format.layout import done_ledger_path, partition_success_path, snapshot_path
 
 
 @pytest.mark.parametrize("options", [DAILY, BY_WATERMARK])

@@ -8,7 +8,7 @@ from tests.unit.table.commit_tables import new_table, on
 from tests.unit.table.mark_done.marking import BY_WATERMARK, DAILY, DAY, FIRST, HOUR, START, UTC_START, Job, marks
 
 from penstock import Table
-from penstock.table.changes import open_committer
+from penstock.table.actions.changes import open_committer
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 

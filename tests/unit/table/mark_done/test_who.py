@@ -12,8 +12,8 @@ from tests.unit.table.mark_done.marking import DAILY, DAY, FIRST, HOUR, SECOND, 
 
 from penstock import Table
 from penstock.errors import InvalidOptionError, StorageError, UnsupportedFeatureError
-from penstock.spec.layout import done_ledger_path
-from penstock.table.changes import open_committer
+from penstock.format.layout import done_ledger_path
+from penstock.table.actions.changes import open_committer
 from penstock.testing.file_io import RecordingFileIO
 
 

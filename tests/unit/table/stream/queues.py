@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from tests.unit.table.metadata_tables import MemoryTable
 
+from penstock.format.snapshot import CommitKind
 from penstock.predicate.parse import parse_filter
-from penstock.spec.snapshot import CommitKind
 from penstock.table.store import MetadataStore
-from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, StreamOffset
+from penstock.table.stream.scanner import Follower
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.spec.manifest import DataFileMeta
-    from penstock.spec.snapshot import Snapshot
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.snapshot import Snapshot
     from penstock.table.stream.tasks import StreamTask
 
 
@@ -77,8 +77,8 @@ class Queue(MemoryTable):
 
     def roll_back(self, snapshot_id: int) -> None:
         """Forget the snapshots after one, as a rollback does."""
-        from penstock.spec.hint import encode_hint
-        from penstock.spec.layout import latest_hint_path
+        from penstock.format.hint import encode_hint
+        from penstock.format.layout import latest_hint_path
 
         while len(self.snapshots) > snapshot_id:
             self.expire(self.snapshots.pop().id)

@@ -12,7 +12,7 @@ import pytest
 from penstock import Catalog, Table
 from penstock.io.memory import MemoryFileIO
 from penstock.table.store import MetadataStore
-from penstock.table.stream.membership import Membership, open_membership
+from penstock.table.stream.align.membership import Membership, open_membership
 from penstock.table.stream.tail import Tail, Waiting
 
 if TYPE_CHECKING:

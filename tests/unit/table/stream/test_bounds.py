@@ -4,10 +4,10 @@ import pytest
 from tests.unit.table.stream.queues import Queue, batches, flat
 
 from penstock.errors import InvalidOptionError
-from penstock.spark.stream_frame import _check_options
+from penstock.spark.stream.frame import _check_options
+from penstock.table.read.travel import NO_WATERMARK
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
-from penstock.table.travel import NO_WATERMARK
 
 BOUND = "scan.bounded.watermark"
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from tests.unit.table.stream.queues import Queue, batches, flat, names
 
-from penstock.table.stream import units as units_module
+from penstock.table.stream import files as units_module
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 import penstock
 from penstock.table.store import MetadataStore
-from penstock.table.stream.follow import Follower
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, BucketWatermarks
+from penstock.table.stream.scanner import Follower
 
 if TYPE_CHECKING:
     import pytest

@@ -6,9 +6,9 @@ import pytest
 from tests.unit.table.stream.queues import Queue, batches, flat
 
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError
-from penstock.spec.layout import manifest_path, schema_path
-from penstock.spec.schema_json import encode_schema
-from penstock.table.consumers import record_progress
+from penstock.format.layout import manifest_path, schema_path
+from penstock.format.schema_json import encode_schema
+from penstock.table.stream.consumers import record_progress
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Position, StreamOffset
 

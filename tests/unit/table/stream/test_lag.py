@@ -9,16 +9,16 @@ from tests.unit.table.stream.queues import Queue
 
 from penstock.errors import FormatError, NotFoundError
 from penstock.io.memory import MemoryFileIO
-from penstock.table.consumers import record_progress
 from penstock.table.store import MetadataStore
 from penstock.table.stream import backlog
 from penstock.table.stream.checkpoint import load_delivered
+from penstock.table.stream.consumers import record_progress
 from penstock.table.stream.lag import LAG_SCHEMA, measure_lag
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, StreamOffset, encode_offset
 
 if TYPE_CHECKING:
-    from penstock.table.stream.follow import Follower
+    from penstock.table.stream.scanner import Follower
 
 NOW = 1_000_000
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{"spark.sql.shuffle.partitions":"2"}}'

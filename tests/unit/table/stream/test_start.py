@@ -7,10 +7,10 @@ from tests.unit.table.metadata_tables import MemoryTable
 from tests.unit.table.stream.queues import Queue
 
 from penstock.errors import DataLossError, DataLossWarning, InvalidOptionError, UnsupportedFeatureError
+from penstock.format.consumer import encode_consumer
+from penstock.format.layout import consumer_path
+from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.options import ConsumerOptions, ReadOptions
-from penstock.spec.consumer import encode_consumer
-from penstock.spec.layout import consumer_path
-from penstock.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.table.stream.limits import NO_LIMITS
 from penstock.table.stream.offset import UNRESOLVED, Phase, Position
 from penstock.table.stream.start import StreamStart, resolve_start

@@ -8,13 +8,13 @@ import pytest
 
 from penstock import Catalog
 from penstock.errors import DataLossError, InvalidOptionError, LeaseHeldError, NotFoundError
+from penstock.format.layout import snapshot_path
 from penstock.io.memory import MemoryFileIO
 from penstock.predicate.parse import parse_filter
-from penstock.spec.layout import snapshot_path
-from penstock.table.consumers import lease_of, record_progress
-from penstock.table.lease import acquire
+from penstock.table.lease.holder import acquire
 from penstock.table.store import MetadataStore
 from penstock.table.stream import tail as module
+from penstock.table.stream.consumers import lease_of, record_progress
 from penstock.table.stream.offset import Phase
 from penstock.table.stream.tail import Tail, Waiting
 

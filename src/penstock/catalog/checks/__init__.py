@@ -1,0 +1,1 @@
+"""What a schema and its options must fulfil."""

@@ -1,0 +1,112 @@
+"""What the format has and Penstock does not: refused with the reason and a way out.
+
+A table with such a feature may still be readable; so there are three lists, each in the one before:
+creating (all of them), writing, reading.
+
+Source:
+    spec/format.md sections 9 and 10, spec/commit.md section 1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.catalog.checks.nested import types_within
+from penstock.catalog.checks.options import is_true
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.text import format_sql_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from penstock.format.schema import TableSchema
+    from penstock.table.ref import TableRef
+
+_UNREADABLE_ROOTS: Final = frozenset({TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
+
+
+def read_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return why rows of such a table cannot be read right; empty when they can.
+
+    Args:
+        options: those on disk with the options of this use on top.
+    """
+    return tuple(_unreadable(schema, options))
+
+
+def write_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return why such a table cannot be written; the reasons against reading are among them."""
+    return (*_unreadable(schema, options), *_unwritable(options))
+
+
+def create_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return why such a table is not made here; the reasons against writing are among them."""
+    return (*write_refusals(schema, options), *_uncreatable(schema, options))
+
+
+def check_readable(ref: TableRef) -> None:
+    """Check that the table's rows can be read right.
+
+    Live deletion vectors are not seen here: they are in the snapshot's index manifest, for the scan to refuse.
+
+    Raises:
+        UnsupportedFeatureError: with every reason.
+    """
+    raise_refusals(ref.name, "read", read_refusals(ref.schema, ref.options))
+
+
+def check_writable(ref: TableRef) -> None:
+    """Check that rows can be appended to the table. Raises ``UnsupportedFeatureError`` with every reason."""
+    raise_refusals(ref.name, "write", write_refusals(ref.schema, ref.options))
+
+
+def raise_refusals(table: str, verb: str, refusals: tuple[str, ...]) -> None:
+    """Raise ``UnsupportedFeatureError`` if there are any."""
+    if refusals:
+        raise UnsupportedFeatureError(f"table {table}: cannot {verb} it: {'; '.join(refusals)}")
+
+
+def _unreadable(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str]:
+    if schema.primary_keys:
+        yield (
+            f"it has a primary key ({', '.join(schema.primary_keys)}), and Penstock keeps append tables only:"
+            " create it without one, or use Flink or Spark with Paimon"
+        )
+    kind = options.get("type", "table").lower()
+    if kind != "table":
+        yield f"'type' = '{kind}' is not an ordinary table: only 'table' is supported"
+    if is_true(options, "data-evolution.enabled"):
+        yield "'data-evolution.enabled' spreads a row over several files: copy the table without it"
+    branch = options.get("branch", "main")
+    if branch != "main":
+        yield f"'branch' = '{branch}': only the main branch is supported"
+    manifests = options.get("manifest.format", "avro").lower()
+    if manifests != "avro":
+        yield f"'manifest.format' = '{manifests}': only avro is supported"
+    for field in schema.fields:
+        for inner in types_within(field.type):
+            if isinstance(inner, AtomicType) and inner.root in _UNREADABLE_ROOTS:
+                yield f"column '{field.name}' has type {format_sql_type(inner)}, which is not supported: drop it"
+
+
+def _unwritable(options: Mapping[str, str]) -> Iterator[str]:
+    if is_true(options, "deletion-vectors.enabled"):
+        yield "'deletion-vectors.enabled' = 'true' is read only here: write a table without it"
+    if is_true(options, "row-tracking.enabled"):
+        yield "'row-tracking.enabled' = 'true' is read only here: write a table without it"
+    if options.get("bucket-function.type", "default").lower() == "hive":
+        yield "'bucket-function.type' = 'hive' is read only here: use 'default' or 'mod'"
+
+
+def _uncreatable(schema: TableSchema, options: Mapping[str, str]) -> Iterator[str]:
+    if options.get("partition.legacy-name", "true").lower() == "false":
+        return
+    types = {field.name: field.type for field in schema.fields}
+    for name in schema.partition_keys:
+        data_type = types.get(name)
+        if isinstance(data_type, AtomicType) and data_type.root in (TypeRoot.BINARY, TypeRoot.VARBINARY):
+            yield (
+                f"partition key '{name}' of type {format_sql_type(data_type)} has no stable directory name:"
+                " set 'partition.legacy-name' = 'false', or partition by another column"
+            )

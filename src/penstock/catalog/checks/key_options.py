@@ -1,0 +1,39 @@
+"""Options ``partition`` and ``primary-key``, which say in text what a schema has fields for.
+
+Source:
+    Paimon ``api:schema/Schema.java`` (``normalizePartitionKeys``, ``normalizePrimaryKeys``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.catalog.checks.column_options import split_names
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def normalised_keys(
+    options: Mapping[str, str], partition_keys: tuple[str, ...], table: str
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Take both options out and return the rest with the partition keys that are meant.
+
+    Raises:
+        InvalidOptionError: the option names other partition keys than were declared.
+        UnsupportedFeatureError: there is a primary key.
+    """
+    rest = {key: value for key, value in options.items() if key not in ("partition", "primary-key")}
+    if split_names(options.get("primary-key")):
+        raise UnsupportedFeatureError(
+            f"table {table}: 'primary-key' = '{options['primary-key']}': Penstock keeps append tables only; leave it"
+            " out, or use Flink or Spark with Paimon"
+        )
+    named = split_names(options.get("partition"))
+    if named and partition_keys and named != partition_keys:
+        raise InvalidOptionError(
+            f"table {table}: 'partition' = '{options['partition']}', but the table is partitioned by"
+            f" {', '.join(partition_keys)}; say it in one place"
+        )
+    return rest, partition_keys or named

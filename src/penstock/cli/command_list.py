@@ -1,0 +1,101 @@
+"""The commands by their names, each imported when it is run: importing all takes longer than most take to run."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, MutableMapping
+from typing import Any, Final
+
+import typer
+from typer.main import get_group
+
+from penstock.cli.arguments import GLOBAL_OPTIONS
+
+_HERE: Final = "penstock.cli.commands"
+SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Tables": {
+        "create": ("catalog", "Make a database, or a table with its columns."),
+        "list": ("catalog", "List databases, or the tables of one."),
+        "show": ("catalog", "Show columns, keys, options, the latest snapshot, and how much there is."),
+        "options": ("catalog", "Show the options of a table, or all that there are."),
+        "alter": ("alter", "Change columns, options and comments of a table."),
+        "rename": ("catalog", "Give a table another name in its warehouse."),
+        "drop": ("catalog", "Remove a table or a database for good, with its files."),
+    },
+    "Rows": {
+        "read": ("rows", "Print rows, of the latest snapshot or of an older one."),
+        "append": ("rows", "Add the rows of files as one commit, in their order."),
+        "overwrite": ("rows", "Put the rows of files in the place of others."),
+        "import": ("rows", "Copy a Hive-style directory of Parquet files."),
+        "truncate": ("rows", "Remove all rows by a new snapshot."),
+        "drop-partition": ("rows", "Remove the rows of partitions by a new snapshot."),
+        "sql": ("sql", "Run statements in Flink's SQL; without any, at a prompt."),
+    },
+    "What is there": {
+        "snapshots": ("inspect", "List snapshots, oldest first."),
+        "schemas": ("inspect", "List schemas, oldest first."),
+        "files": ("inspect", "List data files; with --wide also their statistics."),
+        "partitions": ("inspect", "List partitions with rows, files and bytes."),
+        "buckets": ("inspect", "List buckets with rows, files and bytes."),
+        "manifests": ("inspect", "List manifests."),
+        "debt": ("inspect", "List the small files of each partition, and what a compaction would merge."),
+        "tags": ("inspect", "List tags; the same as tag list."),
+        "consumers": ("inspect", "List consumers and the snapshot that each reads next."),
+        "explain": ("inspect", "Say which files a read would open and what pruned the others."),
+        "fsck": ("inspect", "Look for every file that the table needs."),
+    },
+    "Over time": {
+        "follow": ("stream", "Print rows as they are added."),
+        "lag": ("stream", "Print how far readers are behind."),
+        "watch": ("watch", "Show a table over time, live."),
+        "report": ("report", "Draw tables over time: one HTML file."),
+        "wait": ("completeness", "Wait until the table has all rows up to an event time."),
+        "mark-done": ("completeness", "Mark partitions done."),
+        "consumer": ("consumer", "Positions of readers, which keep what is unread from expiring."),
+    },
+    "Upkeep": {
+        "compact": ("compact", "Merge small files into large ones."),
+        "expire": ("upkeep", "Let old snapshots go."),
+        "expire-partitions": ("upkeep", "Drop the partitions that have outlived their time."),
+        "remove-orphan-files": ("upkeep", "Delete files that stopped jobs left."),
+        "tag": ("history", "Name snapshots, which keeps them from expiring."),
+        "rollback": ("history", "Make an older snapshot the latest."),
+    },
+}
+"""Of each command the module, and what the list of commands says; the command's own help says more."""
+
+_MODULES: Final = {name: module for commands in SECTIONS.values() for name, (module, _) in commands.items()}
+
+
+class Commands(MutableMapping[str, Any]):
+    """Commands of typer by their names, made when they are asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - some versions of typer bring a click of their own
+        if name not in self._made:
+            self._made[name] = _make(name, _MODULES[name])
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: object) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**_MODULES, **self._made})
+
+    def __len__(self) -> int:
+        return len({**_MODULES, **self._made})
+
+
+def _make(name: str, module: str) -> Any:  # noqa: ANN401 - as above
+    found = importlib.import_module(f"{_HERE}.{module}").COMMANDS[name]
+    parent = typer.Typer(rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        parent.add_typer(found, name=name, epilog=GLOBAL_OPTIONS)
+    else:
+        parent.command(name, epilog=GLOBAL_OPTIONS)(found)
+    return get_group(parent).commands[name]

@@ -1,0 +1,244 @@
+"""Commands that change a table's schema, one change each."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from penstock.catalog.changes import (
+    FIRST,
+    AddColumn,
+    ColumnPath,
+    DropColumn,
+    MoveColumn,
+    Position,
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnDefault,
+    UpdateColumnNullability,
+    UpdateColumnType,
+    UpdateComment,
+    after,
+)
+from penstock.catalog.evolve_schema import apply_changes
+from penstock.catalog.schema_files import has_snapshots
+from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, TableName, parse_pairs
+from penstock.cli.output.describe import table_columns
+from penstock.cli.output.render import note, print_record, print_records
+from penstock.cli.session import OutputFormat, Session, session_of
+from penstock.errors import InvalidOptionError
+from penstock.format.schema import TableSchema
+from penstock.printable import mask_options
+
+if TYPE_CHECKING:
+    from penstock.cli.output.plain import Plain
+
+app = typer.Typer(no_args_is_help=True, help="Change columns, options and comments of a table.", rich_markup_mode=None)
+
+Column = Annotated[str, typer.Argument(metavar="COLUMN", help="A column; a.b is the field b of the ROW a.")]
+SqlType = Annotated[str, typer.Argument(metavar="TYPE", help='Such as BIGINT or "DECIMAL(10, 2)".')]
+First = Annotated[bool, typer.Option("--first", help="Before all others.")]
+After = Annotated[str | None, typer.Option("--after", metavar="COLUMN", help="Behind this column.")]
+
+
+@app.command("add-column", epilog=GLOBAL_OPTIONS)
+def add_column(
+    context: typer.Context,
+    table: TableName,
+    column: Column,
+    sql_type: SqlType,
+    *,
+    comment: Annotated[str | None, typer.Option(help="About the column.")] = None,
+    first: First = False,
+    behind: After = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Add a column; rows written before have NULL there."""
+    session = session_of(context)
+    path = _path(session, table, column)
+    change = AddColumn(column=path, type=sql_type, description=comment, position=_position(first, behind))
+    _alter(session, table, [change], dry_run)
+
+
+@app.command("drop-column", epilog=GLOBAL_OPTIONS)
+def drop_column(context: typer.Context, table: TableName, column: Column, dry_run: DryRun = False) -> None:
+    """Remove a column; older snapshots keep it."""
+    session = session_of(context)
+    _alter(session, table, [DropColumn(column=_path(session, table, column))], dry_run)
+
+
+@app.command("rename-column", epilog=GLOBAL_OPTIONS)
+def rename_column(
+    context: typer.Context,
+    table: TableName,
+    column: Column,
+    new_name: Annotated[str, typer.Argument(help="Without the path before it.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Give a column another name; its data follow."""
+    session = session_of(context)
+    _alter(session, table, [RenameColumn(column=_path(session, table, column), new_name=new_name)], dry_run)
+
+
+@app.command("change-type", epilog=GLOBAL_OPTIONS)
+def change_type(
+    context: typer.Context,
+    table: TableName,
+    column: Column,
+    sql_type: SqlType,
+    lossy: Annotated[bool, typer.Option("--lossy", help="Also where values may lose something.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Give a column another type; rows written before are cast when they are read."""
+    session = session_of(context)
+    change = UpdateColumnType(column=_path(session, table, column), type=sql_type, allow_explicit=lossy)
+    _alter(session, table, [change], dry_run)
+
+
+@app.command("set-nullable", epilog=GLOBAL_OPTIONS)
+def set_nullable(
+    context: typer.Context,
+    table: TableName,
+    column: Column,
+    nullable: Annotated[bool, typer.Option("--nullable/--not-null", help="Whether NULL may be there.")] = True,
+    dry_run: DryRun = False,
+) -> None:
+    """Allow NULL in a column, or forbid it."""
+    session = session_of(context)
+    _alter(session, table, [UpdateColumnNullability(column=_path(session, table, column), nullable=nullable)], dry_run)
+
+
+@app.command("move-column", epilog=GLOBAL_OPTIONS)
+def move_column(
+    context: typer.Context,
+    table: TableName,
+    column: Column,
+    first: First = False,
+    behind: After = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Put a column at another place among its siblings."""
+    session = session_of(context)
+    position = _position(first, behind)
+    if position is None:
+        raise InvalidOptionError("say where to: --first or --after COLUMN")
+    _alter(session, table, [MoveColumn(column=_path(session, table, column), position=position)], dry_run)
+
+
+@app.command("column-comment", epilog=GLOBAL_OPTIONS)
+def column_comment(
+    context: typer.Context,
+    table: TableName,
+    column: Column,
+    comment: Annotated[str | None, typer.Argument(help="Without it the comment goes.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Set or remove the comment of a column."""
+    session = session_of(context)
+    _alter(session, table, [UpdateColumnComment(column=_path(session, table, column), comment=comment)], dry_run)
+
+
+@app.command("column-default", epilog=GLOBAL_OPTIONS)
+def column_default(
+    context: typer.Context,
+    table: TableName,
+    column: Column,
+    default: Annotated[str | None, typer.Argument(help="Text of the value; without it the default goes.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Set or remove what is written where new rows have NULL."""
+    session = session_of(context)
+    _alter(session, table, [UpdateColumnDefault(column=_path(session, table, column), default=default)], dry_run)
+
+
+@app.command("comment", epilog=GLOBAL_OPTIONS)
+def table_comment(
+    context: typer.Context,
+    table: TableName,
+    comment: Annotated[str | None, typer.Argument(help="Without it the comment goes.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Set or remove the comment of the table."""
+    _alter(session_of(context), table, [UpdateComment(comment=comment)], dry_run)
+
+
+@app.command("set", epilog=GLOBAL_OPTIONS)
+def set_options(
+    context: typer.Context,
+    table: TableName,
+    pairs: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Options of the table.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Set options."""
+    changes = [SetOption(key=key, value=value) for key, value in parse_pairs(pairs, "option").items()]
+    _alter(session_of(context), table, changes, dry_run)
+
+
+@app.command("reset", epilog=GLOBAL_OPTIONS)
+def reset_options(
+    context: typer.Context,
+    table: TableName,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Options that get their default again.")],
+    dry_run: DryRun = False,
+) -> None:
+    """Give options their defaults again."""
+    _alter(session_of(context), table, [RemoveOption(key=key) for key in keys], dry_run)
+
+
+def _alter(session: Session, table: str, changes: Sequence[SchemaChange], dry_run: bool) -> None:
+    ref = session.ref(table)
+    before = ref.schema
+    if dry_run:
+        schema = apply_changes(
+            before,
+            changes,
+            table=ref.name,
+            has_snapshots=has_snapshots(ref.file_io, ref.location),
+            time_millis=time.time_ns() // 1_000_000,
+        )
+        _print_schema(session, ref.name, schema)
+        return
+    schema = session.catalog(table).alter_table(table, *changes).schema
+    if schema.id == before.id:
+        print_record(session, {"table": ref.name, "schema_id": schema.id}, f"{ref.name} is like that already")
+    else:
+        print_record(session, {"table": ref.name, "schema_id": schema.id}, f"altered {ref.name}: schema {schema.id}")
+
+
+def _print_schema(session: Session, table: str, schema: TableSchema) -> None:
+    columns = table_columns(schema)
+    if session.format is OutputFormat.TABLE:
+        print_records(session, columns, list(columns[0]))
+        note(session, f"{table} would have schema {schema.id}; nothing was changed")
+        return
+    record: dict[str, Plain] = {
+        "table": table,
+        "schema_id": schema.id,
+        "columns": [dict(column) for column in columns],
+        "options": dict(mask_options(schema.options)),
+        "comment": schema.comment,
+        "dry_run": True,
+    }
+    print_record(session, record)
+
+
+def _path(session: Session, table: str, column: str) -> ColumnPath:
+    """Read a.b as a field of a ROW, unless a column of the table has that very name."""
+    names = session.ref(table).schema.field_names
+    parts = tuple(column.split("."))
+    return parts if len(parts) > 1 and column not in names and parts[0] in names else column
+
+
+def _position(first: bool, behind: str | None) -> Position | None:
+    if first and behind is not None:
+        raise InvalidOptionError("give --first or --after, not both")
+    if first:
+        return FIRST
+    return None if behind is None else after(behind)
+
+
+COMMANDS: Final = {"alter": app}

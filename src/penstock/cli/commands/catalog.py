@@ -1,0 +1,195 @@
+"""Commands about databases and tables as a whole: create, list, show, options, rename, drop."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+import pyarrow as pa
+import typer
+
+from penstock.cli.arguments import DryRun, IfExists, Options, TableName, Yes, parse_pairs, split_list
+from penstock.cli.confirm import confirm
+from penstock.cli.input.files import infer_schema
+from penstock.cli.input.options import InputFormat, InputOptions
+from penstock.cli.output.describe import describe_table, table_columns
+from penstock.cli.output.render import print_record, print_records, print_rows, print_text
+from penstock.cli.session import OutputFormat, Session, session_of
+from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
+from penstock.options import describe_options
+
+_NAME_HELP: Final = "A database, or database.table, or the path of a table."
+
+
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help=_NAME_HELP)],
+    columns: Annotated[
+        str | None, typer.Argument(help="Such as \"id BIGINT NOT NULL, name STRING COMMENT 'x'\".")
+    ] = None,
+    *,
+    schema_from: Annotated[str | None, typer.Option(help="Take the columns of this CSV, Parquet or JSON file.")] = None,
+    input_format: Annotated[InputFormat | None, typer.Option(help="Of that file, where its name does not say.")] = None,
+    partition_by: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
+    option: Options = None,
+    watermark: Annotated[
+        str | None, typer.Option(help="Event time column, with a delay: \"order_time - INTERVAL '5' SECOND\".")
+    ] = None,
+    comment: Annotated[str | None, typer.Option(help="About the table.")] = None,
+    if_not_exists: Annotated[bool, typer.Option(help="Leave one that is there as it is.")] = False,
+) -> None:
+    """Make a database, or a table with its columns."""
+    session = session_of(context)
+    if columns is None and schema_from is None:
+        _create_database(session, name, if_not_exists)
+        return
+    if columns is not None and schema_from is not None:
+        raise InvalidOptionError("give the columns or --schema-from, not both")
+    schema: Any = columns
+    if schema_from is not None:
+        schema = infer_schema(schema_from, InputOptions(format=input_format))
+    table = session.catalog(name).create_table(
+        name,
+        schema,
+        partition_by=split_list(partition_by) or (),
+        options=parse_pairs(option, "--option"),
+        comment=comment,
+        watermark=_parse_watermark(watermark),
+        if_not_exists=if_not_exists,
+    )
+    print_record(session, {"table": table.name, "location": table.location}, f"created table {table.name}")
+
+
+def list_names(
+    context: typer.Context,
+    database: Annotated[str | None, typer.Argument(help="Whose tables; without it, the databases.")] = None,
+) -> None:
+    """List databases, or the tables of one."""
+    session = session_of(context)
+    catalog = session.catalog()
+    if database is None:
+        databases = catalog.list_databases()
+        if not databases and not session.open_warehouse().exists():
+            raise NotFoundError(
+                f"there is no directory {catalog.warehouse}: check --warehouse; penstock create DATABASE makes it"
+            )
+        print_rows(session, pa.table({"database": pa.array(databases, pa.string())}))
+    else:
+        print_rows(session, pa.table({"table": pa.array(catalog.list_tables(database), pa.string())}))
+
+
+def show(context: typer.Context, table: TableName) -> None:
+    """Show columns, keys, options, the latest snapshot, and how much there is."""
+    session = session_of(context)
+    ref = session.ref(table)
+    properties = describe_table(ref)
+    columns = table_columns(ref.schema)
+    if session.format is OutputFormat.TABLE:
+        print_records(session, columns, list(columns[0]))
+        print_text("")
+        print_record(session, properties)
+    else:
+        print_record(session, {**properties, "columns": [dict(column) for column in columns]})
+
+
+def options(
+    context: typer.Context,
+    table: Annotated[str | None, typer.Argument(help="database.table, or the table's path.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every option that there is, with its meaning.")] = False,
+) -> None:
+    """Show the options of a table, or all that there are."""
+    session = session_of(context)
+    if all_:
+        print_rows(session, pa.Table.from_pylist([asdict(row) for row in describe_options()]))
+    elif table is not None:
+        print_rows(session, session.table(table).system_table("options"))
+    else:
+        raise InvalidOptionError("name a table, or say --all for every option that there is")
+
+
+def rename(
+    context: typer.Context,
+    source: TableName,
+    target: Annotated[str, typer.Argument(help="The new database.table.")],
+) -> None:
+    """Give a table another name in its warehouse. Nobody may read or write it meanwhile."""
+    session = session_of(context)
+    session.catalog().rename_table(source, target)
+    print_record(session, {"table": target, "was": source}, f"renamed {source} to {target}")
+
+
+def drop(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help=_NAME_HELP)],
+    if_exists: IfExists = False,
+    cascade: Annotated[bool, typer.Option(help="A database together with its tables.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Remove a table or a database for good, with its files."""
+    session = session_of(context)
+    kind = "table" if _is_table(name) else "database"
+    goes = _preview_table(session, name) if kind == "table" else _preview_database(session, name, cascade)
+    if goes is None:
+        if not if_exists:
+            raise NotFoundError(f"{kind} {name} does not exist in {session.catalog(name).warehouse}; nothing to drop")
+        print_record(session, {kind: name, "dropped": False}, f"there is no {kind} {name}")
+        return
+    if dry_run:
+        print_record(session, {**goes, "dry_run": True})
+        return
+    confirm(session, f"drop {kind} {name} and all its files?", yes=yes)
+    if kind == "table":
+        session.catalog(name).drop_table(name, if_exists=if_exists)
+    else:
+        session.catalog(name).drop_database(name, if_exists=if_exists, cascade=cascade)
+    print_record(session, {kind: name}, f"dropped {kind} {name}")
+
+
+def _create_database(session: Session, name: str, if_not_exists: bool) -> None:
+    if _is_table(name):
+        raise InvalidOptionError(f'give the columns of table {name}, such as "id BIGINT, name STRING"')
+    session.catalog().create_database(name, if_not_exists=if_not_exists)
+    print_record(session, {"database": name}, f"created database {name}")
+
+
+def _is_table(name: str) -> bool:
+    return "." in name or "/" in name
+
+
+def _parse_watermark(text: str | None) -> tuple[str, str | None] | None:
+    if text is None:
+        return None
+    column, minus, delay = text.partition(" - ")
+    return column.strip(), delay.strip() if minus else None
+
+
+def _preview_table(session: Session, name: str) -> dict[str, Any] | None:
+    place = session.place(name)
+    if not place.file_io.exists(place.location):
+        return None
+    try:
+        properties = describe_table(session.ref(name))
+    except TableStoreError as error:
+        # What cannot be read can be dropped all the same.
+        return {"table": place.name, "location": place.location, "problem": str(error)}
+    return {key: properties[key] for key in ("table", "location", "snapshots", "rows", "files", "bytes")}
+
+
+def _preview_database(session: Session, name: str, cascade: bool) -> dict[str, Any] | None:
+    catalog = session.catalog()
+    if name not in catalog.list_databases():
+        return None
+    tables = list(catalog.list_tables(name))
+    if tables and not cascade:
+        raise InvalidOptionError(f"database {name} has {len(tables)} tables: drop them first, or say --cascade")
+    return {"database": name, "tables": tables}
+
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {
+    "create": create,
+    "list": list_names,
+    "show": show,
+    "options": options,
+    "rename": rename,
+    "drop": drop,
+}

@@ -1,0 +1,92 @@
+"""Commands about data that is complete: wait, mark-done."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from penstock.cli.arguments import DryRun, TableName
+from penstock.cli.output.progress import status_line
+from penstock.cli.output.render import note, print_record, print_records
+from penstock.cli.session import session_of
+from penstock.cli.times import instant_text, parse_millis
+from penstock.format.snapshot import Snapshot
+from penstock.options import parse_duration_ms
+from penstock.table.partition_scope import parse_partition
+from penstock.table.read.travel import utc_text
+from penstock.table.read.wait import Patience, shortfall, wait_for_watermark
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from penstock.cli.output.plain import Plain
+
+_DONE_COLUMNS: Final = ("partition", "rows", "creation_time", "modification_time")
+
+
+def wait(
+    context: typer.Context,
+    table: TableName,
+    *,
+    watermark: Annotated[
+        str,
+        typer.Option(help="Event time to wait for: ISO 8601, local without a zone; or ms since 1970."),
+    ],
+    timeout: Annotated[
+        str | None, typer.Option(help='Exit with 13 after that, such as "10 min".  [default: wait for ever]')
+    ] = None,
+    interval: Annotated[str, typer.Option(help="Between looks.")] = "1 s",
+) -> None:
+    """Wait until the table has all rows up to an event time, by its watermark; print the snapshot that has them."""
+    session = session_of(context)
+    ref = session.ref(table)
+    wanted = parse_millis(watermark, "--watermark") or 0
+    patience = Patience(
+        timeout=None if timeout is None else parse_duration_ms(timeout) / 1000,
+        interval=parse_duration_ms(interval) / 1000,
+    )
+    title = f"waiting for {utc_text(wanted)} of {table}"
+    with status_line(session, title) as say:
+
+        def tell(latest: Snapshot | None) -> None:
+            say(f"{title}: {shortfall(wanted, latest)}")
+
+        snapshot = wait_for_watermark(MetadataStore(ref), wanted, patience, on_look=tell)
+    reached = snapshot.watermark or 0
+    print_record(
+        session,
+        {"table": table, "snapshot_id": snapshot.id, "watermark": reached},
+        f"{table} has reached {utc_text(reached)}: snapshot {snapshot.id}",
+    )
+
+
+def mark_done(
+    context: typer.Context,
+    table: TableName,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option("--partition", metavar="K=V[,K=V]", help="This partition, due or not; may be repeated."),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Mark partitions done: write the file _SUCCESS into their directories.
+
+    Without --partition those that are due by the table's partition.idle-time-to-done and partition.time-interval.
+    """
+    session = session_of(context)
+    loaded = session.table(table)
+    named = None if partition is None else [parse_partition(text) for text in partition]
+    done = loaded.mark_partitions_done(named, dry_run=dry_run)
+    records: list[dict[str, Plain]] = [
+        {
+            "partition": each.directory,
+            "rows": each.rows,
+            "creation_time": instant_text(each.creation_millis),
+            "modification_time": instant_text(each.modification_millis),
+        }
+        for each in done
+    ]
+    print_records(session, records, _DONE_COLUMNS)
+    note(session, f"{len(done)} partitions of {table} {'would be' if dry_run else 'are'} marked done")
+
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {"wait": wait, "mark-done": mark_done}

@@ -1,0 +1,99 @@
+"""Commands about states of the past: tags and rollback."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, SnapshotId, TableName, Yes
+from penstock.cli.confirm import confirm
+from penstock.cli.output.render import print_record, print_rows
+from penstock.cli.session import session_of
+from penstock.cli.times import parse_millis
+from penstock.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from penstock.cli.output.plain import Plain
+
+tag = typer.Typer(no_args_is_help=True, help="Name snapshots, which keeps them from expiring.", rich_markup_mode=None)
+
+TagName = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag.")]
+
+
+@tag.command("create", epilog=GLOBAL_OPTIONS)
+def create_tag(
+    context: typer.Context,
+    table: TableName,
+    name: TagName,
+    snapshot_id: SnapshotId = None,
+    time_retained: Annotated[str | None, typer.Option(help='Such as "7 d"; for ever without.')] = None,
+) -> None:
+    """Give a snapshot a name."""
+    session = session_of(context)
+    loaded = session.table(table)
+    loaded.create_tag(name, snapshot_id=snapshot_id, time_retained=time_retained)
+    print_record(session, {"table": table, "tag": name}, f"created tag {name} of {table}")
+
+
+@tag.command("delete", epilog=GLOBAL_OPTIONS)
+def delete_tag(
+    context: typer.Context, table: TableName, name: TagName, dry_run: DryRun = False, yes: Yes = False
+) -> None:
+    """Delete a tag; its snapshot may be gone then."""
+    session = session_of(context)
+    loaded = session.table(table)
+    if dry_run:
+        tags = loaded.tags()
+        print_rows(session, tags.filter([each == name for each in tags.column("tag_name").to_pylist()]))
+        return
+    confirm(session, f"delete tag {name} of {table}?", yes=yes)
+    loaded.delete_tag(name)
+    print_record(session, {"table": table, "tag": name}, f"deleted tag {name} of {table}")
+
+
+@tag.command("list", epilog=GLOBAL_OPTIONS)
+def list_tags(context: typer.Context, table: TableName) -> None:
+    """List tags."""
+    session = session_of(context)
+    print_rows(session, session.table(table).tags())
+
+
+def rollback(  # noqa: PLR0917 - one option for each target
+    context: typer.Context,
+    table: TableName,
+    snapshot_id: Annotated[int | None, typer.Option("--snapshot-id", help="The snapshot to go back to.")] = None,
+    to_tag: Annotated[str | None, typer.Option("--tag", help="Go back to the snapshot with this tag.")] = None,
+    watermark: Annotated[
+        str | None,
+        typer.Option(
+            "--watermark",
+            help="Go back to the newest snapshot whose watermark is not beyond that event time: ISO 8601, local "
+            "without a zone; or ms since 1970.",
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Make an older snapshot the latest; what came after it is gone. Nobody may write meanwhile."""
+    session = session_of(context)
+    if [snapshot_id, to_tag, watermark].count(None) != 2:
+        raise InvalidOptionError("give either --snapshot-id, or --tag, or --watermark")
+    loaded = session.table(table)
+    event_time = parse_millis(watermark, "--watermark")
+    plan = loaded.rollback_to(snapshot_id=snapshot_id, tag=to_tag, watermark=event_time, dry_run=True)
+    record: dict[str, Plain] = {
+        "table": table,
+        "snapshot_id": plan.target.id,
+        "removed_snapshots": list(plan.snapshot_ids),
+        "removed_tags": list(plan.tags),
+    }
+    if dry_run:
+        print_record(session, {**record, "dry_run": True})
+        return
+    lost = f"{len(plan.snapshot_ids)} snapshots" + (f" and the tags {', '.join(plan.tags)}" if plan.tags else "")
+    confirm(session, f"roll {table} back to snapshot {plan.target.id}, which removes {lost}?", yes=yes)
+    # What was asked about, also when it is another one by now that the watermark leads to.
+    loaded.rollback_to(snapshot_id=plan.target.id if to_tag is None else None, tag=to_tag)
+    print_record(session, record, f"rolled {table} back to snapshot {plan.target.id}")
+
+
+COMMANDS: Final[dict[str, Any]] = {"tag": tag, "rollback": rollback}

@@ -1,0 +1,175 @@
+"""Commands that look at a table's metadata: system tables, explain, fsck."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+import typer
+
+from penstock.cli.arguments import Options, SnapshotId, TableName, Tag, Timestamp, Watermark, Where, Wide, parse_pairs
+from penstock.cli.exit_codes import ExitCode
+from penstock.cli.output.progress import progress_bar
+from penstock.cli.output.render import note, print_record, print_records, print_rows, print_text
+from penstock.cli.session import OutputFormat, session_of
+from penstock.cli.times import parse_millis
+from penstock.options import check_keys
+from penstock.table.inspect.explain import explain_plan, format_bytes, format_predicate
+from penstock.table.inspect.fsck import check_table
+from penstock.table.read.query import plan_query
+from penstock.table.read.scan import ScanPlan
+from penstock.table.store import MetadataStore
+
+# What fits a screen; JSON and CSV have all columns.
+_BRIEF: Final = {
+    "snapshots": (
+        "snapshot_id",
+        "schema_id",
+        "commit_kind",
+        "commit_time",
+        "total_record_count",
+        "delta_record_count",
+        "watermark",
+        "commit_user",
+    ),
+    "files": (
+        "partition",
+        "bucket",
+        "record_count",
+        "file_size_in_bytes",
+        "min_sequence_number",
+        "max_sequence_number",
+        "schema_id",
+        "file_path",
+    ),
+}
+_FINDING_COLUMNS: Final = ("kind", "what", "path", "snapshot_id", "message")
+
+
+def snapshots(context: typer.Context, table: TableName, wide: Wide = False) -> None:
+    """List snapshots, oldest first."""
+    _print_system_table(context, table, "snapshots", wide=wide)
+
+
+def schemas(context: typer.Context, table: TableName) -> None:
+    """List schemas, oldest first."""
+    _print_system_table(context, table, "schemas")
+
+
+def files(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None, wide: Wide = False) -> None:
+    """List data files; with --wide also their statistics."""
+    _print_system_table(context, table, "files", snapshot_id, wide=wide)
+
+
+def partitions(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
+    """List partitions with rows, files and bytes."""
+    _print_system_table(context, table, "partitions", snapshot_id)
+
+
+def buckets(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
+    """List buckets with rows, files and bytes."""
+    _print_system_table(context, table, "buckets", snapshot_id)
+
+
+def manifests(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
+    """List manifests."""
+    _print_system_table(context, table, "manifests", snapshot_id)
+
+
+def debt(context: typer.Context, table: TableName, snapshot_id: SnapshotId = None) -> None:
+    """List the small files of each partition, and what a full compaction would merge of them."""
+    _print_system_table(context, table, "compaction", snapshot_id)
+
+
+def tags(context: typer.Context, table: TableName) -> None:
+    """List tags; the same as tag list."""
+    _print_system_table(context, table, "tags")
+
+
+def consumers(context: typer.Context, table: TableName) -> None:
+    """List consumers and the snapshot that each reads next."""
+    _print_system_table(context, table, "consumers")
+
+
+def explain(
+    context: typer.Context,
+    table: TableName,
+    *,
+    where: Where = None,
+    snapshot_id: SnapshotId = None,
+    tag: Tag = None,
+    timestamp: Timestamp = None,
+    watermark: Watermark = None,
+    option: Options = None,
+) -> None:
+    """Say which files a read would open and what pruned the others, from metadata only."""
+    session = session_of(context)
+    position = {
+        "scan.snapshot-id": snapshot_id,
+        "scan.timestamp-millis": parse_millis(timestamp, "--timestamp"),
+        "scan.tag-name": tag,
+        "scan.watermark": parse_millis(watermark, "--watermark"),
+    }
+    given = parse_pairs(option, "--option") | {key: str(value) for key, value in position.items() if value is not None}
+    ref = session.ref(table)
+    check_keys(given, table=ref.name)
+    plan = plan_query(ref.with_options(given), MetadataStore(ref), where).plan
+    if session.format is OutputFormat.TABLE:
+        print_text(explain_plan(plan))
+    else:
+        print_record(session, _plan_record(plan))
+
+
+def fsck(
+    context: typer.Context,
+    table: TableName,
+    all_snapshots: Annotated[bool, typer.Option(help="Also what only older snapshots and tags need.")] = False,
+) -> None:
+    """Look for every file that the table needs; what is missing or damaged ends the command with 8."""
+    session = session_of(context)
+    ref = session.ref(table)
+    with progress_bar(session, f"checking {ref.name}", None) as progress:
+        report = check_table(ref, MetadataStore(ref), all_snapshots=all_snapshots, progress=progress)
+    findings = [{**asdict(finding), "kind": finding.kind.value} for finding in report.findings]
+    if session.format is not OutputFormat.TABLE or findings:
+        print_records(session, findings, _FINDING_COLUMNS)
+    checked = (
+        f"{report.snapshots} snapshots, {report.manifests} manifests, {report.files} data files "
+        f"({format_bytes(report.bytes)})"
+    )
+    note(session, f"{checked}: {f'{len(findings)} problems' if findings else 'all there'}")
+    if findings:
+        raise typer.Exit(ExitCode.DAMAGED)
+
+
+def _print_system_table(
+    context: typer.Context, table: str, name: str, snapshot_id: int | None = None, *, wide: bool = True
+) -> None:
+    session = session_of(context)
+    rows = session.table(table).system_table(name, snapshot_id=snapshot_id)
+    print_rows(session, rows if wide or session.format is not OutputFormat.TABLE else rows.select(_BRIEF[name]))
+
+
+def _plan_record(plan: ScanPlan) -> dict[str, Any]:
+    return {
+        "snapshot_id": None if plan.snapshot is None else plan.snapshot.id,
+        "after_snapshot_id": plan.after_snapshot_id,
+        "filter": format_predicate(plan.predicate.root, plan.predicate.fields),
+        **asdict(plan.funnel),
+        "files": plan.file_count,
+        "rows": plan.row_count,
+    }
+
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {
+    "snapshots": snapshots,
+    "schemas": schemas,
+    "files": files,
+    "partitions": partitions,
+    "buckets": buckets,
+    "manifests": manifests,
+    "debt": debt,
+    "tags": tags,
+    "consumers": consumers,
+    "explain": explain,
+    "fsck": fsck,
+}

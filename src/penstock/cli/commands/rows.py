@@ -1,0 +1,302 @@
+"""Commands that move rows: append, overwrite, import, read, truncate, drop-partition."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+import pyarrow as pa
+import typer
+
+from penstock.api.table import Table
+from penstock.catalog.checks.features import check_writable
+from penstock.cli.arguments import (
+    DryRun,
+    Options,
+    Partitions,
+    SnapshotId,
+    TableName,
+    Tag,
+    Timestamp,
+    Watermark,
+    Where,
+    Yes,
+    parse_pairs,
+    split_list,
+)
+from penstock.cli.confirm import confirm
+from penstock.cli.input.files import open_rows, plan_inputs, total_bytes
+from penstock.cli.input.options import InputFile, InputFormat, InputOptions
+from penstock.cli.output.describe import describe_snapshot
+from penstock.cli.output.progress import progress_bar
+from penstock.cli.output.render import note, print_record, print_rows
+from penstock.cli.session import OutputFormat, Session, session_of
+from penstock.cli.times import parse_millis
+from penstock.errors import InvalidOptionError
+from penstock.format.snapshot import Snapshot
+from penstock.io.resolve import resolve
+from penstock.options import check_keys
+from penstock.table.actions.changes import overwrite_scope
+from penstock.table.partition_scope import WholeTable, parse_partition
+from penstock.table.ref import TableRef
+from penstock.table.store import MetadataStore
+from penstock.table.write.hive_import import plan_hive_import
+from penstock.table.write.preview import preview_drop, preview_removal
+
+# As many as a person looks at; programs, which ask for JSON or CSV, get everything.
+_ROWS_FOR_PEOPLE: Final = 100
+
+Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="CSV, Parquet or JSON lines; - is standard input.")]
+Format = Annotated[InputFormat | None, typer.Option("--input-format", help="Where the names do not say.")]
+BatchRows = Annotated[int, typer.Option(min=1, help="Most rows to have in hand at once.")]
+Delimiter = Annotated[str, typer.Option(help="Between the values of a CSV line.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="CSV without names: columns in the table's order.")]
+NullValues = Annotated[
+    list[str] | None, typer.Option("--null-value", help="Unquoted CSV text that means NULL; nothing by default.")
+]
+
+
+def append(
+    context: typer.Context,
+    table: TableName,
+    files: Files,
+    *,
+    input_format: Format = None,
+    batch_rows: BatchRows = 65_536,
+    delimiter: Delimiter = ",",
+    no_header: NoHeader = False,
+    null_value: NullValues = None,
+    option: Options = None,
+) -> None:
+    """Add the rows of files as one commit, in their order."""
+    session = session_of(context)
+    options = _input_options(input_format, batch_rows, delimiter, no_header, null_value)
+    ref = _load_target(session, table, option)
+    snapshot = _write(session, ref, plan_inputs(files, options), options, Table.append)
+    _print_commit(session, table, snapshot, "appended to")
+
+
+def overwrite(
+    context: typer.Context,
+    table: TableName,
+    files: Files,
+    *,
+    partition: Partitions = None,
+    whole_table: Annotated[bool, typer.Option(help="Replace everything, not only the partitions of the rows.")] = False,
+    input_format: Format = None,
+    batch_rows: BatchRows = 65_536,
+    delimiter: Delimiter = ",",
+    no_header: NoHeader = False,
+    null_value: NullValues = None,
+    option: Options = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Put the rows of files in the place of others, as one commit.
+
+    Replaced are the partitions that --partition names; without it those that the rows are in, or everything in a
+    table without partitions. A partition that is not named in full covers all that agree with it.
+    """
+    session = session_of(context)
+    if partition and whole_table:
+        raise InvalidOptionError("give --partition or --whole-table, not both")
+    spec = {} if whole_table else parse_partition("/".join(partition or ())) if partition else None
+    options = _input_options(input_format, batch_rows, delimiter, no_header, null_value)
+    ref = _load_target(session, table, option)
+    inputs = plan_inputs(files, options)
+    if dry_run:
+        scope = overwrite_scope(ref, spec)
+        with progress_bar(session, "reading", total_bytes(inputs)) as report:
+            counted = _Counted(open_rows(ref, inputs, options, report))
+            removal = preview_removal(ref, MetadataStore(ref), scope, counted)
+            counted.finish()
+        _print_preview(session, table, asdict(removal), new_rows=counted.rows)
+        return
+    snapshot = _write(session, ref, inputs, options, lambda loaded, rows: loaded.overwrite(rows, partition=spec))
+    _print_commit(session, table, snapshot, "overwrote in")
+
+
+def import_directory(
+    context: typer.Context,
+    table: TableName,
+    directory: Annotated[str, typer.Argument(help="Above the partition directories, such as dt=2026-01-01.")],
+    batch_rows: BatchRows = 65_536,
+    option: Options = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Copy a Hive-style directory of Parquet files into a table with the same partition columns, as one commit.
+
+    Values of partition columns come from the names of the directories.
+    """
+    session = session_of(context)
+    ref = _load_target(session, table, option)
+    file_io, root = resolve(directory)
+    found = plan_hive_import(ref, file_io, root)
+    if dry_run:
+        rows = [
+            {
+                "path": file.path,
+                "bytes": file.size,
+                "partition": ", ".join(f"{name}={'NULL' if text is None else text}" for name, text in file.partition),
+            }
+            for file in found
+        ]
+        print_rows(session, pa.Table.from_pylist(rows))
+        return
+    inputs = tuple(InputFile(path=file.path, format=InputFormat.PARQUET, constants=file.partition) for file in found)
+    snapshot = _write(session, ref, inputs, InputOptions(batch_rows=batch_rows), Table.append)
+    _print_commit(session, table, snapshot, f"imported {len(found)} files into")
+
+
+def read(
+    context: typer.Context,
+    table: TableName,
+    *,
+    columns: Annotated[str | None, typer.Option(help="Names separated by commas, in the order wanted.")] = None,
+    where: Where = None,
+    limit: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Most rows.  [default: 100 with --format table]")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="All rows, also with --format table.")] = False,
+    snapshot_id: SnapshotId = None,
+    tag: Tag = None,
+    timestamp: Timestamp = None,
+    watermark: Watermark = None,
+    option: Options = None,
+) -> None:
+    """Print rows, of the latest snapshot or of an older one."""
+    session = session_of(context)
+    is_cut = limit is None and not all_ and session.format is OutputFormat.TABLE
+    rows = session.table(table).to_batches(
+        split_list(columns),
+        where,
+        limit=_ROWS_FOR_PEOPLE + 1 if is_cut else limit,
+        options=parse_pairs(option, "--option"),
+        snapshot_id=snapshot_id,
+        timestamp_millis=parse_millis(timestamp, "--timestamp"),
+        tag=tag,
+        watermark=parse_millis(watermark, "--watermark"),
+    )
+    if not is_cut:
+        print_rows(session, rows, exact=True)
+        return
+    first = rows.read_all()
+    print_rows(session, first.slice(0, _ROWS_FOR_PEOPLE), exact=True)
+    if first.num_rows > _ROWS_FOR_PEOPLE:
+        note(session, f"only the first {_ROWS_FOR_PEOPLE} rows; --limit N or --all shows more")
+
+
+def truncate(context: typer.Context, table: TableName, dry_run: DryRun = False, yes: Yes = False) -> None:
+    """Remove all rows by a new snapshot; older snapshots keep them until they expire."""
+    session = session_of(context)
+    ref = session.ref(table)
+    if dry_run:
+        _print_preview(session, table, asdict(preview_removal(ref, MetadataStore(ref), WholeTable())))
+        return
+    confirm(session, f"remove all rows of {table}?", yes=yes)
+    _print_commit(session, table, Table(ref).truncate(), "truncated")
+
+
+def drop_partition(
+    context: typer.Context,
+    table: TableName,
+    partitions: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE[,KEY=VALUE]...", help="One argument a partition.")
+    ],
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Remove the rows of partitions by a new snapshot."""
+    session = session_of(context)
+    specs = [parse_partition(text) for text in partitions]
+    ref = session.ref(table)
+    removal = preview_drop(ref, MetadataStore(ref), specs)
+    if dry_run:
+        _print_preview(session, table, asdict(removal))
+        return
+    confirm(session, f"remove {removal.rows} rows in {removal.partitions} partitions of {table}?", yes=yes)
+    _print_commit(session, table, Table(ref).drop_partitions(*specs), "dropped partitions of")
+
+
+def _load_target(session: Session, name: str, options: list[str] | None) -> TableRef:
+    """Load a table to write to, with the options of this use."""
+    given = parse_pairs(options, "--option")
+    ref = session.ref(name)
+    check_keys(given, table=ref.name)
+    check_writable(ref)
+    return ref.with_options(given)
+
+
+def _write(
+    session: Session,
+    ref: TableRef,
+    inputs: Sequence[InputFile],
+    options: InputOptions,
+    write: Callable[[Table, pa.RecordBatchReader], Snapshot | None],
+) -> Snapshot | None:
+    with progress_bar(session, f"writing {ref.name}", total_bytes(inputs)) as report:
+        return write(Table(ref), open_rows(ref, inputs, options, report))
+
+
+class _Counted:
+    """Counts rows on their way."""
+
+    def __init__(self, batches: pa.RecordBatchReader) -> None:
+        self.rows = 0
+        self._batches = iter(batches)
+
+    def __iter__(self) -> "_Counted":
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        batch = next(self._batches)
+        self.rows += batch.num_rows
+        return batch
+
+    def finish(self) -> None:
+        """Read what nobody wanted, so that bad rows are found."""
+        for _ in self:
+            pass
+
+
+def _input_options(
+    input_format: InputFormat | None, batch_rows: int, delimiter: str, no_header: bool, null_value: list[str] | None
+) -> InputOptions:
+    delimiter = delimiter.replace("\\t", "\t")
+    if len(delimiter) != 1 or not delimiter.isascii():
+        raise InvalidOptionError(f"--delimiter '{delimiter}': expected one ASCII character, or \\t")
+    return InputOptions(
+        format=input_format,
+        batch_rows=batch_rows,
+        delimiter=delimiter,
+        header=not no_header,
+        null_values=tuple(null_value) if null_value else ("",),
+    )
+
+
+def _print_commit(session: Session, table: str, snapshot: Snapshot | None, verb: str) -> None:
+    if snapshot is None:
+        print_record(session, {"table": table, "snapshot_id": None}, f"{verb} {table}: nothing to commit")
+        return
+    added = snapshot.delta_record_count or 0
+    record = {
+        "table": table,
+        **describe_snapshot(snapshot),
+        "delta_record_count": added,
+        "total_record_count": snapshot.total_record_count,
+    }
+    total = "" if snapshot.total_record_count is None else f", {snapshot.total_record_count} in all"
+    print_record(session, record, f"{verb} {table}: snapshot {snapshot.id}, {added:+} rows{total}")
+
+
+def _print_preview(session: Session, table: str, removal: Mapping[str, Any], **more: int) -> None:
+    removed = {f"removed_{name}": value for name, value in removal.items() if name != "snapshot_id"}
+    print_record(session, {"table": table, "snapshot_id": removal["snapshot_id"], **removed, **more, "dry_run": True})
+
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {
+    "append": append,
+    "overwrite": overwrite,
+    "import": import_directory,
+    "read": read,
+    "truncate": truncate,
+    "drop-partition": drop_partition,
+}

@@ -1,0 +1,189 @@
+"""Commands that keep a table's storage bounded: what has expired and what nobody uses goes."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from penstock.catalog.checks.features import check_writable
+from penstock.cli.arguments import DryRun, TableName, Yes
+from penstock.cli.confirm import confirm
+from penstock.cli.output.progress import progress_bar
+from penstock.cli.output.render import note, print_record, print_records
+from penstock.cli.session import OutputFormat, session_of
+from penstock.cli.times import parse_millis
+from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
+from penstock.table.expire.plan import Hold, HoldKind
+from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
+from penstock.table.inspect.explain import format_bytes
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from penstock.cli.output.plain import Plain
+
+OlderThan = Annotated[
+    str | None, typer.Option("--older-than", help="A time: ISO 8601, local without a zone; or ms since 1970.")
+]
+
+_ORPHAN_COLUMNS: Final = ("file", "bytes", "age_seconds", "kind")
+_PARTITION_COLUMNS: Final = ("partition", "time", "rows", "bytes", "files")
+
+
+def expire(  # noqa: PLR0917 - one option for each rule
+    context: typer.Context,
+    table: TableName,
+    retain_max: Annotated[int | None, typer.Option(help="Newest snapshots beyond which all go.")] = None,
+    retain_min: Annotated[int | None, typer.Option(help="Newest snapshots that stay whatever their age.")] = None,
+    older_than: OlderThan = None,
+    max_deletes: Annotated[int | None, typer.Option(help="Snapshots that go at most.")] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Let old snapshots go, with the files that only they read; tags and consumers keep what they need.
+
+    Without options the table's own rules hold: snapshot.num-retained.min and .max, snapshot.time-retained.
+    """
+    session = session_of(context)
+    ref = session.ref(table)
+    check_writable(ref)
+    expirer = SnapshotExpirer(ref, MetadataStore(ref))
+    rules = expirer.rules(
+        retain_max=retain_max,
+        retain_min=retain_min,
+        older_than=parse_millis(older_than, "--older-than"),
+        max_deletes=max_deletes,
+    )
+    with progress_bar(session, f"expiring snapshots of {ref.name}", None) as progress:
+        found = expirer.run(rules, dry_run=dry_run, progress=progress)
+    print_record(session, _expiration_record(table, found), _expiration_text(table, found))
+    if session.format is OutputFormat.TABLE:
+        for hold in found.holds:
+            note(session, _hold_text(hold))
+
+
+def expire_partitions(
+    context: typer.Context,
+    table: TableName,
+    expiration_time: Annotated[
+        str | None, typer.Option(help='Age, such as "7 d"; else partition.expiration-time of the table.')
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Drop the partitions that have outlived partition.expiration-time, the oldest first."""
+    session = session_of(context)
+    loaded = session.table(table)
+    found = loaded.expire_partitions(expiration_time=expiration_time, dry_run=True)
+    records: list[dict[str, Plain]] = [
+        {
+            "partition": each.directory,
+            "time": each.time.isoformat(sep=" "),
+            "rows": each.rows,
+            "bytes": each.bytes,
+            "files": len(each.entries),
+        }
+        for each in found
+    ]
+    print_records(session, records, _PARTITION_COLUMNS)
+    summary = f"{len(found)} partitions, {sum(each.rows for each in found)} rows"
+    if dry_run or not found:
+        note(session, f"{summary} of {table} have expired{'; nothing was changed' if found else ''}")
+        return
+    confirm(session, f"drop these {summary} of {table}?", yes=yes)
+    dropped = loaded.expire_partitions(expiration_time=expiration_time)
+    note(session, f"dropped {len(dropped)} partitions of {table}; their files go when its snapshots expire")
+
+
+def remove_orphans(
+    context: typer.Context,
+    table: TableName,
+    older_than: OlderThan = None,
+    allow_recent: Annotated[
+        bool, typer.Option("--allow-recent", help="Also less than an hour back; nobody may write then.")
+    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Delete files that stopped jobs left and nothing uses; by default those older than a day.
+
+    The files are shown first. What a running job has written and not yet committed looks like an orphan: --older-than
+    has to lie further back than any job takes.
+    """
+    session = session_of(context)
+    ref = session.ref(table)
+    check_writable(ref)
+    until = parse_millis(older_than, "--older-than")
+
+    def run(title: str, until: int | None, *, dry_run: bool) -> OrphanReport:
+        with progress_bar(session, f"{title} {ref.name}", None) as progress:
+            return remove_orphan_files(
+                ref, older_than_millis=until, dry_run=dry_run, allow_recent=allow_recent, progress=progress
+            )
+
+    found = run("looking for orphans of", until, dry_run=True)
+    print_records(session, _orphan_records(found, time.time_ns() // 1_000_000), _ORPHAN_COLUMNS)
+    note(session, _orphan_text(found))
+    if dry_run or not found.orphans:
+        return
+    confirm(session, f"delete these {len(found.orphans)} orphans of {table}?", yes=yes)
+    # Looked up once more, by the same time: what was committed meanwhile is none of them any more.
+    gone = run("removing orphans of", found.older_than_millis, dry_run=False)
+    note(session, f"deleted {len(gone.orphans)} orphans of {table} ({format_bytes(gone.bytes)})")
+
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {
+    "expire": expire,
+    "expire-partitions": expire_partitions,
+    "remove-orphan-files": remove_orphans,
+}
+
+
+def _expiration_record(table: str, found: Expiration) -> "dict[str, Plain]":
+    return {
+        "table": table,
+        "snapshots": list(found.snapshot_ids),
+        "data_files": found.data_files,
+        "data_bytes": found.data_bytes,
+        "metadata_files": found.metadata_files,
+        "earliest_snapshot": found.earliest_id,
+        "kept_by": [
+            {"kind": hold.kind.value, "name": hold.name, "snapshot_id": hold.snapshot_id, "files": hold.files}
+            for hold in found.holds
+        ],
+        "dry_run": found.is_dry_run,
+    }
+
+
+def _expiration_text(table: str, found: Expiration) -> str:
+    if not found.snapshot_ids:
+        return f"no snapshot of {table} {'would expire' if found.is_dry_run else 'has expired'}"
+    ids = found.snapshot_ids
+    return (
+        f"{'would expire' if found.is_dry_run else 'expired'} {len(ids)} snapshots of {table} ({ids[0]} to {ids[-1]}) "
+        f"with {found.data_files} data files ({format_bytes(found.data_bytes)}) and {found.metadata_files} files of "
+        "metadata"
+    )
+
+
+def _hold_text(hold: Hold) -> str:
+    who = f"{hold.kind.value} {hold.name}"
+    if hold.kind in {HoldKind.TAG, HoldKind.BRANCH}:
+        return f"{who} keeps {hold.files} data files of expired snapshots"
+    return f"{who} keeps snapshots from {hold.snapshot_id} on"
+
+
+def _orphan_records(found: OrphanReport, now_millis: int) -> "list[dict[str, Plain]]":
+    return [
+        {
+            "file": orphan.path,
+            "bytes": orphan.size,
+            "age_seconds": (now_millis - orphan.modified_millis) // 1000,
+            "kind": orphan.kind.value,
+        }
+        for orphan in found.orphans
+    ]
+
+
+def _orphan_text(found: OrphanReport) -> str:
+    young = f"; {found.young} more that nothing uses are too young" if found.young else ""
+    return f"{len(found.orphans)} orphans ({format_bytes(found.bytes)}), {found.used} files in use{young}"

@@ -1,0 +1,86 @@
+"""The command that shows a table over time on the terminal, live."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from threading import Event
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from penstock.cli.arguments import TableName
+from penstock.cli.draw.terminal import draw_screen
+from penstock.cli.interrupt import until_interrupted
+from penstock.cli.output.history_record import story_record
+from penstock.cli.output.render import print_drawn, print_line, print_rows
+from penstock.cli.session import OutputFormat, Session, session_of
+from penstock.errors import InvalidOptionError
+from penstock.options import parse_duration_ms
+from penstock.table.inspect.history.commits import DEFAULT_LIMIT
+from penstock.table.inspect.history.history import Story, StoryReader
+from penstock.table.inspect.history.stored import history_table
+from penstock.table.store import MetadataStore
+
+# What goes into a file or a pipe has no size.
+_WIDTH: Final = 120
+_HEIGHT: Final = 40
+
+
+def watch(
+    context: typer.Context,
+    table: TableName,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Look once.")] = False,
+    interval: Annotated[str, typer.Option(help="Between looks.")] = "2 s",
+    checkpoint: Annotated[
+        list[str] | None,
+        typer.Option("--checkpoint", metavar="PATH", help="Of a Spark query that reads the table; may be repeated."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Newest snapshots to look at.")] = DEFAULT_LIMIT,
+) -> None:
+    """Show a table over time: whether rows come, how complete it is, files, readers, order; until interrupted."""
+    session = session_of(context)
+    if session.format is OutputFormat.CSV and not once:
+        raise InvalidOptionError("--format csv prints the commits once: give --once too")
+    ref = session.ref(table)
+    reader = StoryReader(ref, MetadataStore(ref), checkpoints=checkpoint or (), limit=limit)
+    interval_ms = parse_duration_ms(interval)
+    if once:
+        _print(session, reader.load())
+        return
+    with until_interrupted() as interrupted:
+        if session.format is OutputFormat.TABLE and sys.stdout.isatty():
+            _show(reader, interrupted, interval_ms / 1000)
+            return
+        while not interrupted.is_set():
+            _print(session, reader.load())
+            interrupted.wait(interval_ms / 1000)
+
+
+def _show(reader: StoryReader, interrupted: Event, seconds: float) -> None:
+    console = Console(file=sys.stdout, highlight=False)
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while not interrupted.is_set():
+            width, height = console.size
+            live.update(draw_screen(reader.load(), width=width, height=height), refresh=True)
+            interrupted.wait(seconds)
+
+
+def _print(session: Session, story: Story) -> None:
+    match session.format:
+        case OutputFormat.JSON:
+            print_line(story_record(story))
+        case OutputFormat.CSV:
+            print_rows(session, history_table(story.commits))
+        case OutputFormat.TABLE:
+            width = shutil.get_terminal_size((_WIDTH, _HEIGHT)).columns
+            console = Console(width=width, highlight=False)
+            with console.capture() as captured:
+                console.print(draw_screen(story, width=width, height=_HEIGHT))
+            print_drawn("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    sys.stdout.flush()
+
+
+COMMANDS: Final[dict[str, Callable[..., None]]] = {"watch": watch}

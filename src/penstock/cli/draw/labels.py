@@ -1,0 +1,109 @@
+"""Numbers, sizes, times and durations as people read them. All times are UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from penstock.printable import visible
+from penstock.table.inspect.history.commits import END_OF_TIME_MS
+
+SECOND: Final = 1_000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+YEAR: Final = 365.25 * DAY
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+# A day off the ends, so that zones can be applied.
+_FIRST_MILLIS: Final = -62_135_510_400_000
+_LAST_MILLIS: Final = 253_402_214_400_000
+_BEGIN_OF_TIME_MS: Final = -62_135_596_800_000
+_UNITS: Final = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
+_ONE: Final[dict[float, str]] = {SECOND: "second", MINUTE: "minute", HOUR: "hour", DAY: "day", 7 * DAY: "week"}
+_STEPS: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def count_text(count: int, one: str, many: str | None = None) -> str:
+    """Return ``1 file`` or ``1,234 files``.
+
+    Args:
+        many: None for ``one`` with an s.
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def short_number(value: float) -> str:
+    """Return a number by three digits, for an axis: ``0``, ``250``, ``1.5k``, ``20M``."""
+    for step, letter in _STEPS:
+        if abs(value) >= step:
+            return f"{_three_digits(value / step)}{letter}"
+    return _three_digits(value)
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def duration_words(millis: float) -> str:
+    """Return a duration by its two largest units: ``850 ms``, ``12 s``, ``3 min 20 s``, ``2 d 4 h``, ``12.9 years``."""
+    if millis < 0:
+        return f"-{duration_words(-millis)}"
+    if millis < SECOND:
+        return f"{millis:.0f} ms" if millis else "0 s"
+    if millis >= 2 * YEAR:
+        return f"{millis / YEAR:.1f} years"
+    if millis >= 60 * DAY:
+        return f"{millis / DAY:.0f} d"
+    if millis < 10 * SECOND:
+        return f"{millis / SECOND:.2g} s"
+    parts: list[tuple[int, str]] = []
+    rest = round(millis / SECOND) * SECOND
+    for unit, name in _UNITS:
+        whole, rest = divmod(rest, unit)
+        if whole or parts:
+            parts.append((int(whole), name))
+    return " ".join(f"{whole} {name}" for whole, name in parts[:2] if whole)
+
+
+def rate_words(step_ms: float) -> str:
+    """Return what something is counted per: ``minute``, ``10 s``."""
+    return _ONE.get(step_ms) or duration_words(step_ms)
+
+
+def moment_text(millis: int, *, spec: str = "seconds") -> str:
+    """Return a time without its zone, ``2026-01-31 10:00:00``.
+
+    Args:
+        millis: since 1970-01-01 UTC; also what is beyond any calendar, such as the watermark of an input that ended.
+        spec: as ``datetime.isoformat`` has it.
+    """
+    if millis >= END_OF_TIME_MS:
+        return "end of time"
+    if millis < _BEGIN_OF_TIME_MS:
+        return "before all time"
+    return moment_of(millis).replace(tzinfo=None).isoformat(sep=" ", timespec=spec)
+
+
+def moment_of(millis: float) -> datetime:
+    """Return the time; the calendar's first or last one where ``millis``, as damaged files state, lies beyond."""
+    return _EPOCH + timedelta(milliseconds=min(max(millis, _FIRST_MILLIS), _LAST_MILLIS))
+
+
+def millis_of(moment: datetime) -> int:
+    """Return ms since 1970-01-01 UTC."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def name_text(name: str, most: int | None = None) -> str:
+    """Return a name with its control characters spelled out.
+
+    Args:
+        most: letters, of which the middle one is an ellipsis where there are more; None for all.
+    """
+    text = visible(name)
+    if most is None or len(text) <= most:
+        return text
+    # Both ends tell more than the beginning: a partition's last key, a name's number.
+    end = most // 2
+    return f"{text[: most - end - 1]}…{text[-end:]}"

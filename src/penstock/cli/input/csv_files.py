@@ -1,0 +1,132 @@
+"""Rows from CSV, a block at a time."""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.csv as pc
+from pyarrow import types as arrow
+
+from penstock.cli.input.json_values import decode_hex, parse_cells
+from penstock.errors import SchemaMismatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.cli.input.options import InputOptions
+    from penstock.datafile.types import ArrowAny
+
+# A row must fit into a block, and Arrow reads 32 blocks ahead: larger ones only cost memory.
+_BLOCK_BYTES: Final = 2 << 20
+_CONVERSION: Final = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(.*)", re.DOTALL)
+_PARSE: Final = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
+
+
+def read_csv(stream: ArrowAny, wanted: pa.Schema, options: InputOptions, name: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a CSV stream, with the wanted types for the columns that have one; others as they look.
+
+    Args:
+        stream: open for reading.
+        name: of the input, for messages.
+
+    Raises:
+        SchemaMismatchError: a row of another length, or a value of another type; says where.
+    """
+    header = None if options.header else tuple(wanted.names)
+    if header is None:
+        header = _peek_header(stream, options.delimiter)
+    try:
+        reader = _open(stream, wanted, options)
+        for batch in reader:
+            yield _typed(batch, wanted, name)
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(_explain(error, header, name)) from error
+
+
+def infer_csv_schema(stream: ArrowAny, options: InputOptions, name: str) -> pa.Schema:
+    """Guess column types from the first block; columns without any value become text."""
+    try:
+        schema = _open(stream, None, options).schema
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(_explain(error, None, name)) from error
+    return pa.schema([field.with_type(pa.string()) if arrow.is_null(field.type) else field for field in schema])
+
+
+def _open(stream: ArrowAny, wanted: pa.Schema | None, options: InputOptions) -> pc.CSVStreamingReader:
+    types = {} if wanted is None else {field.name: _reading_type(field.type) for field in wanted}
+    names = None if options.header or wanted is None else wanted.names
+    return pc.open_csv(
+        stream,
+        # One thread, because only then does an error say in which row.
+        read_options=pc.ReadOptions(
+            use_threads=False,
+            block_size=_BLOCK_BYTES,
+            column_names=names,
+            autogenerate_column_names=not options.header and names is None,
+        ),
+        parse_options=pc.ParseOptions(delimiter=options.delimiter, newlines_in_values=True),
+        convert_options=pc.ConvertOptions(
+            column_types=types,
+            null_values=list(options.null_values),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+
+
+def _reading_type(wanted: ArrowAny) -> ArrowAny:
+    return pa.string() if arrow.is_nested(wanted) or arrow.is_binary(wanted) else wanted
+
+
+def _typed(batch: pa.RecordBatch, wanted: pa.Schema, name: str) -> pa.RecordBatch:
+    types = {field.name: field.type for field in wanted}
+    columns = [
+        _typed_column(batch.column(place), types.get(column), f"{name}, column '{column}'")
+        for place, column in enumerate(batch.schema.names)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _typed_column(array: ArrowAny, wanted: ArrowAny, where: str) -> ArrowAny:
+    try:
+        if wanted is not None and arrow.is_binary(wanted):
+            return decode_hex(array)
+        if wanted is not None and arrow.is_nested(wanted):
+            return parse_cells(array, wanted)
+    except ValueError as error:
+        kind = "hexadecimal digits" if arrow.is_binary(wanted) else f"the JSON text of a {wanted}"
+        raise SchemaMismatchError(f"{where}: expected {kind}: {error}") from error
+    return array
+
+
+def _peek_header(stream: ArrowAny, delimiter: str) -> tuple[str, ...]:
+    """Return the names in the first line, for messages; none where the stream cannot go back."""
+    if not stream.seekable():
+        return ()
+    head = stream.read(1 << 16)
+    stream.seek(0)
+    lines = bytes(head).decode(errors="replace").lstrip("\ufeff").splitlines()
+    try:
+        return tuple(next(csv.reader(lines[:1], delimiter=delimiter), ()))
+    except csv.Error:
+        return ()
+
+
+def _explain(error: pa.ArrowInvalid, header: Sequence[str] | None, name: str) -> str:
+    text = str(error)
+    conversion, parse = _CONVERSION.fullmatch(text), _PARSE.fullmatch(text)
+    if conversion is not None:
+        place, row, cause = int(conversion[1]), conversion[2], conversion[3].removeprefix("CSV conversion error to ")
+        column = f"'{header[place]}'" if header and place < len(header) else f"number {place + 1}"
+        where = f"row {row}, " if row else ""
+        return f"{name}, {where}column {column}: {cause}; correct it, or say with --null-value what stands for NULL"
+    if parse is not None:
+        return f"{name}, row {parse[1]}: {parse[2]}; is --delimiter right?"
+    if "straddles two block boundaries" in text:
+        return (
+            f"{name}: a row is longer than {_BLOCK_BYTES} bytes, or a quote is never closed; give it as JSON or Parquet"
+        )
+    return f"{name}: {text}"

@@ -1,0 +1,206 @@
+"""Rows from files and standard input, batch by batch, as the table wants them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.cli.input.csv_files import infer_csv_schema, read_csv
+from penstock.cli.input.json_files import infer_json_schema, read_json
+from penstock.cli.input.options import InputFile, InputFormat, InputOptions
+from penstock.datafile.types import to_arrow_schema
+from penstock.errors import InvalidOptionError, SchemaMismatchError
+from penstock.io.failures import to_storage_error
+from penstock.io.resolve import resolve
+from penstock.table.write.check_rows import conform_batch, plan_conform
+from penstock.table.write.hive_import import constant_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from penstock.cli.output.progress import Report
+    from penstock.datafile.types import ArrowAny
+    from penstock.table.ref import TableRef
+
+_FORMATS: Final = {
+    ".csv": InputFormat.CSV,
+    ".tsv": InputFormat.CSV,
+    ".parquet": InputFormat.PARQUET,
+    ".json": InputFormat.JSON,
+    ".jsonl": InputFormat.JSON,
+    ".ndjson": InputFormat.JSON,
+}
+_COMPRESSIONS: Final[dict[str, Literal["gzip", "bz2", "zstd"]]] = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
+def plan_inputs(paths: Sequence[str], options: InputOptions) -> tuple[InputFile, ...]:
+    """Tell format and compression of each input from its name.
+
+    Raises:
+        InvalidOptionError: a name that says nothing, without ``--input-format``; standard input twice.
+    """
+    if list(paths).count("-") > 1:
+        raise InvalidOptionError("standard input (-) can be read only once; name it once")
+    return tuple(_plan_input(path, options.format) for path in paths)
+
+
+def total_bytes(inputs: Sequence[InputFile]) -> int | None:
+    """Return the bytes of all files; None with standard input among them. Raises ``NotFoundError``."""
+    if any(each.is_standard_input for each in inputs):
+        return None
+    total = 0
+    for each in inputs:
+        with _opened(each.path) as stream:
+            total += stream.seek(0, 2)
+    return total
+
+
+def open_rows(
+    ref: TableRef, inputs: Sequence[InputFile], options: InputOptions, report: Report
+) -> pa.RecordBatchReader:
+    """Return a reader over the rows of all inputs, in order, as the table's canonical batches.
+
+    Files are opened while it is consumed, and errors raised then: ``SchemaMismatchError`` naming the file and where in
+    it, ``NotFoundError`` and ``StorageError``.
+
+    Args:
+        report: told how far it is.
+    """
+    schema = to_arrow_schema(ref.schema.fields)
+    return pa.RecordBatchReader.from_batches(schema, _rows(ref, inputs, options, report))
+
+
+def infer_schema(path: str, options: InputOptions) -> pa.Schema:
+    """Return the columns of a file: those of its footer, or a guess from its first rows. Errors as ``open_rows``."""
+    (given,) = plan_inputs([path], options)
+    with _opened_input(given) as (_, stream), _named_errors(given):
+        match given.format:
+            case InputFormat.PARQUET:
+                return pq.read_schema(stream)
+            case InputFormat.CSV:
+                return infer_csv_schema(stream, options, _name(given))
+            case InputFormat.JSON:
+                return infer_json_schema(stream, _name(given))
+
+
+def _plan_input(path: str, given: InputFormat | None) -> InputFile:
+    suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
+    compression = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
+    if compression is not None:
+        suffixes.pop()
+    found = given or (_FORMATS.get(suffixes[-1]) if suffixes else None)
+    if found is None:
+        name = "standard input" if path == "-" else f"'{path}'"
+        raise InvalidOptionError(f"{name}: say what format it has with --input-format csv, parquet or json")
+    return InputFile(path=path, format=found, compression=compression)
+
+
+def _rows(
+    ref: TableRef, inputs: Sequence[InputFile], options: InputOptions, report: Report
+) -> Iterator[pa.RecordBatch]:
+    rows = finished_bytes = 0
+    for given in inputs:
+        first_row = rows
+        with _opened_input(given) as (raw, stream), _named_errors(given):
+            batches, position = _read(raw, stream, ref, given, options)
+            for batch in _conformed(ref, given, batches):
+                for start in range(0, batch.num_rows, options.batch_rows):
+                    piece = batch.slice(start, options.batch_rows)
+                    yield piece
+                    rows += piece.num_rows
+                    done_bytes = position(rows - first_row)
+                    report(rows, None if done_bytes is None else finished_bytes + done_bytes)
+            finished_bytes += position(rows - first_row) or 0
+
+
+def _read(
+    raw: ArrowAny, stream: ArrowAny, ref: TableRef, given: InputFile, options: InputOptions
+) -> tuple[Iterable[pa.RecordBatch], Callable[[int], int | None]]:
+    """Return the batches of an input, and how many of its bytes are behind after so many rows."""
+    wanted = to_arrow_schema(ref.schema.fields)
+
+    def position(_rows: int) -> int | None:
+        return None if given.is_standard_input or raw.closed else int(raw.tell())
+
+    match given.format:
+        case InputFormat.CSV:
+            return read_csv(stream, wanted, options, _name(given)), position
+        case InputFormat.JSON:
+            return read_json(stream, wanted, _name(given)), position
+        case InputFormat.PARQUET:
+            size = stream.seek(0, 2)
+            file = pq.ParquetFile(stream)
+            total_rows = max(file.metadata.num_rows, 1)
+            # The file's own row group sets the memory; decoding goes on by this many rows. It is read here and there,
+            # so that its rows tell better how far it is.
+            return file.iter_batches(batch_size=options.batch_rows), lambda rows: size * rows // total_rows
+
+
+def _conformed(ref: TableRef, given: InputFile, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Fit batches to the table one file at a time, so that each may have its columns in an order of its own."""
+    plan = None
+    first_row = 0
+    fields = {field.name: field for field in ref.schema.fields}
+    for read in batches:
+        batch = read
+        for name, text in given.constants:
+            batch = _with_constant(batch, name, constant_array(fields[name], text, batch.num_rows))
+        plan = plan or plan_conform(ref.schema, batch.schema, ref.name)
+        yield conform_batch(batch, plan, first_row)
+        first_row += batch.num_rows
+
+
+def _with_constant(batch: pa.RecordBatch, name: str, array: ArrowAny) -> pa.RecordBatch:
+    if name in batch.schema.names:
+        return batch.set_column(batch.schema.names.index(name), name, array)
+    return batch.append_column(name, array)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    file_io, resolved = resolve(path)
+    stream = file_io.open_input(resolved)
+    with stream:
+        yield stream
+
+
+@contextmanager
+def _opened_input(given: InputFile) -> Iterator[tuple[Any, Any]]:
+    """Yield the stream that tells how far it is, and the stream to read from."""
+    if not given.is_standard_input:
+        with _opened(given.path) as raw:
+            yield raw, raw if given.compression is None else pa.CompressedInputStream(raw, given.compression)
+    elif given.format is InputFormat.PARQUET:
+        # Its footer is at the end, so that it cannot be read as it comes.
+        with tempfile.TemporaryFile() as spooled:
+            shutil.copyfileobj(sys.stdin.buffer, spooled)
+            spooled.seek(0)
+            yield spooled, spooled
+    else:
+        yield sys.stdin.buffer, sys.stdin.buffer
+
+
+@contextmanager
+def _named_errors(given: InputFile) -> Iterator[None]:
+    """Say in which input it went wrong."""
+    try:
+        yield
+    except SchemaMismatchError as error:
+        message = str(error)
+        name = _name(given)
+        raise SchemaMismatchError(message if message.startswith(name) else f"{name}: {message}") from error
+    except pa.ArrowInvalid as error:
+        raise SchemaMismatchError(f"{_name(given)} is no {given.format} file, or a damaged one: {error}") from error
+    except OSError as error:
+        raise to_storage_error("read", _name(given), error) from error
+
+
+def _name(given: InputFile) -> str:
+    return "standard input" if given.is_standard_input else given.path

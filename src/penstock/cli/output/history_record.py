@@ -1,0 +1,76 @@
+"""A table over time as plain values, for programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from penstock.cli.draw.health import signs_of
+from penstock.cli.output.plain import to_plain
+from penstock.cli.times import instant_text
+from penstock.table.inspect.history.stored import history_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.cli.output.plain import Plain
+    from penstock.table.inspect.history.history import Story
+    from penstock.table.inspect.history.readers import Reader
+    from penstock.table.inspect.history.watermarks import Standstill
+
+
+def story_record(story: Story) -> dict[str, Plain]:
+    """Return all that was seen; times as text in UTC, watermarks in ms of event time as system tables have them."""
+    return {
+        "table": story.name,
+        "location": story.location,
+        "time": instant_text(story.seen_millis),
+        "schema_id": story.schema_id,
+        "bucket": story.total_buckets,
+        "partition_keys": list(story.partition_keys),
+        "event_time_column": story.event_time_column,
+        "signs": [{"topic": sign.topic, "verdict": sign.verdict.value, "text": sign.text} for sign in signs_of(story)],
+        "history": _rows(history_table(story.commits)),
+        "left_out_snapshots": story.left_out,
+        "standstills": [_standstill(each) for each in story.standstills],
+        "compaction": None if story.debt is None else dict(asdict(story.debt)),
+        "readers": [_reader(reader) for reader in story.readers],
+        "tags": [
+            {"tag_name": tag.name, "snapshot_id": tag.snapshot_id, "commit_time": instant_text(tag.time_millis)}
+            for tag in story.tags
+        ],
+        "buckets": [dict(asdict(each)) for each in story.buckets],
+        "order": None
+        if story.order is None
+        else {"buckets": story.order.buckets, "files": story.order.files, "overlaps": story.order.overlaps},
+    }
+
+
+def _rows(rows: pa.Table) -> list[Plain]:
+    columns = [to_plain(column.combine_chunks()) for column in rows.columns]
+    return [dict(zip(rows.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _standstill(each: Standstill) -> dict[str, Plain]:
+    return {
+        "watermark": each.watermark,
+        "from": instant_text(each.from_millis),
+        "to": None if each.is_open else instant_text(each.to_millis),
+        "duration_ms": each.duration_ms,
+        "commits": each.commits,
+    }
+
+
+def _reader(reader: Reader) -> dict[str, Plain]:
+    return {
+        "reader": reader.name,
+        "kind": reader.kind,
+        "next_snapshot_id": reader.next_snapshot_id,
+        "snapshots_behind": reader.snapshots,
+        "files_behind": reader.files,
+        "bytes_behind": reader.bytes,
+        "rows_behind": reader.rows,
+        "event_time_lag_ms": reader.event_time_lag_ms,
+        "unread_since": None if reader.unread_since_millis is None else instant_text(reader.unread_since_millis),
+        "expired_snapshots": reader.expired_snapshots,
+    }

@@ -1,0 +1,236 @@
+"""Print what commands computed: as a table for people, as JSON or CSV for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.csv as pc
+from pyarrow import types as arrow
+from rich.console import Console
+from rich.text import Text
+
+from penstock.cli.output.grid import draw_rows
+from penstock.cli.output.plain import to_plain
+from penstock.cli.session import OutputFormat, Session
+from penstock.printable import visible, visible_json, visible_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from penstock.cli.output.plain import Plain
+    from penstock.datafile.types import ArrowAny
+
+    Rows: TypeAlias = pa.Table | pa.RecordBatchReader
+
+# Wider than any line: what goes into a file or a pipe is neither folded nor cut.
+_UNBOUNDED: Final = 1_000_000
+_NULL: Final = Text("NULL", style="dim")
+
+
+def print_rows(session: Session, rows: Rows, *, exact: bool = False) -> int:
+    """Print rows; JSON and CSV batch by batch, a table all at once since its widths need them all.
+
+    Args:
+        exact: the rows are somebody's data: CSV, which cannot spell characters out, keeps those that act on terminals,
+            unless this is one.
+
+    Returns:
+        How many there were.
+    """
+    batches = _batches(rows)
+    match session.format:
+        case OutputFormat.JSON:
+            return _print_json(batches)
+        case OutputFormat.CSV:
+            return _print_csv(batches, rows.schema, exact=exact)
+        case OutputFormat.TABLE:
+            return _print_table(batches, rows.schema)
+
+
+def print_record(session: Session, record: Mapping[str, Plain], message: str | None = None) -> None:
+    """Print what was done, or one thing with its properties.
+
+    Args:
+        record: for programs: an array of one object, or a line per property.
+        message: for people; None prints the properties. ``--quiet`` keeps it back.
+    """
+    if session.format is OutputFormat.JSON:
+        _write(f"[{_dump(record)}]\n")
+        return
+    flat = dict(_flat(record))
+    pairs = pa.table(
+        {"property": list(flat), "value": list(flat.values())},
+        pa.schema({"property": pa.string(), "value": pa.string()}),
+    )
+    if session.format is OutputFormat.CSV:
+        _print_csv(iter(pairs.to_batches()), pairs.schema)
+    elif message is None:
+        _print_table(iter(pairs.to_batches()), pairs.schema)
+    elif not session.quiet:
+        _write(f"{visible(message)}\n")
+
+
+def print_records(session: Session, records: Sequence[Mapping[str, Plain]], columns: Sequence[str]) -> None:
+    """Print one line a record, all of the same columns."""
+    if session.format is OutputFormat.JSON:
+        _write("[" + ",\n ".join(_dump(record) for record in records) + "]\n")
+        return
+    schema = pa.schema([(name, pa.string()) for name in columns])
+    texts = {name: [_cell_text(record[name]) for record in records] for name in columns}
+    print_rows(session, pa.table(texts, schema))
+
+
+def print_line(record: Mapping[str, Plain]) -> None:
+    """Print a JSON object as one line, for those who read one after the other."""
+    _write(f"{_dump(record)}\n")
+
+
+def print_text(text: str) -> None:
+    """Print lines that are the answer themselves."""
+    _write(f"{visible_lines(text)}\n")
+
+
+def note(session: Session, text: str) -> None:
+    """Say something beside the output, on the error stream."""
+    if not session.quiet:
+        say(text)
+
+
+def print_drawn(text: str) -> None:
+    """Print what has colours, or is a page: its maker spelled the names in it out."""
+    _write(f"{text}\n")
+
+
+def say(text: str) -> None:
+    """Write a line to the error stream."""
+    sys.stderr.write(f"{visible(text)}\n")
+    sys.stderr.flush()
+
+
+def json_objects(batch: pa.RecordBatch) -> Iterator[str]:
+    """Yield each row as the text of a JSON object."""
+    names = batch.schema.names
+    columns = [to_plain(column) for column in batch.columns]
+    for row in zip(*columns, strict=True):
+        yield _dump(dict(zip(names, row, strict=True)))
+
+
+def cells_of(batch: pa.RecordBatch) -> Iterator[tuple[Text, ...]]:
+    """Yield each row as the cells of a table."""
+    columns = [
+        [_cell(value, field.type) for value in to_plain(column)]
+        for column, field in zip(batch.columns, batch.schema, strict=True)
+    ]
+    yield from zip(*columns, strict=True)
+
+
+def csv_header(schema: pa.Schema, *, exact: bool = False) -> str:
+    """Return the line of CSV that names the columns."""
+    flat = pa.schema([(field.name, _csv_type(field.type)) for field in schema])
+    return _csv_text(flat.empty_table(), header=True, exact=exact)
+
+
+def csv_lines(batch: pa.RecordBatch, *, exact: bool = False) -> str:
+    """Return rows as lines of CSV; ``exact`` as for ``print_rows``."""
+    flat = pa.schema([(field.name, _csv_type(field.type)) for field in batch.schema])
+    arrays = [_csv_array(column) for column in batch.columns]
+    return _csv_text(pa.Table.from_arrays(arrays, schema=flat), header=False, exact=exact)
+
+
+def is_number(data_type: ArrowAny) -> bool:
+    """Whether a table has values of the type at the right."""
+    return arrow.is_integer(data_type) or arrow.is_floating(data_type) or arrow.is_decimal(data_type)
+
+
+def _batches(rows: Rows) -> Iterator[pa.RecordBatch]:
+    return iter(rows.to_batches() if isinstance(rows, pa.Table) else rows)
+
+
+def _print_json(batches: Iterable[pa.RecordBatch]) -> int:
+    count = 0
+    for batch in batches:
+        for text in json_objects(batch):
+            _write(",\n " if count else "[")
+            _write(text)
+            count += 1
+    _write("]\n" if count else "[]\n")
+    return count
+
+
+def _print_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, exact: bool = False) -> int:
+    _write(csv_header(schema, exact=exact))
+    count = 0
+    for batch in batches:
+        _write(csv_lines(batch, exact=exact))
+        count += batch.num_rows
+    return count
+
+
+def _csv_text(rows: pa.Table, *, header: bool, exact: bool) -> str:
+    sink = io.BytesIO()
+    pc.write_csv(rows, sink, pc.WriteOptions(include_header=header))
+    text = sink.getvalue().decode()
+    return text if exact and not sys.stdout.isatty() else visible_lines(text)
+
+
+def _csv_type(data_type: ArrowAny) -> pa.DataType:
+    is_text = arrow.is_nested(data_type) or arrow.is_binary(data_type)
+    return pa.string() if is_text else data_type
+
+
+def _csv_array(array: ArrowAny) -> ArrowAny:
+    if arrow.is_binary(array.type):
+        return pa.array(to_plain(array), pa.string())
+    if arrow.is_nested(array.type):
+        return pa.array([None if value is None else _dump(value) for value in to_plain(array)], pa.string())
+    return array
+
+
+def _print_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    rows = [row for batch in batches for row in cells_of(batch)]
+    numbers = [is_number(field.type) for field in schema]
+    if sys.stdout.isatty():
+        console = Console(file=sys.stdout, highlight=False)
+        console.print(draw_rows(schema.names, rows, numbers=numbers, width=console.width))
+        return len(rows)
+    console = Console(file=io.StringIO(), highlight=False, width=_UNBOUNDED)
+    with console.capture() as captured:
+        console.print(draw_rows(schema.names, rows, numbers=numbers, width=_UNBOUNDED))
+    _write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    return len(rows)
+
+
+def _flat(record: Mapping[str, Plain]) -> Iterator[tuple[str, str | None]]:
+    """Yield properties as text, those of an inner object one by one."""
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{key}", _cell_text(inner)) for key, inner in value.items())
+        elif isinstance(value, list) and all(isinstance(item, str) for item in value):
+            yield name, ", ".join(str(item) for item in value)
+        else:
+            yield name, _cell_text(value)
+
+
+def _cell(value: Plain, data_type: ArrowAny) -> Text:
+    if value is None:
+        return _NULL
+    text = _cell_text(value) or ""
+    return Text(visible(text.replace("T", " ", 1) if arrow.is_timestamp(data_type) else text))
+
+
+def _cell_text(value: Plain) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, float) else _dump(value)
+
+
+def _dump(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+    return visible_json(json.dumps(value, ensure_ascii=False))
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)

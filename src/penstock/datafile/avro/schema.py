@@ -1,0 +1,154 @@
+"""The Avro schema of a data file.
+
+Source:
+    Paimon ``format:avro/AvroSchemaConverter.java``; spec/format.md section 8.3.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from penstock.datafile.types import map_parts, timestamp_precision
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.data_types import (
+    ArrayType,
+    AtomicType,
+    DataField,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+AvroSchema: TypeAlias = Any
+
+_ROOT: Final = "org.apache.paimon.avro.generated.record"
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FINEST_TIMESTAMP: Final = 6
+_FINEST_TIME: Final = 3
+_TEXT: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_PRIMITIVES: Final = {
+    TypeRoot.BOOLEAN: "boolean",
+    TypeRoot.TINYINT: "int",
+    TypeRoot.SMALLINT: "int",
+    TypeRoot.INT: "int",
+    TypeRoot.BIGINT: "long",
+    TypeRoot.FLOAT: "float",
+    TypeRoot.DOUBLE: "double",
+    TypeRoot.CHAR: "string",
+    TypeRoot.VARCHAR: "string",
+    TypeRoot.BINARY: "bytes",
+    TypeRoot.VARBINARY: "bytes",
+}
+
+
+def to_avro_schema(fields: Sequence[DataField]) -> AvroSchema:
+    """Avro schema of a table's rows.
+
+    Raises:
+        UnsupportedFeatureError: a type, or a column name, that Avro files of Paimon cannot have.
+    """
+    return _record(_ROOT, fields)
+
+
+def is_avro_map(key: DataType) -> bool:
+    """Whether maps with such keys are maps in Avro too, and not arrays of records."""
+    return isinstance(key, AtomicType) and key.root in _TEXT
+
+
+def without_logical_types(schema: AvroSchema) -> AvroSchema:
+    """The same schema in which every value is the plain number, text or bytes that is stored."""
+    if isinstance(schema, dict):
+        return {key: without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
+    if isinstance(schema, list):
+        return [without_logical_types(part) for part in schema]
+    return schema
+
+
+def _record(name: str, fields: Sequence[DataField]) -> AvroSchema:
+    return {"type": "record", "name": name, "fields": [_field(name, field) for field in fields]}
+
+
+def _field(record: str, field: DataField) -> AvroSchema:
+    if not _NAME.fullmatch(field.name):
+        raise UnsupportedFeatureError(
+            f"column '{field.name}': names in Avro files are made of letters, digits and underscores; rename it, or "
+            "set 'file.format' = 'parquet'"
+        )
+    return _member(field.name, field.type, f"{record}_{field.name}")
+
+
+def _member(name: str, data_type: DataType, path: str) -> AvroSchema:
+    member = {"name": name, "type": _nullable(data_type, path)}
+    # Null is the first branch, which Java takes for granted, and so the default.
+    return {**member, "default": None} if data_type.nullable else member
+
+
+def _nullable(data_type: DataType, path: str) -> AvroSchema:
+    schema = _type(data_type, path)
+    return ["null", schema] if data_type.nullable else schema
+
+
+def _type(data_type: DataType, path: str) -> AvroSchema:
+    match data_type:
+        case AtomicType():
+            return _atomic(data_type, path)
+        case ArrayType():
+            return {"type": "array", "items": _nullable(data_type.element, path)}
+        case MapType() | MultisetType():
+            return _map(data_type, path)
+        case RowType():
+            return _record(path, data_type.fields)
+        case VectorType():
+            raise _unsupported("VECTOR", path)
+
+
+def _map(data_type: MapType | MultisetType, path: str) -> AvroSchema:
+    key, value = map_parts(data_type)
+    if isinstance(data_type, MultisetType):
+        value = AtomicType(root=TypeRoot.INT)  # Java counts in a nullable INT here
+    if is_avro_map(key):
+        return {"type": "map", "values": _nullable(value, path)}
+    entry = {
+        "type": "record",
+        "name": path,
+        "fields": [
+            {"name": "key", "type": _nullable(key, f"{path}_key")},
+            _member("value", value, f"{path}_value"),
+        ],
+    }
+    return {"type": "array", "items": entry, "logicalType": "map"}
+
+
+def _atomic(data_type: AtomicType, path: str) -> AvroSchema:
+    match data_type.root:
+        case TypeRoot.DECIMAL:
+            precision, scale = data_type.precision or 10, data_type.scale or 0
+            return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+        case TypeRoot.DATE:
+            return {"type": "int", "logicalType": "date"}
+        case TypeRoot.TIME if (data_type.precision or 0) <= _FINEST_TIME:
+            return {"type": "int", "logicalType": "time-millis"}
+        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ if timestamp_precision(data_type) <= _FINEST_TIMESTAMP:
+            # "local" is the other way round from Avro's own meaning: so Java writes it, and so it has to stay.
+            local = "local-" if data_type.root is TypeRoot.TIMESTAMP_LTZ else ""
+            unit = "millis" if timestamp_precision(data_type) <= 3 else "micros"
+            return {"type": "long", "logicalType": f"{local}timestamp-{unit}"}
+        case root if root in _PRIMITIVES:
+            return _PRIMITIVES[root]
+        case root:
+            digits = "" if data_type.precision is None else f"({data_type.precision})"
+            raise _unsupported(f"{root}{digits}", path)
+
+
+def _unsupported(what: str, path: str) -> UnsupportedFeatureError:
+    column = path.removeprefix(f"{_ROOT}_")
+    return UnsupportedFeatureError(
+        f"column '{column}': Avro files of Paimon hold no {what}; set 'file.format' = 'parquet' for this table"
+    )

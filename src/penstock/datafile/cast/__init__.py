@@ -1,0 +1,1 @@
+"""Casts of columns between types, as Paimon casts."""

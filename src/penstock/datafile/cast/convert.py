@@ -1,0 +1,259 @@
+"""Values of a column whose type has changed since they were written, by Java Paimon's rules.
+
+Whole numbers wrap around, floating-point numbers saturate, decimals that are too large become null, text that is no
+value of the new type is an error. TIMESTAMP WITH LOCAL TIME ZONE is shown in UTC, as the reference does on a machine
+that runs in UTC.
+
+Source:
+    Paimon ``common:casting/*CastRule.java``; tests/golden/data: table ``evolve_types``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.datafile.cast.numbers import (
+    boolean_to_number,
+    by_value,
+    decimal_to_decimal,
+    decimal_to_float,
+    decimal_to_integer,
+    float_to_decimal,
+    float_to_integer,
+    integer_to_boolean,
+    integer_to_decimal,
+    to_arrow_number,
+    to_decimal,
+)
+from penstock.datafile.cast.text import parse_boolean, parse_decimal, parse_float, parse_integer
+from penstock.datafile.cast.times import (
+    date_to_text,
+    date_to_timestamp,
+    seconds_to_timestamp,
+    text_to_date,
+    text_to_time,
+    text_to_timestamp,
+    time_to_text,
+    time_to_timestamp,
+    timestamp_to_date,
+    timestamp_to_seconds,
+    timestamp_to_text,
+    timestamp_to_time,
+    timestamp_to_timestamp,
+)
+from penstock.datafile.types import to_arrow_type
+from penstock.errors import SchemaMismatchError, UnsupportedFeatureError
+from penstock.format.text.java_floats import format_double, format_float
+from penstock.format.types.data_types import MAX_LENGTH, AtomicType, DataType, TypeRoot, with_nullability
+from penstock.format.types.text import format_sql_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.datafile.conform import Array
+
+Cast: TypeAlias = "Callable[[Array, AtomicType, AtomicType], Array]"
+
+
+class Kind(Enum):
+    """Types that are cast alike."""
+
+    INTEGER = auto()
+    FLOAT = auto()
+    DECIMAL = auto()
+    BOOLEAN = auto()
+    TEXT = auto()
+    BYTES = auto()
+    DATE = auto()
+    TIME = auto()
+    TIMESTAMP = auto()
+
+
+_KINDS: Final = {
+    TypeRoot.TINYINT: Kind.INTEGER,
+    TypeRoot.SMALLINT: Kind.INTEGER,
+    TypeRoot.INT: Kind.INTEGER,
+    TypeRoot.BIGINT: Kind.INTEGER,
+    TypeRoot.FLOAT: Kind.FLOAT,
+    TypeRoot.DOUBLE: Kind.FLOAT,
+    TypeRoot.DECIMAL: Kind.DECIMAL,
+    TypeRoot.BOOLEAN: Kind.BOOLEAN,
+    TypeRoot.CHAR: Kind.TEXT,
+    TypeRoot.VARCHAR: Kind.TEXT,
+    TypeRoot.BINARY: Kind.BYTES,
+    TypeRoot.VARBINARY: Kind.BYTES,
+    TypeRoot.DATE: Kind.DATE,
+    TypeRoot.TIME: Kind.TIME,
+    TypeRoot.TIMESTAMP: Kind.TIMESTAMP,
+    TypeRoot.TIMESTAMP_LTZ: Kind.TIMESTAMP,
+}
+_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
+
+
+def can_cast(source: DataType, target: DataType) -> bool:
+    """Tell whether a column of one type may become a column of the other, so that Java reads it too.
+
+    Nullability does not count. Nested types change field by field, and not as a whole.
+    """
+    if with_nullability(source, nullable=True) == with_nullability(target, nullable=True):
+        return True
+    return isinstance(source, AtomicType) and isinstance(target, AtomicType) and _find_cast(source, target) is not None
+
+
+def cast_array(array: Array, source: AtomicType, target: AtomicType) -> Array:
+    """Cast canonical values of one type to canonical values of another.
+
+    Raises:
+        UnsupportedFeatureError: there is no such cast.
+        SchemaMismatchError: a value that the new type cannot express and that is no matter of rounding.
+    """
+    cast = _find_cast(source, target)
+    what = f"{format_sql_type(source)} to {format_sql_type(target)}"
+    if cast is None:
+        raise UnsupportedFeatureError(f"values cannot be cast from {what}: add a column of the new type")
+    try:
+        return cast(array, source, target)
+    except (ValueError, ArithmeticError) as error:
+        raise SchemaMismatchError(f"a value written earlier cannot be cast from {what}: {error}") from error
+
+
+def _find_cast(source: AtomicType, target: AtomicType) -> Cast | None:
+    source_kind, target_kind = _KINDS.get(source.root), _KINDS.get(target.root)
+    if source_kind is None or target_kind is None:
+        return None
+    if source_kind in _SPOKEN_IN_FULL and target_kind is Kind.TEXT and target.length != MAX_LENGTH:
+        return None
+    if (source_kind, target_kind) in _SECONDS_CASTS:
+        number = source if source_kind is Kind.INTEGER else target
+        if number.root not in (TypeRoot.INT, TypeRoot.BIGINT):
+            return None
+    return _CASTS.get((source_kind, target_kind))
+
+
+def _plain_to_text(array: Array, _source: AtomicType, target: AtomicType) -> Array:
+    return _fit_text(array.cast(pa.string()), target)
+
+
+def _float_to_text(array: Array, source: AtomicType, target: AtomicType) -> Array:
+    convert = format_float if source.root is TypeRoot.FLOAT else format_double
+    return _fit_text(by_value(array, convert, pa.string()), target)
+
+
+def _decimal_to_text(array: Array, _source: AtomicType, target: AtomicType) -> Array:
+    return _fit_text(by_value(array, lambda value: f"{value:f}", pa.string()), target)
+
+
+def _text_to_text(array: Array, source: AtomicType, target: AtomicType) -> Array:
+    if not _is_shorter(source, target):
+        return _pad_text(array, target)
+    return _fit_text(array, target)
+
+
+def _is_shorter(source: AtomicType, target: AtomicType) -> bool:
+    """Whether the cast may cut values.
+
+    Other writers do not look at lengths, so that files may hold longer values than their type says. Where a type gets
+    longer, those are kept: Java cuts them.
+    """
+    return (target.length or 1) < (source.length or 1)
+
+
+def _pad_text(array: Array, target: AtomicType) -> Array:
+    return pc.utf8_rpad(array, target.length or 1) if target.root is TypeRoot.CHAR else array
+
+
+def _fit_text(array: Array, target: AtomicType) -> Array:
+    length = target.length or 1
+    if length == MAX_LENGTH:
+        return array
+    return _pad_text(pc.utf8_slice_codeunits(array, 0, length), target)
+
+
+def _text_to_boolean(array: Array, _source: AtomicType, _target: AtomicType) -> Array:
+    return by_value(array, parse_boolean, pa.bool_())
+
+
+def _text_to_integer(array: Array, _source: AtomicType, target: AtomicType) -> Array:
+    bits = _BITS[target.root]
+    return by_value(array, lambda text: parse_integer(text, bits), to_arrow_type(target))
+
+
+def _text_to_float(array: Array, _source: AtomicType, target: AtomicType) -> Array:
+    return by_value(array, parse_float, pa.float64()).cast(to_arrow_type(target), safe=False)
+
+
+def _text_to_decimal(array: Array, _source: AtomicType, target: AtomicType) -> Array:
+    return by_value(array, lambda text: to_decimal(parse_decimal(text), target), to_arrow_type(target))
+
+
+def _text_to_bytes(array: Array, _source: AtomicType, target: AtomicType) -> Array:
+    return _fit_bytes(array.cast(pa.binary()), target)
+
+
+def _bytes_to_bytes(array: Array, source: AtomicType, target: AtomicType) -> Array:
+    if target.root is TypeRoot.VARBINARY and not _is_shorter(source, target):
+        return array
+    return _fit_bytes(array, target)
+
+
+def _fit_bytes(array: Array, target: AtomicType) -> Array:
+    length = target.length or 1
+    if length == MAX_LENGTH:
+        return array
+    if target.root is TypeRoot.BINARY:
+        return by_value(array, lambda value: value[:length].ljust(length, b"\0"), pa.binary())
+    return pc.binary_slice(array, 0, length)
+
+
+def _bytes_to_text(array: Array, _source: AtomicType, _target: AtomicType) -> Array:
+    return by_value(array, lambda value: value.decode(errors="replace"), pa.string())
+
+
+# Only STRING takes dates and times: a shorter VARCHAR could cut them.
+_SPOKEN_IN_FULL: Final = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
+_SECONDS_CASTS: Final = frozenset({(Kind.INTEGER, Kind.TIMESTAMP), (Kind.TIMESTAMP, Kind.INTEGER)})
+
+_CASTS: Final[Mapping[tuple[Kind, Kind], Cast]] = {
+    (Kind.INTEGER, Kind.INTEGER): to_arrow_number,
+    (Kind.INTEGER, Kind.FLOAT): to_arrow_number,
+    (Kind.INTEGER, Kind.DECIMAL): integer_to_decimal,
+    (Kind.INTEGER, Kind.BOOLEAN): integer_to_boolean,
+    (Kind.INTEGER, Kind.TEXT): _plain_to_text,
+    (Kind.INTEGER, Kind.TIMESTAMP): seconds_to_timestamp,
+    (Kind.FLOAT, Kind.INTEGER): float_to_integer,
+    (Kind.FLOAT, Kind.FLOAT): to_arrow_number,
+    (Kind.FLOAT, Kind.DECIMAL): float_to_decimal,
+    (Kind.FLOAT, Kind.TEXT): _float_to_text,
+    (Kind.DECIMAL, Kind.INTEGER): decimal_to_integer,
+    (Kind.DECIMAL, Kind.FLOAT): decimal_to_float,
+    (Kind.DECIMAL, Kind.DECIMAL): decimal_to_decimal,
+    (Kind.DECIMAL, Kind.TEXT): _decimal_to_text,
+    (Kind.BOOLEAN, Kind.INTEGER): boolean_to_number,
+    (Kind.BOOLEAN, Kind.FLOAT): boolean_to_number,
+    (Kind.BOOLEAN, Kind.DECIMAL): boolean_to_number,
+    (Kind.BOOLEAN, Kind.TEXT): _plain_to_text,
+    (Kind.TEXT, Kind.BOOLEAN): _text_to_boolean,
+    (Kind.TEXT, Kind.INTEGER): _text_to_integer,
+    (Kind.TEXT, Kind.FLOAT): _text_to_float,
+    (Kind.TEXT, Kind.DECIMAL): _text_to_decimal,
+    (Kind.TEXT, Kind.TEXT): _text_to_text,
+    (Kind.TEXT, Kind.BYTES): _text_to_bytes,
+    (Kind.TEXT, Kind.DATE): text_to_date,
+    (Kind.TEXT, Kind.TIME): text_to_time,
+    (Kind.TEXT, Kind.TIMESTAMP): text_to_timestamp,
+    (Kind.BYTES, Kind.BYTES): _bytes_to_bytes,
+    (Kind.BYTES, Kind.TEXT): _bytes_to_text,
+    (Kind.DATE, Kind.TEXT): date_to_text,
+    (Kind.DATE, Kind.TIMESTAMP): date_to_timestamp,
+    (Kind.TIME, Kind.TEXT): time_to_text,
+    (Kind.TIME, Kind.TIMESTAMP): time_to_timestamp,
+    (Kind.TIMESTAMP, Kind.TEXT): timestamp_to_text,
+    (Kind.TIMESTAMP, Kind.DATE): timestamp_to_date,
+    (Kind.TIMESTAMP, Kind.TIME): timestamp_to_time,
+    (Kind.TIMESTAMP, Kind.INTEGER): timestamp_to_seconds,
+    (Kind.TIMESTAMP, Kind.TIMESTAMP): timestamp_to_timestamp,
+}

@@ -1,0 +1,95 @@
+"""Reading ORC files, whoever wrote them.
+
+Two things that Java writes cannot be told apart from others, and so come back as Java itself reads them: CHAR loses the
+blanks at its end, and the last second before 1970 becomes the first after. Timestamps before 1582 keep their date here,
+which Java shifts by the difference of the calendars.
+
+Source:
+    Paimon ``format:orc/OrcReaderFactory.java``; spec/format.md section 8.2, spec/observed.md.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import orc
+
+from penstock.datafile.conform import conform_batch, convert_leaves, make_batch, select_rows
+from penstock.datafile.orc.tail import read_tail
+from penstock.datafile.orc.timestamps import WideTimestamps, is_beyond_nanoseconds
+from penstock.datafile.streams import as_native_file, reading
+from penstock.datafile.types import has_leaf, to_arrow_schema
+from penstock.format.types.data_types import TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from penstock.datafile.conform import Array
+    from penstock.format.types.data_types import AtomicType, DataField
+    from penstock.io.file_io import FileIO
+
+
+def read_orc(
+    file_io: FileIO,
+    path: str,
+    fields: Sequence[DataField],
+    *,
+    batch_rows: int,
+    ranges: Sequence[tuple[int, int]] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read columns by name as canonical Arrow; see ``DataFormat.read``."""
+    schema = to_arrow_schema(fields)
+    data_types = [field.type for field in fields]
+    with reading(path), closing(file_io.open_input(path)) as opened:
+        stripes = _read_stripes(as_native_file(opened), fields)
+        cut = (piece for stripe in stripes for piece in _cut(stripe, batch_rows))
+        for batch in select_rows(cut, 0, ranges):
+            conformed = conform_batch(batch, data_types, schema)
+            yield _without_padding(conformed, fields)
+
+
+def _read_stripes(source: pa.NativeFile, fields: Sequence[DataField]) -> Iterator[pa.RecordBatch]:
+    file = orc.ORCFile(source)
+    known = set(file.schema.names)
+    names = [field.name for field in fields if field.name in known]
+    if not names:
+        yield make_batch((), pa.schema([]), file.nrows)
+        return
+    reader: orc.ORCFile | WideTimestamps = file
+    if any(has_leaf(field.type, _is_timestamp) for field in fields):
+        tail = read_tail(source)
+        if is_beyond_nanoseconds(tail, names):
+            reader = WideTimestamps.open(source, tail)
+    for stripe in range(file.nstripes):
+        yield reader.read_stripe(stripe, names)
+
+
+def _cut(batch: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, batch_rows):
+        yield batch.slice(start, batch_rows)
+
+
+def _without_padding(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
+    """Drop the blanks that ORC pads CHAR with."""
+    places = [place for place, field in enumerate(fields) if has_leaf(field.type, _is_char)]
+    if not places:
+        return batch
+    arrays = batch.columns
+    for place in places:
+        arrays[place] = convert_leaves(arrays[place], fields[place].type, arrays[place].type, _trim_char)
+    return make_batch(arrays, batch.schema, batch.num_rows)
+
+
+def _trim_char(data_type: AtomicType) -> Callable[[Array], Array] | None:
+    return (lambda array: pc.utf8_rtrim(array, " ")) if _is_char(data_type) else None
+
+
+def _is_char(data_type: AtomicType) -> bool:
+    return data_type.root is TypeRoot.CHAR
+
+
+def _is_timestamp(data_type: AtomicType) -> bool:
+    return data_type.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)

@@ -1,0 +1,157 @@
+"""Timestamps of ORC files beyond the years that pyarrow reads.
+
+pyarrow has ORC timestamps in nanoseconds only, and so none before 1678 or after 2261: new versions fail on them, old
+ones let them wrap around. ORC itself keeps seconds and the fraction apart, and the seconds are encoded as BIGINT is.
+So for files with such values the seconds are read as BIGINT, by declaring them so, and the fractions are decoded here.
+
+Source:
+    The ORC specification, version 1, sections "Timestamp Columns" and "Column Statistics".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import orc
+
+from penstock.datafile.conform import Array, map_with_children, with_children
+from penstock.datafile.orc.protobuf import messages_of, number_of
+from penstock.datafile.orc.rle import decode_unsigned
+from penstock.datafile.orc.tail import TIMESTAMPS, OrcKind, OrcTail, stripe_nanos, with_seconds_as_long
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.datafile.types import ArrowAny
+
+_DAY_SECONDS: Final = 86_400
+_BASE_SECONDS: Final = 1_420_070_400  # 2015-01-01T00:00:00Z, from which ORC counts
+_FIRST_SECOND, _FIRST_NANO = divmod(-(2**63), 1_000_000_000)
+_LAST_SECOND, _LAST_NANO = divmod(2**63 - 1, 1_000_000_000)
+
+
+def is_beyond_nanoseconds(tail: OrcTail, names: Sequence[str]) -> bool:
+    """Tell whether columns, by the file's statistics, have timestamps that nanoseconds cannot express."""
+    root = tail.types[0]
+    statistics = messages_of(tail.footer, 7)
+    wanted = [child for name, child in zip(root.names, root.children, strict=True) if name in names]
+    return any(
+        type_id >= len(statistics) or not _fits_nanoseconds(messages_of(statistics[type_id], 9))
+        for column in wanted
+        for type_id in _timestamps_below(tail, column)
+        if type_id >= len(statistics) or number_of(statistics[type_id], 1)
+    )
+
+
+def _timestamps_below(tail: OrcTail, type_id: int) -> list[int]:
+    node = tail.types[type_id]
+    below = [found for child in node.children for found in _timestamps_below(tail, child)]
+    return [type_id, *below] if node.kind in TIMESTAMPS else below
+
+
+def _fits_nanoseconds(statistics: Sequence[dict[int, list[int | bytes]]]) -> bool:
+    """Judge a ``TimestampStatistics``: minimum and maximum in ms, in UTC (3, 4) or local to the writer (1, 2)."""
+    if not statistics or not ({3, 4} <= statistics[0].keys() or {1, 2} <= statistics[0].keys()):
+        return False
+    low, high = (_unzigzag(number_of(statistics[0], field, number_of(statistics[0], field - 2))) for field in (3, 4))
+    return low // 1000 > _FIRST_SECOND and high // 1000 < _LAST_SECOND
+
+
+def _unzigzag(number: int) -> int:
+    return (number >> 1) ^ -(number & 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WideTimestamps:
+    """A file whose timestamps are read in two parts.
+
+    Attributes:
+        data: the whole file.
+        file: the same with seconds as BIGINT.
+    """
+
+    data: bytes
+    tail: OrcTail
+    file: orc.ORCFile
+
+    @classmethod
+    def open(cls, source: pa.NativeFile, tail: OrcTail) -> WideTimestamps:
+        """Take a file into memory."""
+        source.seek(0)
+        data = source.read()
+        return cls(data, tail, orc.ORCFile(pa.BufferReader(with_seconds_as_long(data, tail))))
+
+    def read_stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
+        """Return columns of a stripe, timestamps as ``timestamp[us]`` or, where they need it and fit, ``[ns]``."""
+        batch = self.file.read_stripe(stripe, columns=names)
+        root = self.tail.types[0]
+        type_ids = dict(zip(root.names, root.children, strict=True))
+        arrays = [
+            self._restore(column, type_ids[name], stripe)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def _restore(self, array: Array, type_id: int, stripe: int) -> Array:
+        node = self.tail.types[type_id]
+        if not _timestamps_below(self.tail, type_id):
+            return array
+        if node.kind in TIMESTAMPS:
+            nanos = decode_unsigned(stripe_nanos(self.data, self.tail, stripe, type_id))
+            return _join(array, nanos, is_julian=self.tail.is_julian)
+        if node.kind == OrcKind.LIST:
+            values = self._restore(array.values, node.children[0], stripe)
+            arrow_type: ArrowAny = pa.list_(values.type)
+            return with_children(array, arrow_type, [values])
+        if node.kind == OrcKind.MAP:
+            keys = self._restore(array.keys, node.children[0], stripe)
+            items = self._restore(array.items, node.children[1], stripe)
+            return map_with_children(array, pa.map_(keys.type, items.type), keys, items)
+        children = [self._restore(array.field(place), child, stripe) for place, child in enumerate(node.children)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(children, names=list(node.names), mask=mask)
+
+
+def _join(seconds: Array, encoded_nanos: Array, *, is_julian: bool) -> Array:
+    """Put seconds, null where the value is, and the fractions of the values that are not null together."""
+    valid = np.asarray(seconds.is_valid())
+    nanos = np.zeros(len(seconds), dtype=np.int64)
+    nanos[valid] = _decode_fractions(encoded_nanos[: int(valid.sum())])
+    whole = np.asarray(seconds.fill_null(0)) + _BASE_SECONDS
+    # Java rounds seconds before 1970 towards it while the fraction counts forwards.
+    whole -= (whole < 0) & (nanos > 999_999)
+    if is_julian:
+        whole += _julian_shift_days(whole // _DAY_SECONDS) * _DAY_SECONDS
+    mask = ~valid if seconds.null_count else None
+    inside = (whole > _FIRST_SECOND) & (whole < _LAST_SECOND)
+    inside |= (whole == _FIRST_SECOND) & (nanos >= _FIRST_NANO)
+    inside |= (whole == _LAST_SECOND) & (nanos <= _LAST_NANO)
+    if inside[valid].all():
+        return pa.array(whole * 1_000_000_000 + nanos, type=pa.int64(), mask=mask).view(pa.timestamp("ns"))
+    micros = whole * 1_000_000 + nanos // 1_000
+    return pa.array(micros, type=pa.int64(), mask=mask).view(pa.timestamp("us"))
+
+
+# First days, in the Julian calendar, of the spans in which that calendar is as many days off; the last one begins with
+# the Gregorian reform on 1582-10-15.
+_JULIAN_SPANS: Final = np.array(
+    [
+        *(-719_164, -682_945, -646_420, -609_895, -536_845, -500_320, -463_795),
+        *(-390_745, -354_220, -317_695, -244_645, -208_120, -171_595, -141_427),
+    ]
+)
+_JULIAN_SHIFTS: Final = np.array([2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, 0])
+
+
+def _julian_shift_days(days: Array) -> Array:
+    """Days to add so that a day keeps its date when the Gregorian calendar is taken back before its reform."""
+    return _JULIAN_SHIFTS[np.maximum(np.searchsorted(_JULIAN_SPANS, days, side="right") - 1, 0)]
+
+
+def _decode_fractions(encoded: Array) -> Array:
+    """Nanoseconds; the low three bits say how many zeros were cut off, less one."""
+    zeros = encoded & 7
+    return (encoded >> 3) * np.where(zeros > 0, 10 ** (zeros + 1), 1)

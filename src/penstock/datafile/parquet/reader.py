@@ -1,0 +1,94 @@
+"""Reading Parquet files, whoever wrote them.
+
+Source:
+    Paimon ``format:parquet/ParquetReaderFactory.java``; spec/format.md section 8.1.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.datafile.conform import conform_batch, make_batch, select_rows
+from penstock.datafile.int96 import int96_as_carriers
+from penstock.datafile.streams import as_native_file, reading
+from penstock.datafile.types import to_arrow_schema
+from penstock.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.format.types.data_types import DataField
+    from penstock.io.file_io import FileIO
+
+# Column chunks of this much of a file are fetched together and held while they are decoded.
+_FETCH_BYTES: Final = 64 * 1024 * 1024
+
+
+def read_parquet(
+    file_io: FileIO,
+    path: str,
+    fields: Sequence[DataField],
+    *,
+    batch_rows: int,
+    ranges: Sequence[tuple[int, int]] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Read columns by name as canonical Arrow; see ``DataFormat.read``."""
+    schema = to_arrow_schema(fields)
+    data_types = [field.type for field in fields]
+    with reading(path), closing(file_io.open_input(path)) as opened:
+        source = as_native_file(opened)
+        file = _open(source)
+        known = set(file.schema_arrow.names)
+        if len(known) < len(file.schema_arrow.names):
+            raise FormatError("it has two columns of one name, so nobody can say which is meant")
+        names = [field.name for field in fields if field.name in known]
+        if names:
+            for groups, start in _runs(file, source.size(), ranges):
+                batches = file.iter_batches(batch_rows, row_groups=groups, columns=names)
+                for batch in select_rows(batches, start, ranges):
+                    yield conform_batch(batch, data_types, schema)
+        else:
+            for batch in select_rows(_rowless(file.metadata.num_rows, batch_rows), 0, ranges):
+                yield conform_batch(batch, data_types, schema)
+
+
+def _rowless(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches that only count: none of the columns is in the file."""
+    for start in range(0, rows, batch_rows):
+        yield make_batch((), pa.schema([]), min(batch_rows, rows - start))
+
+
+def _open(source: pa.NativeFile) -> pq.ParquetFile:
+    """Open so that INT96 columns come as carriers."""
+    file = pq.ParquetFile(source, pre_buffer=True)
+    schema = file.schema
+    if all(schema.column(index).physical_type != "INT96" for index in range(len(schema))):
+        return file
+    metadata = pq.read_metadata(pa.BufferReader(int96_as_carriers(source)))
+    return pq.ParquetFile(source, metadata=metadata, pre_buffer=True)
+
+
+def _runs(
+    file: pq.ParquetFile, file_bytes: int, ranges: Sequence[tuple[int, int]] | None
+) -> Iterator[tuple[list[int], int]]:
+    """Neighbouring row groups to be fetched together, with the position of their first row."""
+    metadata = file.metadata
+    most = max(1, metadata.num_row_groups * _FETCH_BYTES // max(file_bytes, 1))
+    run: list[int] = []
+    first = start = 0
+    for group in range(metadata.num_row_groups):
+        end = start + metadata.row_group(group).num_rows
+        wanted = ranges is None or any(low < end and high > start for low, high in ranges)
+        if run and (not wanted or len(run) == most):
+            yield run, first
+            run = []
+        if wanted:
+            first = first if run else start
+            run.append(group)
+        start = end
+    if run:
+        yield run, first

@@ -1,0 +1,277 @@
+"""Writing Parquet files.
+
+Source:
+    Paimon ``format:parquet/writer/RowDataParquetBuilder.java``; spec/format.md section 8.1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.datafile.column_stats import holds_nan
+from penstock.datafile.conform import convert_leaves
+from penstock.datafile.data_format import WrittenFile
+from penstock.datafile.int96 import carriers_as_int96, encode_int96
+from penstock.datafile.parquet.dictionary import dictionary_columns
+from penstock.datafile.parquet.footer_sink import FooterSink, drop_ranges
+from penstock.datafile.parquet.schema import is_int96_type, leaves_of, to_parquet_schema
+from penstock.datafile.parquet.stats import footer_stats
+from penstock.datafile.streams import writing
+from penstock.errors import InvalidOptionError, TableStoreError
+from penstock.format.types.data_types import TypeRoot
+from penstock.options import parse_bool, parse_bytes
+from penstock.options.values import parse_int
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.datafile.conform import Array
+    from penstock.datafile.parquet.schema import Leaf
+    from penstock.datafile.thrift import ThriftStruct
+    from penstock.datafile.types import ArrowAny
+    from penstock.format.types.data_types import AtomicType, DataField
+    from penstock.io.file_io import FileIO
+    from penstock.options import FormatOptions
+
+ROW_GROUP_ROWS: Final = 131_072
+"""Rows buffered before they become a row group; a smaller write would become a smaller row group."""
+
+_MIB: Final = 1024 * 1024
+_ROW_GROUP_BYTES: Final = 128 * _MIB
+_LEAST_ROW_GROUP_ROWS: Final = 64
+_ANY_ROWS: Final = 2**31
+_FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+
+# Option value to pyarrow's name. pyarrow's "lz4" is the LZ4_RAW of the format; the framed LZ4 of Hadoop nobody but
+# Hadoop reads.
+_CODECS: Final = {
+    "none": "none",
+    "uncompressed": "none",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "brotli": "brotli",
+}
+
+
+class ParquetFileWriter:
+    """Buffers batches to row groups; opens the file with the first one, whose values decide on dictionaries."""
+
+    def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions) -> None:
+        self._file_io = file_io
+        self._path = path
+        self._fields = tuple(fields)
+        self._leaves = leaves_of(fields)
+        self._schema = to_parquet_schema(fields)
+        self._int96_places = frozenset(leaf.place for leaf in self._leaves if leaf.is_int96)
+        self._float_places = frozenset(
+            leaf.place for leaf in self._leaves if leaf.data_type.root in _FLOATS and not leaf.is_nested
+        )
+        self._edits_footer = bool(self._int96_places or self._float_places)
+        # Columns whose footer range says too little; INT96 columns with their null count, which the footer lacks.
+        self._unordered: dict[int, int | None] = {
+            leaf.place: 0 for leaf in self._leaves if leaf.is_int96 and not leaf.is_nested
+        }
+        self._options = dict(options.parquet)
+        self._settings = _writer_settings(options, self._options)
+        block_bytes = self._options.get("block.size")
+        limit = options.block_bytes if block_bytes is None else parse_bytes(block_bytes)
+        self._group_bytes = limit or _ROW_GROUP_BYTES
+        self._most_group_rows = _ANY_ROWS if limit else ROW_GROUP_ROWS
+        self._batches: list[pa.RecordBatch] = []
+        self._buffered_rows = 0
+        self._buffered_bytes = 0
+        self._flushed_rows = 0
+        self._flushed_arrow_bytes = 0
+        self._sink: Any = None
+        self._target: Any = None
+        self._writer: ArrowAny = None
+        self._metadata: list[pq.FileMetaData] = []
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Arrow bytes that wait for their row group to fill."""
+        return self._buffered_bytes
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes flushed, and an estimate of what is buffered by the ratio seen so far."""
+        flushed = 0 if self._sink is None else self._sink.tell()
+        # Half until a row group has shown better: rolling a bit early beats files of twice the target size.
+        ratio = flushed / self._flushed_arrow_bytes if self._flushed_arrow_bytes else 0.5
+        return int(flushed + self._buffered_bytes * ratio)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Buffer rows, and write the row groups that are full."""
+        if not batch.num_rows:
+            return
+        self._note_values(batch)
+        if self._int96_places:
+            batch = self._with_carriers(batch)
+        self._batches.append(batch)
+        self._buffered_rows += batch.num_rows
+        self._buffered_bytes += batch.nbytes
+        if self._buffered_rows >= self._group_rows():
+            self._flush(keep_rest=True)
+
+    def settle(self) -> None:
+        """Write a first row group, which shows how far the rows compress."""
+        if not self._flushed_arrow_bytes:
+            self._flush(keep_rest=False)
+
+    def close(self) -> WrittenFile:
+        """Write what is left and the footer."""
+        self._flush(keep_rest=False)
+        with writing(self._path):
+            if self._writer is None:
+                self._open(())
+            if self._edits_footer:
+                self._sink.expect_footer()
+            self._writer.close()
+            size = self._sink.finish(self._footer_changes()) if self._edits_footer else self._sink.tell()
+            self._target.close()
+        return WrittenFile(
+            file_size=size,
+            row_count=self._flushed_rows,
+            columns=footer_stats(self._metadata[0], self._leaves, self._unordered),
+        )
+
+    def abort(self) -> None:
+        """Drop what is buffered and delete what is there."""
+        self._batches.clear()
+        self._buffered_rows = self._buffered_bytes = 0
+        writer, target = self._writer, self._target
+        self._writer = self._target = None
+        if target is None:
+            return
+        # The file goes away, so nothing is lost when finishing it fails; and left open, pyarrow's writer would try
+        # to finish it whenever it is collected.
+        # RuntimeError: pyarrow asks for the metadata of a file whose footer could not be written.
+        with contextlib.suppress(OSError, RuntimeError, pa.ArrowException, TableStoreError):
+            if writer is not None:
+                writer.close()
+        with contextlib.suppress(OSError, pa.ArrowException, TableStoreError):
+            target.close()
+        self._file_io.delete(self._path)
+
+    def _note_values(self, batch: pa.RecordBatch) -> None:
+        for place in self._float_places - self._unordered.keys():
+            if holds_nan(batch.column(place)):
+                self._unordered[place] = None
+        for place, null_count in self._unordered.items():
+            if null_count is not None:
+                self._unordered[place] = null_count + batch.column(place).null_count
+
+    def _footer_changes(self) -> list[Callable[[ThriftStruct], None]]:
+        """What pyarrow's footer states otherwise than readers take it."""
+        # pyarrow's ranges leave NaN out. For readers that rank it above all numbers, `f > 5` would skip its rows.
+        with_nan = [
+            index
+            for index, leaf in enumerate(self._leaves)
+            if leaf.place in self._float_places and leaf.place in self._unordered
+        ]
+        changes: list[Callable[[ThriftStruct], None]] = [carriers_as_int96] if self._int96_places else []
+        if with_nan:
+            changes.append(partial(drop_ranges, columns=with_nan))
+        return changes
+
+    def _with_carriers(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = batch.columns
+        for place in self._int96_places:
+            arrow_type = self._schema.field(place).type
+            arrays[place] = convert_leaves(arrays[place], self._fields[place].type, arrow_type, _carry_int96)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _group_rows(self) -> int:
+        """Rows of a row group, by the average size of the buffered ones."""
+        by_size = self._buffered_rows * self._group_bytes // max(self._buffered_bytes, 1)
+        return min(self._most_group_rows, max(by_size, _LEAST_ROW_GROUP_ROWS))
+
+    def _flush(self, *, keep_rest: bool) -> None:
+        """Write the buffered rows as row groups; with ``keep_rest`` those that fill no row group stay."""
+        if not self._buffered_rows:
+            return
+        table = pa.Table.from_batches(self._batches)
+        group_rows = self._group_rows()
+        rows = table.num_rows - (table.num_rows % group_rows if keep_rest else 0)
+        written = table.slice(0, rows)
+        with writing(self._path):
+            if self._writer is None:
+                self._open(dictionary_columns(written.slice(0, group_rows), self._leaves))
+            self._writer.write_table(written, row_group_size=group_rows)
+        rest = table.slice(rows)
+        self._flushed_rows += rows
+        self._flushed_arrow_bytes += self._buffered_bytes - rest.nbytes
+        self._batches = rest.to_batches()
+        self._buffered_rows, self._buffered_bytes = rest.num_rows, rest.nbytes
+
+    def _open(self, dictionaries: Sequence[str]) -> None:
+        self._target = self._file_io.open_output(self._path)
+        self._sink = FooterSink(self._target) if self._edits_footer else self._target
+        settings: dict[str, Any] = {
+            **self._settings,
+            "use_dictionary": _enabled_dictionaries(dictionaries, self._leaves, self._options),
+        }
+        ranged = [leaf.path for leaf in self._leaves if _has_safe_range(leaf)]
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            self._schema,
+            write_statistics=ranged if len(ranged) < len(self._leaves) else True,
+            metadata_collector=self._metadata,
+            **settings,
+        )
+
+
+def _has_safe_range(leaf: Leaf) -> bool:
+    # The range of a carrier column would be one of bytes. Nested numbers are not looked through for NaN.
+    return not leaf.is_int96 and not (leaf.is_nested and leaf.data_type.root in _FLOATS)
+
+
+def _carry_int96(data_type: AtomicType) -> Callable[[Array], Array] | None:
+    return encode_int96 if is_int96_type(data_type) else None
+
+
+def _enabled_dictionaries(
+    earned: Sequence[str], leaves: Sequence[Leaf], options: Mapping[str, str]
+) -> list[str] | bool:
+    """Columns to encode with a dictionary: those that earn it, unless options say otherwise."""
+    general = options.get("enable.dictionary")
+    default = None if general is None else parse_bool(general)
+    chosen = []
+    for leaf in leaves:
+        own = options.get(f"enable.dictionary#{leaf.path}")
+        enabled = default if own is None else parse_bool(own)
+        if leaf.path in earned if enabled is None else enabled:
+            chosen.append(leaf.path)
+    return chosen or False
+
+
+def _writer_settings(options: FormatOptions, own: Mapping[str, str]) -> dict[str, Any]:
+    codec = _CODECS.get(options.compression)
+    if codec is None:
+        raise InvalidOptionError(
+            f"option 'file.compression' = '{options.compression}': Parquet files are written with one of "
+            f"{', '.join(sorted(_CODECS))}"
+        )
+    settings: dict[str, Any] = {
+        "version": "1.0",
+        "compression": codec,
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+        "write_time_adjusted_to_utc": True,
+    }
+    if codec == "zstd":
+        level = own.get("compression.codec.zstd.level")
+        settings["compression_level"] = options.compression_zstd_level if level is None else parse_int(level)
+    if "page.size" in own:
+        settings["data_page_size"] = parse_bytes(own["page.size"])
+    if "dictionary.page.size" in own:
+        settings["dictionary_pagesize_limit"] = parse_bytes(own["dictionary.page.size"])
+    return settings

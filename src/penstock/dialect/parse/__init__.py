@@ -1,0 +1,1 @@
+"""From SQL text to statement values."""

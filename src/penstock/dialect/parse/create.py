@@ -1,0 +1,185 @@
+"""``CREATE`` statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from penstock.dialect.parse.computed import read_computed_column
+from penstock.dialect.parse.create_from import read_as, read_like, read_view
+from penstock.dialect.parse.reader import read_interval, read_list, read_options, read_path
+from penstock.dialect.parse.statements import (
+    CreateCatalog,
+    CreateDatabase,
+    CreateTable,
+    WatermarkClause,
+)
+from penstock.format.types.ddl import read_column
+from penstock.format.types.sql import read_name, read_string
+from penstock.format.types.tokens import TokenKind
+
+if TYPE_CHECKING:
+    from penstock.dialect.parse.derived import CreateTableAs, CreateTableLike, CreateView
+    from penstock.dialect.parse.reader import StatementReader
+    from penstock.dialect.parse.statements import ComputedColumn, Pairs
+    from penstock.format.types.ddl import ColumnSpec
+
+THINGS: Final = ("TABLE", "VIEW", "DATABASE", "CATALOG", "SCHEMA", "TEMPORARY")
+"""What is created and dropped."""
+
+_NO_KEY: Final = "append tables have no primary key; leave it out, or keep such a table with Flink"
+_CLAUSES: Final = ("COMMENT", "PARTITIONED BY", "WITH", "AS", "LIKE")
+_REFUSED_CLAUSES: Final = {
+    "DISTRIBUTED": "expected WITH ('bucket' = '4', 'bucket-key' = 'a'), which says the same",
+}
+
+Creation: TypeAlias = "CreateTable | CreateTableAs | CreateTableLike | CreateView | CreateDatabase | CreateCatalog"
+
+
+def read_create(reader: StatementReader) -> Creation:
+    """Read what follows ``CREATE``.
+
+    Raises:
+        InvalidSqlError: something that cannot be created, or not so.
+    """
+    is_temporary = reader.take_words("TEMPORARY")
+    if reader.take_words("TABLE"):
+        return _read_table(reader, is_temporary=is_temporary)
+    if reader.take_words("VIEW"):
+        return read_view(reader, is_temporary=is_temporary)
+    if not is_temporary and reader.take_any("DATABASE", "SCHEMA"):
+        return _read_database(reader)
+    if not is_temporary and reader.take_words("CATALOG"):
+        if_not_exists = _take_if_not_exists(reader)
+        name = read_name(reader, "a catalog's name").text
+        reader.expect_words("WITH")
+        return CreateCatalog(name=name, options=read_options(reader), if_not_exists=if_not_exists)
+    raise reader.unexpected(
+        "expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG; there are no functions of your own here", THINGS
+    )
+
+
+def read_watermark(reader: StatementReader) -> WatermarkClause:
+    """Read ``column AS column [- INTERVAL '5' SECOND]``, which follows ``WATERMARK FOR``.
+
+    Raises:
+        InvalidSqlError: another expression.
+    """
+    column = read_name(reader, "the event time column").text
+    reader.expect_words("AS")
+    works = f"expected `{column}` or `{column}` - INTERVAL '5' SECOND; no other watermark can be evaluated here"
+    at = reader.current
+    if at.kind not in {TokenKind.WORD, TokenKind.QUOTED} or reader.take().text != column:
+        raise reader.error(works, at=at)
+    if not reader.take_sign("-"):
+        if reader.current.kind is not TokenKind.END and not (reader.at_sign(",") or reader.at_sign(")")):
+            raise reader.error(works)
+        return WatermarkClause(column=column, interval=None)
+    return WatermarkClause(column=column, interval=read_interval(reader, works))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Columns:
+    """What stands between the parentheses of a ``CREATE TABLE``, as far as it was read."""
+
+    physical: list[ColumnSpec] = field(default_factory=list)
+    computed: list[ComputedColumn] = field(default_factory=list)
+    watermark: WatermarkClause | None = None
+
+    def read(self, reader: StatementReader) -> None:
+        if reader.take_words("WATERMARK", "FOR"):
+            if self.watermark is not None:
+                raise reader.error("a table has one watermark")
+            self.watermark = read_watermark(reader)
+            return
+        is_key = any(reader.at_words(word) for word in ("CONSTRAINT", "UNIQUE"))
+        if is_key or reader.at_words("PRIMARY", "KEY"):
+            raise reader.error(_NO_KEY)
+        if _is_word(reader, 1, "AS"):
+            place = len(self.physical) + len(self.computed)
+            types = {column.name: column.type for column in self.physical}
+            self.computed.append(read_computed_column(reader, place, types))
+            return
+        self.physical.append(read_column(reader))
+        if reader.at_words("METADATA"):
+            raise reader.error(
+                "metadata of records (topic, partition, offset, timestamp, key, headers) is not read; leave the column"
+                " out"
+            )
+
+
+def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable | CreateTableAs | CreateTableLike:
+    if_not_exists = _take_if_not_exists(reader)
+    name = read_path(reader, "a table's name")
+    columns = _Columns()
+    order: tuple[str, ...] = ()
+    if reader.at_sign("(") and reader.ahead(2).text in {",", ")"}:
+        order = read_list(reader, lambda inner: read_name(inner, "a column").text, "the query's columns")
+    elif reader.at_sign("("):
+
+        def read_one(reader: StatementReader) -> None:
+            columns.read(reader)
+
+        read_list(reader, read_one, "the columns; each has a name, a type, and NOT NULL, DEFAULT or COMMENT at will")
+    clauses = _read_clauses(reader)
+    table = CreateTable(
+        name=name,
+        columns=tuple(columns.physical),
+        computed=tuple(columns.computed),
+        watermark=columns.watermark,
+        partition_by=clauses.partition_by,
+        options=clauses.options,
+        comment=clauses.comment,
+        if_not_exists=if_not_exists,
+        is_temporary=is_temporary,
+    )
+    if reader.take_words("AS"):
+        return read_as(reader, table, order)
+    if not order and reader.take_words("LIKE"):
+        return read_like(reader, table)
+    if not columns.physical:
+        raise reader.error("expected columns in parentheses, such as (id BIGINT, name STRING), AS SELECT … or LIKE t")
+    if reader.current.kind is not TokenKind.END:
+        raise reader.unexpected(f"expected {', '.join(_CLAUSES)} or the end", _CLAUSES)
+    return table
+
+
+@dataclass(slots=True, kw_only=True)
+class _Clauses:
+    """What stands behind the columns of a ``CREATE TABLE``."""
+
+    partition_by: tuple[str, ...] = ()
+    options: Pairs = ()
+    comment: str | None = None
+
+
+def _read_clauses(reader: StatementReader) -> _Clauses:
+    found = _Clauses()
+    while True:
+        if reader.take_words("COMMENT"):
+            found.comment = read_string(reader, "the comment in quotes")
+        elif reader.take_words("PARTITIONED", "BY"):
+            found.partition_by = read_list(reader, lambda inner: read_name(inner, "a column").text, "the columns")
+        elif reader.take_words("WITH"):
+            found.options = read_options(reader)
+        elif reader.current.text.upper() in _REFUSED_CLAUSES:
+            raise reader.error(_REFUSED_CLAUSES[reader.current.text.upper()])
+        else:
+            return found
+
+
+def _read_database(reader: StatementReader) -> CreateDatabase:
+    if_not_exists = _take_if_not_exists(reader)
+    name = read_path(reader, "a database's name")
+    if reader.at_words("COMMENT") or reader.at_words("WITH"):
+        raise reader.error("a database is a directory here, with neither comment nor options; leave it out")
+    return CreateDatabase(name=name, if_not_exists=if_not_exists)
+
+
+def _take_if_not_exists(reader: StatementReader) -> bool:
+    return reader.take_words("IF", "NOT", "EXISTS")
+
+
+def _is_word(reader: StatementReader, ahead: int, word: str) -> bool:
+    token = reader.ahead(ahead)
+    return token.kind is TokenKind.WORD and token.text.upper() == word

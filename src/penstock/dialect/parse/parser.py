@@ -1,0 +1,288 @@
+"""SQL text to statements."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from penstock.dialect.parse.alter import read_alter
+from penstock.dialect.parse.create import THINGS, read_create
+from penstock.dialect.parse.derived import DropView, Explain, ShowCreateView
+from penstock.dialect.parse.insert_text import read_insert
+from penstock.dialect.parse.query import parse_query
+from penstock.dialect.parse.reader import StatementReader, read_partition, read_path
+from penstock.dialect.parse.script import TOO_DEEP, StatementText, check_depth, split_script
+from penstock.dialect.parse.statements import (
+    Argument,
+    Call,
+    Describe,
+    DropCatalog,
+    DropDatabase,
+    DropTable,
+    Insert,
+    ResetSetting,
+    Select,
+    SetSetting,
+    ShowCreateTable,
+    ShowNames,
+    ShowPartitions,
+    Statement,
+    Truncate,
+    UseCatalog,
+    UseDatabase,
+)
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.sql import read_name, read_string
+from penstock.format.types.tokens import TokenKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.dialect.parse.statements import Action
+
+_ROWS_STAY: Final = "rows of an append table stay as they were written"
+_REFUSED: Final = {
+    "DELETE": f"{_ROWS_STAY}; ALTER TABLE t DROP PARTITION, TRUNCATE TABLE or INSERT OVERWRITE replace them",
+    "UPDATE": f"{_ROWS_STAY}; INSERT OVERWRITE writes a partition anew",
+    "MERGE": f"{_ROWS_STAY}; INSERT OVERWRITE writes a partition anew",
+    "BEGIN": "there are no statement sets; give the INSERT statements one after the other",
+    "EXECUTE": "there are no statement sets; give the INSERT statements one after the other",
+    "ANALYZE": "there are no statistics of tables; files have their own",
+    "REPLACE": "drop the table, then CREATE TABLE",
+    "REFRESH": "nothing is kept that could be out of date; leave it out",
+    "MSCK": "partitions are found in the table's own metadata; leave it out",
+    "LOAD": "there are no modules; leave it out",
+    "ADD": "there are no JARs to add; leave it out",
+    "OPTIMIZE": "write CALL sys.compact('database.table'); it sorts with order_strategy => 'zorder', order_by => 'a,b'",
+    "VACUUM": "snapshots expire as rows are written; CALL sys.expire_snapshots('database.table') does it now, and "
+    "CALL sys.remove_orphan_files('database.table') deletes what no snapshot ever had",
+    "RESTORE": "write CALL sys.rollback_to('database.table', snapshot_id => 5), or tag => 'a-tag'",
+}
+_NAMES: Final = ("CATALOGS", "DATABASES", "SCHEMAS", "TABLES", "VIEWS", "PROCEDURES")
+# What Delta Lake and Spark show so, with what shows it here.
+_ELSEWHERE: Final = {
+    "TBLPROPERTIES": "properties of a table are its options: SELECT * FROM {}$options, or SHOW CREATE TABLE {}",
+    "HISTORY": "the history of a table is SELECT * FROM {}$snapshots",
+    "DETAIL": "the files of a table are SELECT * FROM {}$files, its partitions SELECT * FROM {}$partitions",
+}
+_SHOWN: Final = (*_NAMES, "CREATE TABLE", "CREATE VIEW", "PARTITIONS", "COLUMNS", "CURRENT")
+# Of Flink's EXPLAIN; each asks for more of what is told anyway.
+_DETAILS: Final = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
+
+
+def parse_script(script: str) -> tuple[Statement, ...]:
+    """Parse a script: statements with semicolons between them.
+
+    Raises:
+        InvalidSqlError: a statement that is not understood; with line, column and what works instead.
+    """
+    return tuple(_parse(source) for source in split_script(script))
+
+
+def _parse(source: StatementText) -> Statement:
+    try:
+        return parse_statement(source)
+    except RecursionError:
+        raise source.error(0, TOO_DEEP) from None
+
+
+def parse_statement(source: StatementText) -> Statement:
+    """Parse one statement.
+
+    Raises:
+        InvalidSqlError: it is not understood.
+        UnsupportedFeatureError: it is no statement for an append table.
+    """
+    check_depth(source)
+    reader = StatementReader(source)
+    first = reader.current
+    word = first.text.upper() if first.kind is TokenKind.WORD else first.text
+    if word in {"SELECT", "WITH", "VALUES", "("}:
+        return Statement(source=source, action=Select(query=parse_query(source)))
+    if word in _REFUSED:
+        line, column = source.place(first.start)
+        raise UnsupportedFeatureError(f"line {line}, column {column}: {word} cannot be run: {_REFUSED[word]}")
+    read = _READERS.get(word)
+    if read is None:
+        near = get_close_matches(word, (*_READERS, "SELECT"), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"expected one of SELECT, {', '.join(_READERS)}"
+        raise reader.error(hint)
+    reader.take()
+    action = read(reader)
+    reader.done()
+    return Statement(source=source, action=action)
+
+
+def _read_drop(reader: StatementReader) -> Action:
+    is_temporary = reader.take_words("TEMPORARY")
+    if reader.take_words("TABLE"):
+        if_exists = reader.take_words("IF", "EXISTS")
+        return DropTable(name=read_path(reader, "a table's name"), if_exists=if_exists, is_temporary=is_temporary)
+    if reader.take_words("VIEW"):
+        if_exists = reader.take_words("IF", "EXISTS")
+        return DropView(name=read_path(reader, "a view's name"), if_exists=if_exists)
+    if not is_temporary and reader.take_any("DATABASE", "SCHEMA"):
+        if_exists = reader.take_words("IF", "EXISTS")
+        name = read_path(reader, "a database's name")
+        how = reader.take_any("CASCADE", "RESTRICT")
+        return DropDatabase(name=name, if_exists=if_exists, cascade=how == "CASCADE")
+    if not is_temporary and reader.take_words("CATALOG"):
+        if_exists = reader.take_words("IF", "EXISTS")
+        return DropCatalog(name=read_name(reader, "a catalog's name").text, if_exists=if_exists)
+    raise reader.unexpected("expected [TEMPORARY] TABLE or VIEW, DATABASE or CATALOG", THINGS)
+
+
+def _read_use(reader: StatementReader) -> Action:
+    if reader.take_words("CATALOG"):
+        return UseCatalog(name=read_name(reader, "a catalog's name").text)
+    return UseDatabase(name=read_path(reader, "a database's name"))
+
+
+def _read_show(reader: StatementReader) -> Action:
+    if reader.take_words("CREATE", "TABLE"):
+        return ShowCreateTable(name=read_path(reader, "a table's name"))
+    if reader.take_words("CREATE", "VIEW"):
+        return ShowCreateView(name=read_path(reader, "a view's name"))
+    if reader.take_words("PARTITIONS"):
+        name = read_path(reader, "a table's name")
+        spec = read_partition(reader) if reader.take_words("PARTITION") else ()
+        return ShowPartitions(name=name, spec=spec)
+    if reader.take_words("COLUMNS"):
+        if reader.take_any("FROM", "IN") is None:
+            raise reader.error("expected FROM and a table's name")
+        return Describe(name=read_path(reader, "a table's name"))
+    if reader.take_words("CURRENT"):
+        word = reader.take_any("CATALOG", "DATABASE")
+        if word is None:
+            raise reader.error("expected CATALOG or DATABASE")
+        return ShowNames(what=f"current {word.lower()}")
+    _refuse_elsewhere(reader, "TBLPROPERTIES")
+    word = reader.take_any(*_NAMES)
+    if word is None:
+        raise reader.unexpected(f"expected one of {', '.join(_SHOWN)}", _SHOWN)
+    within = read_path(reader, "a name") if reader.take_any("FROM", "IN") else ()
+    is_negated = reader.at_words("NOT", "LIKE") and reader.take_words("NOT")
+    like = read_string(reader, "a pattern such as 'order%'") if reader.take_words("LIKE") else None
+    what = "databases" if word == "SCHEMAS" else word.lower()
+    return ShowNames(what=what, within=within, like=like, is_negated=is_negated)
+
+
+def _read_describe(reader: StatementReader) -> Action:
+    _refuse_elsewhere(reader, "HISTORY", "DETAIL")
+    reader.take_words("TABLE")
+    reader.take_words("EXTENDED")
+    return Describe(name=read_path(reader, "a table's name"))
+
+
+def _refuse_elsewhere(reader: StatementReader, *words: str) -> None:
+    """Say what shows here what another engine shows by one of these words in front of a table's name."""
+    at = reader.current
+    word = at.text.upper()
+    if at.kind is TokenKind.WORD and word in words and reader.ahead(1).kind in {TokenKind.WORD, TokenKind.QUOTED}:
+        reader.take()
+        table = ".".join(read_path(reader, "a table's name"))
+        raise reader.error(_ELSEWHERE[word].replace("{}", table), at=at)
+
+
+def _read_set(reader: StatementReader) -> Action:
+    if reader.current.kind is TokenKind.END:
+        return SetSetting()
+    key = _read_key(reader)
+    reader.expect_sign("=", f"after the key '{key}'")
+    if reader.current.kind is TokenKind.STRING:
+        return SetSetting(key=key, value=reader.take().text)
+    value = reader.take_rest()[0].strip()
+    if not value:
+        raise reader.error(f"expected the value of '{key}'")
+    return SetSetting(key=key, value=value)
+
+
+def _read_reset(reader: StatementReader) -> Action:
+    return ResetSetting(key=None if reader.current.kind is TokenKind.END else _read_key(reader))
+
+
+def _read_key(reader: StatementReader) -> str:
+    """Read a key in quotes, or without: ``execution.runtime-mode``."""
+    if reader.current.kind is TokenKind.STRING:
+        return reader.take().text
+    at = reader.current
+    while reader.current.kind in {TokenKind.WORD, TokenKind.NUMBER} or reader.at_sign(".") or reader.at_sign("-"):
+        reader.take()
+    key = reader.text[at.start : reader.current.start].strip()
+    if not key:
+        raise reader.error("expected a key in quotes, such as 'execution.runtime-mode'")
+    return key
+
+
+def _read_call(reader: StatementReader) -> Action:
+    path = read_path(reader, "a procedure's name, such as sys.compact")
+    if path[-2:-1] != ("sys",):
+        raise reader.error(f"procedures are in sys: CALL sys.{path[-1]}(…)")
+    reader.expect_sign("(", "before the arguments")
+    arguments: list[Argument] = []
+    while not reader.take_sign(")"):
+        if arguments:
+            reader.expect_sign(",", "or ')' after an argument")
+        arguments.append(_read_argument(reader))
+        if arguments[-1].name is None and any(argument.name for argument in arguments):
+            raise reader.error("an argument without a name cannot follow one with a name")
+    return Call(procedure=path[-1], arguments=tuple(arguments))
+
+
+def _read_argument(reader: StatementReader) -> Argument:
+    name = None
+    if reader.ahead(1).text == "=" and reader.ahead(2).text == ">":
+        name = read_name(reader, "an argument's name").text
+        reader.take()
+        reader.take()
+    return Argument(name=name, value=_read_value(reader))
+
+
+def _read_value(reader: StatementReader) -> str | int | float | bool | None:
+    word = reader.take_any("TRUE", "FALSE", "NULL")
+    if word is not None:
+        return {"TRUE": True, "FALSE": False}.get(word)
+    reader.take_words("TIMESTAMP")
+    if reader.current.kind is TokenKind.STRING:
+        return reader.take().text
+    sign = -1 if reader.take_sign("-") else 1
+    if reader.current.kind is not TokenKind.NUMBER:
+        raise reader.error("expected a literal: 'text', 5, TRUE, FALSE or NULL")
+    text = reader.take().text
+    return sign * (float(text) if "." in text else int(text))
+
+
+def _read_truncate(reader: StatementReader) -> Action:
+    reader.expect_words("TABLE")
+    return Truncate(name=read_path(reader, "a table's name"))
+
+
+def _read_explain(reader: StatementReader) -> Action:
+    if not reader.take_words("PLAN", "FOR"):
+        while reader.take_any(*_DETAILS) is not None:
+            reader.take_sign(",")
+    if reader.at_words("EXPLAIN"):
+        raise reader.error("expected a query or an INSERT to explain")
+    text, start = reader.take_rest()
+    line, column = reader.statement.place(start)
+    action = parse_statement(StatementText(text=text, line=line, column=column)).action if text else None
+    if not isinstance(action, Select | Insert):
+        raise reader.statement.error(start, "expected a query or an INSERT to explain")
+    return Explain(action=action)
+
+
+_READERS: Final[dict[str, Callable[[StatementReader], Action]]] = {
+    "CREATE": read_create,
+    "DROP": _read_drop,
+    "ALTER": read_alter,
+    "USE": _read_use,
+    "SHOW": _read_show,
+    "DESCRIBE": _read_describe,
+    "DESC": _read_describe,
+    "SET": _read_set,
+    "RESET": _read_reset,
+    "CALL": _read_call,
+    "EXPLAIN": _read_explain,
+    "INSERT": read_insert,
+    "TRUNCATE": _read_truncate,
+}

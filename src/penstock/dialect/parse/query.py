@@ -1,0 +1,350 @@
+"""Queries: which tables they read, and their text as Spark takes it.
+
+The text is not printed anew from a syntax tree: it stays as it was written, and only the places that name tables or
+windows are exchanged. So every expression means what Spark makes of it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from penstock.dialect.parse.query_errors import check_text, parse_error
+from penstock.dialect.parse.tables import PlainQuery, TableUse, parser_text, plain_query, table_of
+from penstock.dialect.parse.windows import WINDOW_COLUMN, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.dialect.parse.script import StatementText
+    from penstock.dialect.parse.statements import Path
+    from penstock.dialect.parse.windows import WindowCall
+
+Piece: TypeAlias = str | int
+"""Text, or the number of the table whose name goes there."""
+_Edit: TypeAlias = tuple[int, int, tuple[Piece, ...]]
+
+# Followed by the name of a table and two parentheses.
+_WINDOWED: Final = (
+    "(SELECT {kept}, {window}.start AS window_start, {window}.end AS window_end, "
+    "{window}.end - INTERVAL '0.001' SECOND AS window_time FROM (SELECT *, {call} AS {window} FROM "
+)
+_WINDOW_COLUMNS: Final = ("window_start", "window_end")
+_CLAUSE: Final = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\b(?P<word>WHERE|LIMIT)\b""", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleSelect:
+    """A query that needs no engine: columns of one table, a condition, a limit.
+
+    Attributes:
+        columns: names with what they are called in the result; empty for all.
+        where: the text of the condition.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    where: str | None
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A query.
+
+    Attributes:
+        tables: that it reads, in the order of its text; one that it names twice is there twice.
+        starts: for each piece, where in the source it stands, and whether it is a part of it or in the place of one.
+        simple: None where it takes Spark.
+        conditions: those that every row of the table has to pass, where the query reads one table; as filters are
+            written.
+        names: of columns that it may use, in small letters; None where it takes all that there are.
+        keyless_session: offset of a window function that makes sessions of all rows together; None where none does.
+    """
+
+    source: StatementText
+    tables: tuple[TableUse, ...]
+    pieces: tuple[Piece, ...]
+    starts: tuple[tuple[int, bool], ...]
+    simple: SimpleSelect | None
+    conditions: tuple[str, ...] = ()
+    names: frozenset[str] | None = None
+    keyless_session: int | None = None
+
+    def text(self, names: Sequence[str]) -> str:
+        """Return the query for Spark.
+
+        Args:
+            names: of views, one for each of ``tables``.
+        """
+        return "".join(_shown(piece, names) for piece in self.pieces)
+
+    def place(self, names: Sequence[str], offset: int) -> tuple[int, int]:
+        """Return line and column, in the script, of a character of the text for Spark."""
+        left = offset
+        for piece, (start, is_own) in zip(self.pieces, self.starts, strict=True):
+            length = len(_shown(piece, names))
+            if left < length:
+                return self.source.place(start + left if is_own else start)
+            left -= length
+        return self.source.place(len(self.source.text))
+
+
+def _shown(piece: Piece, names: Sequence[str]) -> str:
+    return quoted(names[piece]) if isinstance(piece, int) else piece
+
+
+def parse_query(source: StatementText) -> Query:
+    """Parse a query.
+
+    Raises:
+        InvalidSqlError: it is none, or not one that can be run.
+    """
+    check_text(source)
+    plain = plain_query(source)
+    tree = _parse(plain)
+    edits = _Edits(plain, tree)
+    edits.collect()
+    pieces = edits.pieces()
+    return Query(
+        source=source,
+        tables=tuple(edits.tables),
+        pieces=tuple(piece for piece, _, _ in pieces),
+        starts=tuple((start, is_own) for _, start, is_own in pieces),
+        simple=_simple(plain, tree),
+        conditions=tuple(_conditions(plain, tree)),
+        names=_names(plain, tree),
+        keyless_session=next((call.offset for call in plain.windows.values() if call.is_keyless_session), None),
+    )
+
+
+def _parse(plain: PlainQuery) -> exp.Query:
+    try:
+        tree = sqlglot.parse_one(parser_text(plain.text), read="spark")
+    except SqlglotError as error:
+        raise parse_error(plain.source, error) from error
+    if not isinstance(tree, exp.Query):
+        raise plain.source.error(0, "expected a query: SELECT, WITH or VALUES")
+    return tree
+
+
+class _Edits:
+    """Finds what to exchange in the text of a query."""
+
+    def __init__(self, plain: PlainQuery, tree: exp.Query) -> None:
+        self.tables: list[TableUse] = []
+        self._plain = plain
+        self._tree = tree
+        self._edits: list[_Edit] = []
+        self._own_names = {each.alias.lower() for each in tree.find_all(exp.CTE)}
+
+    def collect(self) -> None:
+        stand_ins = set(self._plain.tables) | set(self._plain.windows)
+        nodes = [node for node in self._tree.find_all(exp.Table) if _is_read(node)]
+        for node in sorted(nodes, key=lambda node: _span(node)[0]):
+            name = node.name
+            stand_ins.discard(name)
+            if name in self._plain.windows:
+                call = self._plain.windows[name]
+                if call.table[0] in self._plain.tables:
+                    stand_ins.discard(call.table[0])
+                self._exchange_window(node, call)
+            else:
+                self._exchange_table(node)
+        for node in self._tree.find_all(exp.Table):
+            if isinstance(node.this, exp.Dot):
+                first = next(node.this.find_all(exp.Identifier))
+                raise self._plain.source.error(
+                    int(first.meta["start"]), "a name has at most 3 parts: catalog.database.table"
+                )
+        for left in sorted(stand_ins):
+            use = self._plain.tables.get(left)
+            offset = use.offset if use is not None else self._plain.windows[left].offset
+            raise self._plain.source.error(
+                offset, "a hint, time travel, system table or window stands where no table is"
+            )
+
+    def pieces(self) -> list[tuple[Piece, int, bool]]:
+        """Return the pieces with where they stand, and whether they are of the text itself."""
+        text = self._plain.text
+        pieces: list[tuple[Piece, int, bool]] = []
+        place = 0
+        for start, end, inner in sorted(self._edits):
+            pieces.append((text[place:start], place, True))
+            pieces += [(piece, start, False) for piece in inner]
+            place = end
+        return [*pieces, (text[place:], place, True)]
+
+    def _exchange_table(self, node: exp.Table) -> None:
+        start, end = _span(node)
+        path = _path(node)
+        if len(path) == 1 and path[0].lower() in self._own_names:
+            return
+        piece = self._use(path, start)
+        alias = "" if node.alias else f" AS {quoted(self.tables[piece].last_name)}"
+        self._edits.append((start, end, (piece, alias)))
+
+    def _use(self, path: Path, offset: int) -> int:
+        given = self._plain.tables.get(path[-1]) if len(path) == 1 else None
+        self.tables.append(given or table_of(path, offset))
+        return len(self.tables) - 1
+
+    def _exchange_window(self, node: exp.Table, call: WindowCall) -> None:
+        start, end = _span(node)
+        is_own = len(call.table) == 1 and call.table[0].lower() in self._own_names
+        if is_own and call.kind == "CUMULATE":
+            raise self._plain.source.error(
+                call.offset, f"CUMULATE reads tables and views: CREATE TEMPORARY VIEW makes one of '{call.table[0]}'"
+            )
+        table: Piece = quoted(call.table[0]) if is_own else self._use(call.table, start + call.table_offset)
+        alias = "" if node.alias else f" AS {quoted(node.name)}"
+        if isinstance(table, int):
+            self.tables[table] = replace(self.tables[table], window=call)
+        if call.kind == "CUMULATE":
+            self._edits.append((start, end, (table, alias)))
+            return
+        select = node.find_ancestor(exp.Select)
+        grouped = [] if select is None else _grouped_by(select, _WINDOW_COLUMNS)
+        if call.kind == "SESSION":
+            self._edits.append((start, end, (table, alias)))
+            self._exchange_session(select, grouped, call)
+            return
+        window = f"`{WINDOW_COLUMN}`"
+        kept = "*" if grouped else f"* EXCEPT ({window})"
+        opening = _WINDOWED.format(kept=kept, window=window, call=call.spark_window)
+        self._edits.append((start, end, (opening, table, "))" + alias)))
+        if grouped:
+            # The same rows are together with it or without it, and a stream's watermark comes with this column only.
+            first, _ = _column_span(grouped[0])
+            self._edits.append((first, first, (f"{quoted(node.alias or node.name)}.{window}, ",)))
+
+    def _exchange_session(self, select: exp.Select | None, grouped: list[exp.Column], call: WindowCall) -> None:
+        names = {column.name.lower() for column in grouped}
+        keys = set() if select is None else {key.lower() for key in _group_keys(select)} - set(_WINDOW_COLUMNS)
+        wanted = {key.lower() for key in call.partition_by}
+        if select is None or names != set(_WINDOW_COLUMNS) or keys != wanted:
+            columns = ", ".join((*call.partition_by, *_WINDOW_COLUMNS))
+            raise self._plain.source.error(
+                call.offset, f"Spark makes sessions of groups only: GROUP BY exactly {columns}"
+            )
+        for column in select.find_all(exp.Column):
+            name = column.name.lower()
+            if name not in _WINDOW_COLUMNS:
+                continue
+            start, end = _column_span(column)
+            is_key = any(column is each for each in grouped)
+            text = call.spark_window if is_key else f"session_window.{name.removeprefix('window_')}"
+            is_result = column.parent is select and not is_key
+            self._edits.append((start, end, (text + (f" AS {name}" if is_result else ""),)))
+
+
+def _grouped_by(select: exp.Select, names: Sequence[str]) -> list[exp.Column]:
+    group = select.args.get("group")
+    columns = [] if group is None else group.expressions
+    return [each for each in columns if isinstance(each, exp.Column) and each.name.lower() in names]
+
+
+def _group_keys(select: exp.Select) -> Iterator[str]:
+    group = select.args.get("group")
+    for each in () if group is None else group.expressions:
+        yield each.name if isinstance(each, exp.Column) else each.sql()
+
+
+def _is_read(node: exp.Table) -> bool:
+    """Whether rows are read from it: neither a function nor a name in a hint of Spark."""
+    return isinstance(node.this, exp.Identifier) and node.find_ancestor(exp.Hint) is None
+
+
+def _path(node: exp.Table) -> Path:
+    parts = [node.args.get("catalog"), node.args.get("db"), node.this]
+    return tuple(part.name for part in parts if isinstance(part, exp.Identifier))
+
+
+def _span(node: exp.Table) -> tuple[int, int]:
+    parts = [part for part in (node.args.get("catalog"), node.args.get("db"), node.this) if part is not None]
+    return int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1
+
+
+def _column_span(column: exp.Column) -> tuple[int, int]:
+    parts = column.parts
+    return int(parts[0].meta["start"]), int(parts[-1].meta["end"]) + 1
+
+
+def _simple(plain: PlainQuery, tree: exp.Query) -> SimpleSelect | None:
+    """Return the query as columns, condition and limit of one table; None where it is more than that."""
+    if not isinstance(tree, exp.Select) or plain.windows or len(list(tree.find_all(exp.Select))) > 1:
+        return None
+    used = {name for name, value in tree.args.items() if value}
+    tables = list(tree.find_all(exp.Table))
+    if used - {"expressions", "from_", "where", "limit"} or len(tables) != 1:
+        return None
+    if tables[0].alias or not isinstance(tables[0].this, exp.Identifier):
+        return None
+    columns = _simple_columns(tree)
+    limit = tree.args.get("limit")
+    count = limit.expression if limit is not None else None
+    if columns is None or (count is not None and not _is_row_count(count)):
+        return None
+    where = _where_text(plain.text) if tree.args.get("where") else None
+    return SimpleSelect(columns=columns, where=where, limit=None if count is None else int(count.name))
+
+
+def _is_row_count(count: exp.Expr) -> bool:
+    """Whether it is a number of rows that a table may have: 18 digits are fewer than 2^63."""
+    return isinstance(count, exp.Literal) and count.name.isdecimal() and len(count.name) <= 18
+
+
+def _simple_columns(select: exp.Select) -> tuple[tuple[str, str], ...] | None:
+    if len(select.expressions) == 1 and isinstance(select.expressions[0], exp.Star):
+        return () if not select.expressions[0].args.get("except_") else None
+    columns = []
+    for each in select.expressions:
+        column = each.this if isinstance(each, exp.Alias) else each
+        if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier) or column.table:
+            return None
+        columns.append((column.name, each.alias_or_name))
+    return tuple(columns)
+
+
+def _conditions(plain: PlainQuery, tree: exp.Query) -> Iterator[str]:
+    """Yield what stands between the ANDs of the condition on the one table of a query."""
+    where, source = tree.args.get("where"), tree.args.get("from_")
+    is_alone = len(list(tree.find_all(exp.Table))) == 1 and len(list(tree.find_all(exp.Select))) == 1
+    if where is None or source is None or not is_alone or not isinstance(source.this, exp.Table):
+        return
+    if plain.windows or tree.args.get("laterals"):
+        return
+    condition = where.this
+    for each in condition.flatten() if isinstance(condition, exp.And) else (condition,):
+        # In the parser's own dialect a text has no escapes, as in a filter.
+        yield each.transform(_as_filter).sql()
+
+
+def _names(plain: PlainQuery, tree: exp.Query) -> frozenset[str] | None:
+    stars = [star for star in tree.find_all(exp.Star) if not isinstance(star.parent, exp.Count)]
+    if stars or any(join.args.get("method") for join in tree.find_all(exp.Join)):
+        return None
+    parts = [part.name for column in tree.find_all(exp.Column) for part in column.parts]
+    using = [each.name for join in tree.find_all(exp.Join) for each in join.args.get("using") or ()]
+    times = [call.column for call in plain.windows.values()]
+    return frozenset(name.lower() for name in (*parts, *using, *times))
+
+
+def _as_filter(node: exp.Expr) -> exp.Expr:
+    """Write what a filter says otherwise: columns without the table, and dates as ``DATE '2026-01-01'``."""
+    if isinstance(node, exp.Column):
+        return exp.Column(this=node.this)
+    is_date = isinstance(node, exp.Cast) and node.to.is_type("date") and isinstance(node.this, exp.Literal)
+    return exp.Var(this=f"DATE {node.this.sql()}") if is_date else node
+
+
+def _where_text(text: str) -> str:
+    places = {match["word"].upper(): match.span() for match in _CLAUSE.finditer(text) if match["word"]}
+    end = places["LIMIT"][0] if "LIMIT" in places else len(text)
+    return text[places["WHERE"][1] : end].strip()

@@ -1,0 +1,129 @@
+"""What is wrong with a query, in words: where, what was found there, and what works."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from penstock.dialect.parse.tables import scan
+from penstock.dialect.parse.windows import WINDOWS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlglot.errors import SqlglotError
+
+    from penstock.dialect.parse.script import StatementText
+    from penstock.dialect.parse.tables import TextToken
+    from penstock.errors import InvalidSqlError
+
+_WORDS: Final = (
+    *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "JOIN", "INNER", "LEFT", "RIGHT"),
+    *("CROSS", "UNION", "INTERSECT", "EXCEPT", "BETWEEN", "VALUES", "INTERVAL", "USING", "WINDOW", "PARTITION"),
+)
+_PAIRS: Final = ("GROUP", "ORDER", "PARTITION", "SORT", "CLUSTER", "DISTRIBUTE")
+_MISSING: Final = re.compile(r"Required keyword: '\w+' missing for ")
+_EXPECTING: Final = re.compile(r"Expecting (?P<sign>\S+)")
+_EXPECTED: Final = re.compile(r"Expected (?P<what>(?!table name).+)")
+_HINT: Final = re.compile(r"/\*\+\s*(?P<word>\w+)\s*\(")
+_CUTOFF: Final = 0.7
+_SHOWN: Final = 200
+_END: Final = "the end"
+
+
+def check_text(source: StatementText) -> None:
+    """Refuse what the parser of queries takes, and Spark or Flink does not.
+
+    Raises:
+        InvalidSqlError: a comma too many, no columns behind SELECT, a condition or key that is missing, a misspelt hint
+            or window function.
+    """
+    tokens = scan(source.text)
+    ends = [(token.word, token.start) for token in tokens] + [("", len(source.text))] * 2
+    for place, token in enumerate(tokens):
+        (word, start), (behind, _) = ends[place + 1 : place + 3]
+        # FROM may be the name of a column, too.
+        is_clause = word in {"FROM", "WHERE"} and behind not in {"FROM", ","}
+        if token.text == "," and (word in {"", ")"} or is_clause):
+            raise source.error(start, f"found {_named(word)}: expected another item behind ',', or no comma")
+        if token.word == "SELECT" and is_clause:
+            raise source.error(start, f"found '{word}': expected columns, or *")
+        if token.kind == "name" and token.word in {"ON", "BY"} and word == "":
+            raise source.error(start, f"found {_END}: expected something behind '{token.word}'")
+        if token.kind == "hint":
+            _check_hint(source, token)
+    for place in range(len(tokens) - 3):
+        _check_window(source, tokens[place : place + 4])
+
+
+def parse_error(source: StatementText, error: SqlglotError) -> InvalidSqlError:
+    """Return what the parser of queries says, as an error with its place."""
+    details = getattr(error, "errors", None)
+    if not details:
+        return source.error(0, f"the query cannot be read: {str(error)[:_SHOWN]}")
+    first = details[0]
+    found, said = str(first.get("highlight") or ""), str(first.get("description") or "")
+    lines = source.text.split("\n")[: int(first.get("line") or 1) - 1]
+    end = sum(len(text) + 1 for text in lines) + int(first.get("col") or 1)
+    start = max(end - len(found), 0)
+    tokens = scan(source.text)
+    misspelt = _misspelt(tokens, start) if said.startswith("Invalid") else None
+    if misspelt is not None:
+        token, word = misspelt
+        return source.error(token.start, f"found '{token.text}': did you mean {word}?")
+    is_last = not tokens or tokens[-1].start <= start
+    is_unexpected = not any(pattern.match(said) for pattern in (_MISSING, _EXPECTING)) and "table name" not in said
+    if is_last and not is_unexpected:
+        expected = _expected(said, f"something behind '{found}'")
+        return source.error(len(source.text), f"found {_END}: {expected}")
+    before = next((token.word for token in reversed(tokens) if token.start < start), "")
+    if before in _PAIRS and said.startswith("Invalid"):
+        return source.error(start, f"found '{found}': expected BY behind {before}")
+    return source.error(start, f"found '{found}': {_expected(said, 'an expression, which is missing here')}")
+
+
+def _expected(said: str, missing: str) -> str:
+    if _MISSING.match(said):
+        return f"expected {missing}"
+    if "table name" in said:
+        return "expected a table's name"
+    if match := _EXPECTING.match(said):
+        return f"expected '{match['sign']}'"
+    if match := _EXPECTED.match(said):
+        return f"expected {match['what']}"
+    return "expected a clause such as JOIN, WHERE, GROUP BY or LIMIT, or the end"
+
+
+def _named(word: str) -> str:
+    return f"'{word}'" if word else _END
+
+
+def _misspelt(tokens: Sequence[TextToken], start: int) -> tuple[TextToken, str] | None:
+    """Return the word at a place, or the one before it, if it looks like one of SQL's own."""
+    around = [token for token in tokens if token.start <= start][-3:]
+    for before, token in pairwise(around):
+        is_table = before.word in {"FROM", "JOIN", ","}
+        if is_table or token.kind != "name" or token.text.startswith("`") or token.word in _WORDS:
+            continue
+        near = get_close_matches(token.word, _WORDS, n=1, cutoff=_CUTOFF)
+        if near:
+            return token, near[0]
+    return None
+
+
+def _check_hint(source: StatementText, token: TextToken) -> None:
+    match = _HINT.match(token.text)
+    word = "" if match is None else match["word"].upper()
+    if match is not None and word != "OPTIONS" and get_close_matches(word, ("OPTIONS",), cutoff=_CUTOFF):
+        raise source.error(token.start + match.start("word"), f"found '{match['word']}': did you mean OPTIONS?")
+
+
+def _check_window(source: StatementText, tokens: Sequence[TextToken]) -> None:
+    words = [token.word for token in tokens]
+    if words[:2] != ["TABLE", "("] or words[3] != "(" or words[2] in WINDOWS or tokens[2].kind != "name":
+        return
+    near = get_close_matches(words[2], WINDOWS, n=1, cutoff=_CUTOFF)
+    if near:
+        raise source.error(tokens[2].start, f"found '{tokens[2].text}': did you mean {near[0]}?")

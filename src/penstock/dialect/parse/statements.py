@@ -1,0 +1,306 @@
+"""Statements as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.dialect.parse.derived import CreateTableAs, CreateTableLike, CreateView, DropView, Explain, ShowCreateView
+
+if TYPE_CHECKING:
+    from penstock.catalog.changes import SchemaChange
+    from penstock.dialect.parse.query import Query
+    from penstock.dialect.parse.script import StatementText
+    from penstock.format.types.data_types import DataType
+    from penstock.format.types.ddl import ColumnSpec
+
+Path: TypeAlias = tuple[str, ...]
+"""A name of one to three parts: the last is the table's, before it the database's and the catalog's."""
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+PartitionSpec: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Partition columns with the text of their values; None for NULL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedColumn:
+    """A column that Flink computes when it reads; only its definition is stored.
+
+    Attributes:
+        place: among all columns of the statement, computed ones included, from 0.
+        expression: as Flink stores it, columns in back quotes.
+    """
+
+    place: int
+    name: str
+    expression: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatermarkClause:
+    """``WATERMARK FOR column AS column - interval``; an interval of None is none."""
+
+    column: str
+    interval: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """``CREATE [TEMPORARY] TABLE``."""
+
+    name: Path
+    columns: tuple[ColumnSpec, ...]
+    computed: tuple[ComputedColumn, ...] = ()
+    watermark: WatermarkClause | None = None
+    partition_by: tuple[str, ...] = ()
+    options: Pairs = field(default=(), repr=False)
+    comment: str | None = None
+    if_not_exists: bool = False
+    is_temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateDatabase:
+    """``CREATE DATABASE``."""
+
+    name: Path
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateCatalog:
+    """``CREATE CATALOG``: a warehouse under a name of this session."""
+
+    name: str
+    options: Pairs = field(repr=False)
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseCatalog:
+    """``USE CATALOG``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseDatabase:
+    """``USE``."""
+
+    name: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropTable:
+    """``DROP [TEMPORARY] TABLE``."""
+
+    name: Path
+    if_exists: bool = False
+    is_temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropDatabase:
+    """``DROP DATABASE``."""
+
+    name: Path
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropCatalog:
+    """``DROP CATALOG``: forget the name."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTable:
+    """``ALTER TABLE`` with changes of the schema."""
+
+    name: Path
+    changes: tuple[SchemaChange, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterWatermark:
+    """``ALTER TABLE … ADD | MODIFY WATERMARK``; a clause of None is ``DROP WATERMARK``."""
+
+    name: Path
+    clause: WatermarkClause | None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameTable:
+    """``ALTER TABLE … RENAME TO``."""
+
+    name: Path
+    new_name: Path
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddPartitions:
+    """``ALTER TABLE … ADD PARTITION``."""
+
+    name: Path
+    partitions: tuple[PartitionSpec, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropPartitions:
+    """``ALTER TABLE … DROP PARTITION``."""
+
+    name: Path
+    partitions: tuple[PartitionSpec, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """``TRUNCATE TABLE``."""
+
+    name: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowNames:
+    """``SHOW CATALOGS | DATABASES | TABLES | VIEWS | PROCEDURES | CURRENT …``.
+
+    Attributes:
+        what: ``catalogs``, ``databases``, ``tables``, ``views``, ``procedures``, ``current catalog`` or
+            ``current database``.
+        within: whose names; empty for the current catalog or database.
+        like: a pattern with ``%`` and ``_``.
+        is_negated: ``NOT LIKE``.
+    """
+
+    what: str
+    within: Path = ()
+    like: str | None = None
+    is_negated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowCreateTable:
+    """``SHOW CREATE TABLE``."""
+
+    name: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowPartitions:
+    """``SHOW PARTITIONS``; a spec keeps only those that agree with it."""
+
+    name: Path
+    spec: PartitionSpec = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe:
+    """``DESCRIBE``, or ``SHOW COLUMNS FROM``."""
+
+    name: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSetting:
+    """``SET 'key' = 'value'``; without a key, show all."""
+
+    key: str | None = None
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetSetting:
+    """``RESET 'key'``; without a key, all."""
+
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One argument of a procedure; a name of None is a positional one."""
+
+    name: str | None
+    value: str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """``CALL sys.procedure(…)``."""
+
+    procedure: str
+    arguments: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """``INSERT INTO | OVERWRITE``.
+
+    Attributes:
+        options: of the hint behind the table's name.
+        columns: that the query's columns go to, in its order; empty for all of the table's.
+        rows: those of ``VALUES`` with literals only; None where there is a query.
+    """
+
+    name: Path
+    options: Pairs = field(default=(), repr=False)
+    partition: PartitionSpec = ()
+    columns: tuple[str, ...] = ()
+    is_overwrite: bool = False
+    query: Query | None = None
+    rows: tuple[tuple[object, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select:
+    """A query."""
+
+    query: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What one statement says, with where it stands."""
+
+    source: StatementText
+    action: Action
+
+
+Action: TypeAlias = (
+    CreateTable
+    | CreateTableAs
+    | CreateTableLike
+    | CreateView
+    | CreateDatabase
+    | CreateCatalog
+    | UseCatalog
+    | UseDatabase
+    | DropTable
+    | DropView
+    | DropDatabase
+    | DropCatalog
+    | AlterTable
+    | AlterWatermark
+    | RenameTable
+    | AddPartitions
+    | DropPartitions
+    | Truncate
+    | ShowNames
+    | ShowCreateTable
+    | ShowCreateView
+    | ShowPartitions
+    | Describe
+    | SetSetting
+    | ResetSetting
+    | Call
+    | Explain
+    | Insert
+    | Select
+)

@@ -1,0 +1,270 @@
+"""What Flink's SQL can say of a table in a query and Spark's cannot: hints, time travel, system tables, windows.
+
+Each such place is cut out, and a stand-in of the same length put there, so that what is left is SQL that a parser
+knows, with every character still on its line and column.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from penstock.dialect.parse.reader import StatementReader, read_options
+from penstock.dialect.parse.script import StatementText
+from penstock.dialect.parse.windows import WINDOWS, WindowCall, read_window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.dialect.parse.statements import Pairs, Path
+
+_TOKEN: Final = re.compile(
+    r"""(?P<skip>\s+|--[^\n]*|/\*(?!\+).*?\*/)
+      |(?P<hint>/\*\+.*?\*/)
+      |(?P<name>`(?:[^`]|``)+`|[^\W\d]\w*)
+      |(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
+      |(?P<number>[0-9]+(?:\.[0-9]+)?)
+      |(?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_OPTIONS_HINT: Final = re.compile(r"/\*\+\s*(?P<body>OPTIONS\s*\(.*)\*/", re.DOTALL | re.IGNORECASE)
+_TRAVEL_WORDS: Final = {
+    ("FOR", "SYSTEM_TIME", "AS", "OF"): "scan.timestamp",
+    ("FOR", "TIMESTAMP", "AS", "OF"): "scan.timestamp",
+    ("TIMESTAMP", "AS", "OF"): "scan.timestamp",
+    ("FOR", "SYSTEM_VERSION", "AS", "OF"): "scan.version",
+    ("FOR", "VERSION", "AS", "OF"): "scan.version",
+    ("VERSION", "AS", "OF"): "scan.version",
+}
+_TABLE_STAND_IN: Final = "__t"
+_WINDOW_STAND_IN: Final = "__w"
+_WINDOW_FUNCTION: Final = "windo_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableUse:
+    """A table where a query names it.
+
+    Attributes:
+        options: of the hint, and of the time travel that is asked for.
+        system: name of its system table; None for its rows.
+        window: the window function that reads it; None where it is read by itself.
+        offset: of its name in the query's text.
+    """
+
+    name: Path
+    options: Pairs = field(default=(), repr=False)
+    system: str | None = None
+    window: WindowCall | None = None
+    offset: int = 0
+
+    @property
+    def last_name(self) -> str:
+        """What the query may call it."""
+        return self.name[-1] if self.system is None else f"{self.name[-1]}${self.system}"
+
+    @property
+    def title(self) -> str:
+        """How it is called in texts for people."""
+        return ".".join((*self.name[:-1], self.last_name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainQuery:
+    """A query without what a parser does not know.
+
+    Attributes:
+        text: as long as the original, with stand-ins.
+        tables: by stand-in.
+        windows: by stand-in.
+    """
+
+    source: StatementText
+    text: str
+    tables: dict[str, TableUse]
+    windows: dict[str, WindowCall]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextToken:
+    """A token of a query's text; ``kind`` is ``hint``, ``name``, ``text``, ``number`` or ``sign``."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """The text; of a name in capitals."""
+        return self.text.upper() if self.kind == "name" else self.text
+
+    @property
+    def name(self) -> str:
+        """What it names, without quotes."""
+        return self.text[1:-1].replace("``", "`") if self.text.startswith("`") else self.text
+
+
+def scan(text: str) -> list[TextToken]:
+    """Return the tokens of a text, without blanks and comments."""
+    return list(_tokens(text))
+
+
+def plain_query(source: StatementText) -> PlainQuery:
+    """Put stand-ins where the text says what only Flink's SQL can.
+
+    Raises:
+        InvalidSqlError: a hint, time travel or window that is not understood.
+    """
+    tables: dict[str, TableUse] = {}
+    text = source.text
+    for start, end, use in list(_table_extras(source)):
+        stand_in = f"{_TABLE_STAND_IN}{len(tables)}"
+        tables[stand_in] = use
+        text = _put(text, start, end, stand_in)
+    windows: dict[str, WindowCall] = {}
+    for start in _window_starts(text):
+        stand_in = f"{_WINDOW_STAND_IN}{len(windows)}"
+        line, column = source.place(start)
+        call, length = read_window(StatementReader(StatementText(text=text[start:], line=line, column=column)))
+        windows[stand_in] = replace(call, offset=start, column_offset=start + call.column_offset)
+        text = _put(text, start, start + length, stand_in)
+    return PlainQuery(source=source, text=text, tables=tables, windows=windows)
+
+
+def parser_text(text: str) -> str:
+    """Return a text as long as the given one, where a call of Spark's ``window`` is no clause for the parser."""
+    tokens = list(_tokens(text))
+    for token, behind in pairwise(tokens):
+        if token.kind == "name" and token.text.upper() == "WINDOW" and behind.text == "(":
+            text = text[: token.start] + _WINDOW_FUNCTION + text[token.end :]
+    return text
+
+
+def table_of(path: Path, offset: int) -> TableUse:
+    """Return the table of a path, whose last part may name a system table: ``t$snapshots``."""
+    name, dollar, system = path[-1].partition("$")
+    return TableUse(name=(*path[:-1], name), system=system if dollar else None, offset=offset)
+
+
+def strip_hint(source: StatementText, offset: int) -> tuple[Pairs, int]:
+    """Return the options of a hint at that place, none where there is none, and where it ends."""
+    for token in _tokens(source.text, offset):
+        if token.kind == "hint":
+            return _hint_options(source, token), token.end
+        break
+    return (), offset
+
+
+def _table_extras(source: StatementText) -> Iterator[tuple[int, int, TableUse]]:
+    tokens = list(_tokens(source.text))
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        if token.kind != "name":
+            if token.kind == "hint" and _OPTIONS_HINT.match(token.text):
+                raise source.error(token.start, "this hint follows no table; expected t /*+ OPTIONS('k' = 'v') */")
+            place += 1
+            continue
+        after = _path_end(tokens, place)
+        end, options = _extras_after(source, tokens, after)
+        path = tuple(part.name for part in tokens[place:after] if part.kind == "name")
+        use = _with_dollar(tokens, place, after, token.start, path)
+        if end > after or "$" in "".join(part.text for part in tokens[place:after]):
+            yield token.start, tokens[end - 1].end, replace(use, options=options)
+        place = end
+
+
+def _path_end(tokens: Sequence[TextToken], place: int) -> int:
+    """Return the place behind ``a.b.c`` or ``a.t$snapshots``."""
+    place += 1
+    while place + 1 < len(tokens) and tokens[place].text in {".", "$"} and tokens[place + 1].kind == "name":
+        place += 2
+    return place
+
+
+def _with_dollar(tokens: Sequence[TextToken], place: int, after: int, offset: int, path: Path) -> TableUse:
+    if tokens[after - 2].text == "$" and after - place > 1:
+        return TableUse(name=path[:-1], system=path[-1], offset=offset)
+    return table_of(path, offset)
+
+
+def _extras_after(source: StatementText, tokens: Sequence[TextToken], place: int) -> tuple[int, Pairs]:
+    """Read hint and time travel behind a path, in any order; return the place behind them."""
+    options: list[tuple[str, str]] = []
+    while place < len(tokens):
+        token = tokens[place]
+        if token.kind == "hint" and _OPTIONS_HINT.match(token.text):
+            options += _hint_options(source, token)
+            place += 1
+            continue
+        travel = _travel_at(tokens, place)
+        if travel is None:
+            break
+        key, place = travel
+        place, value = _travel_value(source, tokens, place, key)
+        options.append((key, value))
+    return place, tuple(options)
+
+
+def _travel_at(tokens: Sequence[TextToken], place: int) -> tuple[str, int] | None:
+    for words, key in _TRAVEL_WORDS.items():
+        if tuple(token.word for token in tokens[place : place + len(words)]) == words:
+            return key, place + len(words)
+    return None
+
+
+def _travel_value(source: StatementText, tokens: Sequence[TextToken], place: int, key: str) -> tuple[int, str]:
+    if place < len(tokens) and tokens[place].word == "TIMESTAMP":
+        place += 1
+    if place < len(tokens) and tokens[place].kind == "text":
+        return place + 1, tokens[place].text[1:-1].replace("''", "'")
+    if place < len(tokens) and tokens[place].kind == "number":
+        if key != "scan.version":
+            # Spark takes it for seconds, Paimon's options for milliseconds: neither guess may be silent.
+            raise source.error(
+                tokens[place].start, "expected a text; for a number say /*+ OPTIONS('scan.timestamp-millis' = '…') */"
+            )
+        return place + 1, tokens[place].text
+    offset = tokens[place].start if place < len(tokens) else len(source.text)
+    raise source.error(offset, "expected a literal such as TIMESTAMP '2026-01-01 00:00:00', a snapshot id or 'a-tag'")
+
+
+def _hint_options(source: StatementText, token: TextToken) -> Pairs:
+    match = _OPTIONS_HINT.match(token.text)
+    if match is None:
+        raise source.error(token.start, "expected the hint /*+ OPTIONS('key' = 'value') */")
+    start = token.start + match.start("body")
+    line, column = source.place(start)
+    reader = StatementReader(StatementText(text=match["body"].rstrip(), line=line, column=column))
+    reader.expect_words("OPTIONS")
+    options = read_options(reader)
+    reader.done()
+    return options
+
+
+def _window_starts(text: str) -> Iterator[int]:
+    """Yield where ``TABLE(TUMBLE(`` and the like begin; the text is scanned anew, since they may hold stand-ins."""
+    tokens = list(_tokens(text))
+    for place, token in enumerate(tokens):
+        words = tuple(each.word for each in tokens[place : place + 4])
+        is_wrapped = words[:2] == ("TABLE", "(") and words[2:3] and words[2] in WINDOWS and words[3:] == ("(",)
+        is_bare = words[:1] and words[0] in WINDOWS and words[1:3] in {("(", "TABLE"), ("(", "DATA")}
+        wrapped_before = place >= 2 and tokens[place - 2].word == "TABLE" and tokens[place - 1].text == "("
+        if is_wrapped or (is_bare and not wrapped_before):
+            yield token.start
+
+
+def _tokens(text: str, start: int = 0) -> Iterator[TextToken]:
+    for match in _TOKEN.finditer(text, start):
+        kind = match.lastgroup or "skip"
+        if kind != "skip":
+            yield TextToken(kind=kind, text=match.group(), start=match.start(), end=match.end())
+
+
+def _put(text: str, start: int, end: int, stand_in: str) -> str:
+    """Replace a stretch by the stand-in, with blanks and the stretch's own line ends behind it."""
+    rest = "".join(letter if letter == "\n" else " " for letter in text[start:end])
+    return text[:start] + stand_in + rest[len(stand_in) :] + text[end:]

@@ -1,0 +1,1 @@
+"""From statement values to calls of the API."""

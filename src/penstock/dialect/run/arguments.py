@@ -1,0 +1,117 @@
+"""Arguments of procedures: by place or by name, each of the kind that its procedure expects."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.dialect.parse.statements import Argument
+
+
+_MAX_LONG: Final = 2**63 - 1
+# Characters of a value in a message.
+_SHOWN: Final = 40
+
+
+class Arguments:
+    """What was given to a call.
+
+    Args:
+        parameters: the names that the procedure knows, in the order of their places.
+
+    Raises:
+        InvalidOptionError: too many arguments, an unknown name, or one that is given twice.
+    """
+
+    def __init__(self, procedure: str, parameters: Sequence[str], given: Iterable[Argument]) -> None:
+        self._procedure = procedure
+        self._values: dict[str, object] = {}
+        for place, argument in enumerate(given):
+            if argument.name is None and place >= len(parameters):
+                raise self.error(f"takes at most {len(parameters)} arguments: {', '.join(parameters)}")
+            name = parameters[place] if argument.name is None else argument.name
+            if name not in parameters:
+                near = get_close_matches(name, parameters, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(parameters)}"
+                raise self.error(f"has no argument '{name}'; {hint}")
+            if name in self._values:
+                raise self.error(f"was given '{name}' twice")
+            self._values[name] = argument.value
+
+    def error(self, problem: str) -> InvalidOptionError:
+        """Return the error that says what is wrong with the call."""
+        return InvalidOptionError(f"procedure sys.{self._procedure} {problem}")
+
+    def text(self, name: str) -> str | None:
+        """Return a text; None where it was not given, or is empty, as Flink has it."""
+        value = self._values.get(name)
+        return None if value is None or value == "" else str(value)
+
+    def needed(self, name: str) -> str:
+        """Return a text that has to be there. Raises ``InvalidOptionError``."""
+        value = self.text(name)
+        if value is None:
+            raise self.error(f"needs the argument {name}")
+        return value
+
+    def integer(self, name: str) -> int | None:
+        """Return a number, or the number that a text spells. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            number = int(text)
+        except ValueError:
+            raise self.error(f"expects a whole number for {name}, found '{text[:_SHOWN]}'") from None
+        if abs(number) > _MAX_LONG:
+            raise self.error(f"expects a number of at most 64 bits for {name}, found {text[:_SHOWN]}")
+        return number
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return a boolean. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        if text is None:
+            return default
+        if text.lower() not in {"true", "false"}:
+            raise self.error(f"expects TRUE or FALSE for {name}, found '{text}'")
+        return text.lower() == "true"
+
+    def time(self, name: str) -> datetime | None:
+        """Return a wall clock of this machine's zone. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            raise self.error(f"expects a time such as '2026-01-01 00:00:00' for {name}, found '{text}'") from None
+
+    def pairs(self, name: str, separator: str = ",") -> dict[str, str] | None:
+        """Return ``k=v,k=v`` as a mapping. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        return None if text is None else self._pairs(name, text, separator)
+
+    def partitions(self, name: str) -> list[dict[str, str]] | None:
+        """Return ``k=v,k2=v2;k=v3`` as specs of partitions. Raises ``InvalidOptionError``."""
+        text = self.text(name)
+        return None if text is None else [self._pairs(name, part, ",") for part in text.split(";")]
+
+    def names(self, name: str) -> list[str] | None:
+        """Return names separated by commas."""
+        text = self.text(name)
+        return None if text is None else [part.strip() for part in text.split(",")]
+
+    def _pairs(self, name: str, text: str, separator: str) -> dict[str, str]:
+        pairs: dict[str, str] = {}
+        for part in text.split(separator):
+            key, equals, value = part.partition("=")
+            if not equals:
+                raise self.error(f"expects key=value for {name}, found '{part.strip()}'")
+            pairs[key.strip()] = value.strip()
+        return pairs

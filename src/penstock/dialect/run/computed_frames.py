@@ -1,0 +1,54 @@
+"""Computed columns where queries read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.api.deferred import spark_entry
+from penstock.dialect.parse.computed_value import spark_expression
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.watermark import computed_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pyspark.sql import DataFrame
+
+    from penstock.api.table import Table
+
+
+def with_computed_columns(frame: DataFrame, table: Table, names: Collection[str] | None) -> DataFrame:
+    """Return the rows of a table with its computed columns at their places, as Flink reads it.
+
+    Args:
+        names: in small letters, of columns that are wanted; None for all.
+
+    Raises:
+        UnsupportedFeatureError: one that is wanted is not evaluated here.
+    """
+    schema, options = table.schema, table.schema.option_map
+    wanted = wanted_columns(table, names)
+    if not wanted:
+        return frame
+    columns: list[tuple[str, str | None]] = [(name, None) for name in frame.columns]
+    types = {field.name: field.type for field in schema.fields if field.name in frame.columns}
+    for place, name in wanted.items():
+        expression = options.get(f"schema.{place}.expr")
+        cure = "name the columns that the query wants, without it" if names is None else "compute it in the query"
+        if expression is None:
+            raise UnsupportedFeatureError(f"table {table.name}: column '{name}' is one of Flink's metadata; {cure}")
+        try:
+            text = spark_expression(expression, types)
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(
+                f"table {table.name}: column '{name}' is computed as {expression}, and {error}, since Spark may have"
+                f" other values than Flink; {cure}"
+            ) from error
+        columns.insert(place, (name, text))
+    return spark_entry().sql_computed(frame, columns)
+
+
+def wanted_columns(table: Table, names: Collection[str] | None) -> dict[int, str]:
+    """Return the computed columns of a table, by place, that are among these names."""
+    computed = computed_columns(table.schema.fields, table.schema.option_map)
+    return {place: name for place, name in computed.items() if names is None or name.lower() in names}

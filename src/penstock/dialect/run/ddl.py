@@ -1,0 +1,267 @@
+"""Statements about catalogs, databases and tables as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.api.catalog import Catalog
+from penstock.catalog.changes import RemoveOption, SetOption
+from penstock.catalog.names import TableName
+from penstock.dialect.outcome import Outcome, committed
+from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE, near_or_all
+from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError
+from penstock.format.types.data_types import DataField
+from penstock.format.types.text import format_sql_type
+from penstock.format.watermark import EXPRESSION_KEY, ROWTIME_KEY, TYPE_KEY, watermark_options
+from penstock.options.kafka import parse_kafka
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.dialect.parse.statements import (
+        AddPartitions,
+        AlterTable,
+        AlterWatermark,
+        CreateCatalog,
+        CreateDatabase,
+        CreateTable,
+        DropCatalog,
+        DropDatabase,
+        DropPartitions,
+        DropTable,
+        Path,
+        RenameTable,
+        Truncate,
+        UseCatalog,
+        UseDatabase,
+    )
+    from penstock.dialect.state import SqlState
+
+_CHECKS: Final[Mapping[str, Callable[[dict[str, str], str], object]]] = {"kafka": parse_kafka}
+"""Connectors, with what reads their options."""
+
+
+def create_table(state: SqlState, statement: CreateTable) -> Outcome:
+    """Make a table of a catalog; behind a connector, one of this session."""
+    connector = dict(statement.options).get("connector")
+    name = ".".join(statement.name)
+    if connector is None and statement.is_temporary:
+        raise InvalidSqlError(
+            f"a temporary table needs a connector: WITH ('connector' = 'kafka', …), or make {name} a table"
+        )
+    if connector is not None:
+        return _create_session_table(state, statement, connector)
+    if state.session_table(statement.name) is not None or state.view(statement.name) is not None:
+        raise state.exists_already(statement.name)
+    catalog, full_name = state.catalog_of(statement.name)
+    database = state.full(statement.name)[1]
+    if database == DEFAULT_DATABASE:
+        # Every catalog has it, as with Flink; here it is made when it is needed.
+        catalog.create_database(database, if_not_exists=True)
+    if not statement.if_not_exists and state.exists(statement.name):
+        raise AlreadyExistsError(
+            f"table {full_name} exists already; CREATE TABLE IF NOT EXISTS leaves it as it is, DROP TABLE removes it"
+        )
+    options, watermark = _definition_options(statement, full_name)
+    catalog.create_table(
+        full_name,
+        statement.columns,
+        partition_by=statement.partition_by,
+        options=options,
+        comment=statement.comment,
+        watermark=watermark,
+        if_not_exists=statement.if_not_exists,
+    )
+    return Outcome(message=f"created table {full_name}")
+
+
+def create_database(state: SqlState, statement: CreateDatabase) -> Outcome:
+    """Make a database."""
+    catalog, database = state.full_database(statement.name)
+    state.catalog(catalog).create_database(database, if_not_exists=statement.if_not_exists)
+    return Outcome(message=f"created database {database}")
+
+
+def create_catalog(state: SqlState, statement: CreateCatalog) -> Outcome:
+    """Give a warehouse a name for this session."""
+    if statement.name in state.catalogs:
+        if statement.if_not_exists:
+            return Outcome(message=f"there is a catalog {statement.name} already")
+        raise AlreadyExistsError(f"catalog {statement.name} exists already in this session")
+    options = dict(statement.options)
+    kind, metastore = options.pop("type", "paimon"), options.pop("metastore", "filesystem")
+    warehouse = options.pop("warehouse", None)
+    if kind != "paimon" or metastore != "filesystem" or warehouse is None:
+        raise InvalidOptionError(
+            f"catalog {statement.name}: expected WITH ('type' = 'paimon', 'warehouse' = '…'), a file-system catalog"
+        )
+    state.catalogs[statement.name] = Catalog(warehouse, options)
+    return Outcome(message=f"catalog {statement.name} is {warehouse}")
+
+
+def use_catalog(state: SqlState, statement: UseCatalog) -> Outcome:
+    """Look names up in another catalog, in its default database."""
+    state.catalog(statement.name)
+    state.catalog_name, state.database = statement.name, DEFAULT_DATABASE
+    return Outcome(message=f"using catalog {statement.name}")
+
+
+def use_database(state: SqlState, statement: UseDatabase) -> Outcome:
+    """Look names up in another database."""
+    catalog, database = state.full_database(statement.name)
+    found = state.catalog(catalog).list_databases()
+    if database not in found and database != DEFAULT_DATABASE:
+        raise NotFoundError(
+            f"there is no database {database} in catalog {catalog}; {near_or_all(database, (*found, DEFAULT_DATABASE))}"
+        )
+    state.catalog_name, state.database = catalog, database
+    return Outcome(message=f"using database {database}")
+
+
+def drop_table(state: SqlState, statement: DropTable) -> Outcome:
+    """Remove a table and its files; of this session, its name."""
+    path = state.full(statement.name)
+    name = ".".join(path[1:])
+    if state.session_tables.pop(path, None) is not None:
+        return Outcome(message=f"dropped table {name} of this session")
+    if state.view(statement.name) is not None:
+        raise InvalidSqlError(f"{name} is a view: DROP VIEW {name}")
+    if statement.is_temporary:
+        if statement.if_exists:
+            return Outcome(message=f"there is no temporary table {name}")
+        raise NotFoundError(f"there is no temporary table {name}; DROP TABLE removes one of the catalog")
+    catalog, full_name = state.catalog_of(statement.name)
+    if not statement.if_exists and not state.exists(statement.name):
+        state.load(statement.name)  # says what there is
+    catalog.drop_table(full_name, if_exists=statement.if_exists)
+    return Outcome(message=f"dropped table {full_name}")
+
+
+def drop_database(state: SqlState, statement: DropDatabase) -> Outcome:
+    """Remove a database."""
+    catalog, database = state.full_database(statement.name)
+    found = state.catalog(catalog).list_databases()
+    if not statement.if_exists and database not in found:
+        raise NotFoundError(f"there is no database {database} in catalog {catalog}; {near_or_all(database, found)}")
+    state.catalog(catalog).drop_database(database, if_exists=statement.if_exists, cascade=statement.cascade)
+    return Outcome(message=f"dropped database {database}")
+
+
+def drop_catalog(state: SqlState, statement: DropCatalog) -> Outcome:
+    """Forget the name of a warehouse, which stays as it is."""
+    if statement.name in {state.catalog_name, DEFAULT_CATALOG}:
+        raise InvalidSqlError(f"catalog {statement.name} is in use, or the first of the session: it stays")
+    if statement.name not in state.catalogs and statement.if_exists:
+        return Outcome(message=f"there is no catalog {statement.name}")
+    state.catalog(statement.name)
+    del state.catalogs[statement.name]
+    return Outcome(message=f"forgot catalog {statement.name}; its files stay")
+
+
+def alter_table(state: SqlState, statement: AlterTable) -> Outcome:
+    """Change a table's schema."""
+    if _is_absent(state, statement.name, if_exists=statement.if_exists):
+        return _absent(statement.name)
+    catalog, name = state.catalog_of(statement.name)
+    catalog.alter_table(name, *statement.changes)
+    return Outcome(message=f"altered table {name}")
+
+
+def alter_watermark(state: SqlState, statement: AlterWatermark) -> Outcome:
+    """Declare another watermark, or none."""
+    if _is_absent(state, statement.name, if_exists=statement.if_exists):
+        return _absent(statement.name)
+    catalog, name = state.catalog_of(statement.name)
+    if statement.clause is None:
+        catalog.alter_table(name, *(RemoveOption(key=key) for key in (ROWTIME_KEY, EXPRESSION_KEY, TYPE_KEY)))
+    else:
+        fields = catalog.load_table(name).schema.fields
+        options = watermark_options(fields, statement.clause.column, statement.clause.interval, name)
+        catalog.alter_table(name, *(SetOption(key=key, value=value) for key, value in options))
+    return Outcome(message=f"altered table {name}")
+
+
+def rename_table(state: SqlState, statement: RenameTable) -> Outcome:
+    """Give a table another name."""
+    if _is_absent(state, statement.name, if_exists=statement.if_exists):
+        return _absent(statement.name)
+    catalog, source = state.catalog_of(statement.name)
+    own, new = state.full(statement.name), statement.new_name
+    # A name alone stays in the table's own database.
+    target_catalog, database, table = (*own[: len(own) - len(new)], *new)
+    if target_catalog != own[0]:
+        raise InvalidSqlError(
+            f"cannot rename {source} to {'.'.join(new)}: a table stays in its catalog, which is {own[0]};"
+            " CREATE TABLE … AS SELECT copies it to another"
+        )
+    target = str(TableName(database=database, table=table))
+    catalog.rename_table(source, target)
+    return Outcome(message=f"renamed {source} to {target}")
+
+
+def add_partitions(state: SqlState, statement: AddPartitions) -> Outcome:
+    """Check the names of partitions: one comes into being with its first row, so there is nothing to store."""
+    if _is_absent(state, statement.name, if_exists=statement.if_exists):
+        return _absent(statement.name)
+    table = state.load(statement.name)
+    for spec in statement.partitions:
+        names = {name for name, _ in spec}
+        if names != set(table.schema.partition_keys):
+            keys = ", ".join(table.schema.partition_keys) or "none"
+            raise InvalidOptionError(f"table {table.name}: a partition names all partition columns; they are: {keys}")
+    return Outcome(message=f"partitions of {table.name} come into being with their first row; nothing to do")
+
+
+def drop_partitions(state: SqlState, statement: DropPartitions) -> Outcome:
+    """Remove the rows of partitions."""
+    if _is_absent(state, statement.name, if_exists=statement.if_exists):
+        return _absent(statement.name)
+    table = state.load(statement.name)
+    snapshot = table.drop_partitions(*(dict(spec) for spec in statement.partitions))
+    return committed(snapshot, f"dropped partitions of {table.name}")
+
+
+def truncate(state: SqlState, statement: Truncate) -> Outcome:
+    """Remove all rows."""
+    table = state.load(statement.name)
+    return committed(table.truncate(), f"truncated {table.name}")
+
+
+def _create_session_table(state: SqlState, statement: CreateTable, connector: str) -> Outcome:
+    name = ".".join(statement.name)
+    if connector not in _CHECKS:
+        raise InvalidOptionError(
+            f"table {name}: 'connector' = '{connector}' is not known; there is {', '.join(_CHECKS)}, and a table"
+            " without a connector is one of the catalog"
+        )
+    if statement.partition_by or statement.computed:
+        raise InvalidSqlError(f"table {name}: behind a connector there are neither partitions nor computed columns")
+    _CHECKS[connector](dict(statement.options), name)
+    is_new = state.add_session_table(statement)
+    return Outcome(message=f"created table {name} in this session" if is_new else f"there is a table {name} already")
+
+
+def _definition_options(statement: CreateTable, table: str) -> tuple[dict[str, str], tuple[str, str | None] | None]:
+    """Return the options with computed columns in them, and the watermark unless it is in them too."""
+    options = dict(statement.options)
+    for column in statement.computed:
+        options[f"schema.{column.place}.name"] = column.name
+        options[f"schema.{column.place}.expr"] = column.expression
+        options[f"schema.{column.place}.data-type"] = format_sql_type(column.type)
+    clause = statement.watermark
+    if clause is None:
+        return options, None
+    if clause.column not in {column.name for column in statement.computed}:
+        return options, (clause.column, clause.interval)
+    fields = [DataField(id=column.place, name=column.name, type=column.type) for column in statement.computed]
+    return {**options, **dict(watermark_options(fields, clause.column, clause.interval, table))}, None
+
+
+def _is_absent(state: SqlState, name: Path, *, if_exists: bool) -> bool:
+    if not if_exists:
+        return False
+    return not state.exists(name)
+
+
+def _absent(name: Path) -> Outcome:
+    return Outcome(message=f"there is no table {'.'.join(name)}")

@@ -1,0 +1,134 @@
+"""Queries as DataFrames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.api.deferred import spark_entry
+from penstock.dialect.parse.times import check_time
+from penstock.dialect.run.computed_frames import with_computed_columns
+from penstock.dialect.run.event_time import event_time_of
+from penstock.dialect.run.sources import ends_where_it_began, is_stream, table_frame
+from penstock.dialect.run.views import base_uses, entered
+from penstock.errors import InvalidSqlError, UnsupportedFeatureError
+from penstock.format.types.text import format_sql_type
+from penstock.format.watermark import computed_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.dialect.parse.derived import CreateView
+    from penstock.dialect.parse.query import Query
+    from penstock.dialect.parse.statements import Path
+    from penstock.dialect.parse.tables import TableUse
+    from penstock.dialect.state import SqlState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """How the tables of a query are read.
+
+    Attributes:
+        keeps_types: columns are marked with the types that they have in their tables.
+        within: the views that the query stands in, from the outermost.
+    """
+
+    state: SqlState
+    spark: SparkSession
+    keeps_types: bool = False
+    within: tuple[Path, ...] = ()
+
+
+def query_frame(state: SqlState, spark: SparkSession, query: Query) -> DataFrame:
+    """Return the rows of a query; a streaming DataFrame where one of its tables is a stream.
+
+    Raises:
+        InvalidSqlError: Spark does not understand it.
+        TableStoreError: a table cannot be read.
+    """
+    return _query_frame(_Reading(state=state, spark=spark), query)
+
+
+def typed_frame(state: SqlState, spark: SparkSession, query: Query) -> DataFrame:
+    """Return the same rows, in columns that know the types which they had in their tables."""
+    return _query_frame(_Reading(state=state, spark=spark, keeps_types=True), query)
+
+
+def ends_at_start(state: SqlState, query: Query) -> bool:
+    """Whether every stream among a query's tables ends at what is there when the query begins."""
+    streams = [use for use in base_uses(state, query) if is_stream(state, use)]
+    return bool(streams) and all(ends_where_it_began(use) for use in streams)
+
+
+def _query_frame(reading: _Reading, query: Query) -> DataFrame:
+    frames = [_use_frame(reading, use, query) for use in query.tables]
+    if query.keyless_session is not None and any(frame.isStreaming for frame in frames):
+        line, column = query.source.place(query.keyless_session)
+        raise UnsupportedFeatureError(
+            f"line {line}, column {column}: Spark makes sessions of a stream by key only: PARTITION BY a column behind"
+            " the table's name, and GROUP BY it too"
+        )
+    return spark_entry().sql_query(reading.spark, frames, query)
+
+
+def _use_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
+    view = reading.state.view(use.name)
+    if view is None:
+        frame = _table_frame(reading, use, query)
+    else:
+        frame = _view_frame(replace(reading, within=entered(view, use, reading.within)), view)
+    call = use.window
+    if call is None:
+        return frame
+    check_time(query.source, call, use.title, frame)
+    if call.kind != "CUMULATE":
+        return frame
+    return spark_entry().sql_cumulate(
+        frame, call.column, whole=call.spark_window, step=call.spark_step, step_millis=call.millis("STEP")
+    )
+
+
+def _view_frame(reading: _Reading, view: CreateView) -> DataFrame:
+    name = ".".join(view.name[1:])
+    try:
+        frame = _query_frame(reading, view.query)
+    except InvalidSqlError as error:
+        raise InvalidSqlError(f"view {name}: {error}") from error
+    if not view.columns:
+        return frame
+    if len(frame.columns) != len(view.columns):
+        raise InvalidSqlError(
+            f"view {name}: it names {len(view.columns)} columns, and its query has {len(frame.columns)}:"
+            f" {', '.join(frame.columns)}"
+        )
+    return frame.toDF(*(column for column, _ in view.columns))
+
+
+def _table_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
+    state = reading.state
+    frame = table_frame(state, reading.spark, use, query.conditions)
+    if use.system is not None:
+        return frame
+    own = state.session_table(use.name)
+    if own is None:
+        frame = with_computed_columns(frame, state.load(use.name), query.names)
+    if reading.keeps_types:
+        frame = spark_entry().sql_typed(frame, _types(state, use))
+    mark = event_time_of(state, use) if frame.isStreaming else None
+    if mark is None or mark.delay_millis is None or mark.column not in frame.columns:
+        return frame
+    return spark_entry().sql_event_time(frame, mark.column, mark.delay_millis)
+
+
+def _types(state: SqlState, use: TableUse) -> dict[str, str]:
+    """Return the types of a table's columns, as DDL writes them."""
+    own = state.session_table(use.name)
+    if own is not None:
+        return {column.name: format_sql_type(column.type) for column in own.columns}
+    schema = state.load(use.name).schema
+    options = schema.option_map
+    computed = computed_columns(schema.fields, options)
+    declared = {name: options.get(f"schema.{place}.data-type", "") for place, name in computed.items()}
+    stored = {field.name: format_sql_type(field.type) for field in schema.fields}
+    return {**stored, **{name: text for name, text in declared.items() if text}}

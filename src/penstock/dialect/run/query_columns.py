@@ -1,0 +1,73 @@
+"""The columns that a query has, for tables that are made of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.api.deferred import spark_entry
+from penstock.dialect.run.frames import typed_frame
+from penstock.dialect.run.views import entered
+from penstock.errors import InvalidSqlError, UnsupportedFeatureError
+from penstock.format.types.ddl import ColumnSpec
+from penstock.format.watermark import computed_columns
+
+if TYPE_CHECKING:
+    from penstock.dialect.parse.derived import CreateView
+    from penstock.dialect.parse.query import Query
+    from penstock.dialect.parse.statements import Path
+    from penstock.dialect.state import SqlState
+
+
+def query_columns(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -> tuple[ColumnSpec, ...]:
+    """Return the columns of a query's rows; those that it hands on from a table have the table's types.
+
+    Raises:
+        UnsupportedFeatureError: it takes Spark to tell, and there is no session.
+        InvalidSqlError: Spark does not understand it.
+    """
+    known = _simple_columns(state, query, within)
+    if known is not None:
+        return known
+    if state.spark is None:
+        raise UnsupportedFeatureError("it takes Spark to tell the columns of this query: give penstock.sql a session")
+    return spark_entry().sql_columns(typed_frame(state, state.spark, query))
+
+
+def view_columns(state: SqlState, view: CreateView, within: tuple[Path, ...] = ()) -> tuple[ColumnSpec, ...]:
+    """Return the columns of a view. Raises as ``query_columns``."""
+    found = query_columns(state, view.query, within)
+    if not view.columns:
+        return found
+    if len(found) != len(view.columns):
+        raise InvalidSqlError(
+            f"view {'.'.join(view.name[1:])}: it names {len(view.columns)} columns, and its query has {len(found)}"
+        )
+    return tuple(
+        replace(column, name=name, description=comment or column.description)
+        for column, (name, comment) in zip(found, view.columns, strict=True)
+    )
+
+
+def _simple_columns(state: SqlState, query: Query, within: tuple[Path, ...]) -> tuple[ColumnSpec, ...] | None:
+    if query.simple is None or query.tables[0].system is not None or query.tables[0].options:
+        return None
+    use = query.tables[0]
+    view, own = state.view(use.name), state.session_table(use.name)
+    if view is not None:
+        columns = view_columns(state, view, entered(view, use, within))
+    elif own is not None:
+        columns = own.columns
+    else:
+        schema = state.load(use.name).schema
+        if computed_columns(schema.fields, schema.option_map):
+            return None
+        columns = tuple(
+            ColumnSpec(name=field.name, type=field.type, description=field.description) for field in schema.fields
+        )
+    if not query.simple.columns:
+        return columns
+    by_name = {column.name: column for column in columns}
+    if not all(name in by_name for name, _ in query.simple.columns):
+        return None  # the query as a whole says better what is missing
+    return tuple(replace(by_name[name], name=alias) for name, alias in query.simple.columns)

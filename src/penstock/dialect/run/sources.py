@@ -1,0 +1,79 @@
+"""Tables of a query as DataFrames: of one snapshot, or as streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.api.deferred import spark_entry
+from penstock.dialect.run.event_time import event_time_of
+from penstock.dialect.run.pushdown import safe_filter
+from penstock.dialect.settings import read_settings
+from penstock.format.types.data_types import DataField
+from penstock.options.kafka import EndMode, parse_kafka
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.dialect.parse.statements import CreateTable
+    from penstock.dialect.parse.tables import TableUse
+    from penstock.dialect.state import SqlState
+    from penstock.options.kafka import KafkaOptions, ValueFormat
+
+_END_NOW: Final = "scan.bounded"
+_BOUNDS: Final = frozenset(
+    {
+        _END_NOW,
+        "scan.bounded.watermark",
+        "penstock.scan.bounded.snapshot-id",
+        "penstock.scan.bounded.timestamp-millis",
+    }
+)
+# What only a stream can do.
+_STREAM_OPTIONS: Final = _BOUNDS | {"consumer-id"}
+
+
+def is_stream(state: SqlState, use: TableUse) -> bool:
+    """Whether a table is read as a stream: the mode or an option of the use says so, or a topic has no end."""
+    if use.system is not None:
+        return False
+    if read_settings(state.settings).is_streaming or any(key in _STREAM_OPTIONS for key, _ in use.options):
+        return True
+    own = state.session_table(use.name)
+    return own is not None and _kafka_options(own, use)[0].end_mode is EndMode.UNBOUNDED
+
+
+def ends_where_it_began(use: TableUse) -> bool:
+    """Whether a stream's end is what is there when it begins; behind any other bound, rows may come for long."""
+    return any(key == _END_NOW and value.lower() == "true" for key, value in use.options)
+
+
+def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions: tuple[str, ...]) -> DataFrame:
+    """Return the rows of a table, or of a system table.
+
+    Args:
+        conditions: that every row has to pass, or the query does without it.
+    """
+    own = state.session_table(use.name)
+    if own is not None:
+        fields = [DataField(id=place, name=each.name, type=each.type) for place, each in enumerate(own.columns)]
+        options = {**dict(own.options), **dict(use.options)}
+        return spark_entry().read_kafka(
+            spark,
+            options,
+            fields,
+            is_stream=is_stream(state, use),
+            table=".".join(own.name),
+            watermark=event_time_of(state, use),
+        )
+    table = state.load(use.name)
+    if use.system is not None:
+        return spark_entry().sql_rows(spark, table.with_options(dict(use.options)).system_table(use.system))
+    early = safe_filter(conditions, table.schema.fields)
+    if is_stream(state, use):
+        # The watermark comes with the query (``frames``), where an event time keeps its type.
+        return table.read_stream(spark, {**dict(use.options), "penstock.read.watermark": "false"}, filter=early)
+    return table.to_spark(spark, options=dict(use.options), filter=early)
+
+
+def _kafka_options(table: CreateTable, use: TableUse) -> tuple[KafkaOptions, ValueFormat]:
+    return parse_kafka({**dict(table.options), **dict(use.options)}, ".".join(table.name))

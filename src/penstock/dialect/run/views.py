@@ -1,0 +1,61 @@
+"""Views where queries read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidSqlError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.dialect.parse.derived import CreateView
+    from penstock.dialect.parse.query import Query
+    from penstock.dialect.parse.statements import Path
+    from penstock.dialect.parse.tables import TableUse
+    from penstock.dialect.state import SqlState
+
+
+def base_uses(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -> Iterator[TableUse]:
+    """Yield the tables that a query reads, those of its views in their place."""
+    for use in query.tables:
+        view = state.view(use.name)
+        if view is None:
+            yield use
+        else:
+            yield from base_uses(state, view.query, entered(view, use, within))
+
+
+def entered(view: CreateView, use: TableUse, within: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the views around the query of a view, itself included.
+
+    Raises:
+        InvalidSqlError: the view reads itself; or it is used like a table.
+    """
+    name = ".".join(view.name[1:])
+    if view.name in within:
+        raise _reads_itself(view)
+    if use.options or use.system is not None:
+        raise InvalidSqlError(
+            f"{name} is a view: hints, time travel and $ belong to the tables in its query; SHOW CREATE VIEW shows it"
+        )
+    return (*within, view.name)
+
+
+def check_tables(state: SqlState, view: CreateView) -> None:
+    """Check that what a view reads is there.
+
+    Raises:
+        InvalidSqlError: it reads itself.
+        NotFoundError: no such table.
+    """
+    for use in base_uses(state, view.query):
+        if state.full(use.name) == view.name:
+            raise _reads_itself(view)
+    for use in view.query.tables:
+        if not state.exists(use.name):
+            state.load(use.name)  # says what there is
+
+
+def _reads_itself(view: CreateView) -> InvalidSqlError:
+    return InvalidSqlError(f"view {'.'.join(view.name[1:])} reads itself; give it another name than what it reads has")

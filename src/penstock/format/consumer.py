@@ -1,0 +1,31 @@
+"""The consumer file ``consumer/consumer-<id>``: where a stream's reader goes on.
+
+Source:
+    Paimon ``core:consumer/Consumer.java``; spec/format.md section 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.format.text.json import decode_json, encode_json
+
+_NEXT_SNAPSHOT: Final = "nextSnapshot"
+
+
+def decode_consumer(data: bytes, path: str) -> int:
+    """Decode a consumer file to the id of the first snapshot that is not consumed yet.
+
+    Args:
+        data: the whole file; it is overwritten in place, so a reader may see half of it and should try again.
+        path: only for messages.
+
+    Raises:
+        FormatError: empty, cut off, not JSON, or without the key.
+    """
+    return decode_json(data, "consumer file", path).integer(_NEXT_SNAPSHOT)
+
+
+def encode_consumer(next_snapshot: int) -> bytes:
+    """Encode a consumer file; ``next_snapshot`` is the first one not consumed yet."""
+    return encode_json({_NEXT_SNAPSHOT: next_snapshot})

@@ -1,0 +1,1 @@
+"""Manifests: entries, their files, statistics."""

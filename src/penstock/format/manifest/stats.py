@@ -1,0 +1,272 @@
+"""Column statistics: what a file's entry keeps of them, and how to read it.
+
+Source:
+    Paimon ``common:statistics/*SimpleColStatsCollector.java``, ``core:utils/StatsCollectorFactories.java``,
+    ``core:stats/SimpleStatsConverter.java``; spec/format.md section 7.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import FormatError, InvalidOptionError
+from penstock.format.manifest.entry import EMPTY_STATS, SimpleStats
+from penstock.format.manifest.truncate import truncate_max, truncate_min
+from penstock.format.row.row import arity_of, decode_field, encode_row, row_decoder
+from penstock.format.types.data_types import AtomicType, DataType, TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.format.types.data_types import DataField
+
+_TRUNCATE: Final = re.compile(r"truncate\((\d+)\)")
+
+
+class StatsKind(StrEnum):
+    """What is kept of a column."""
+
+    NONE = "none"
+    COUNTS = "counts"
+    TRUNCATE = "truncate"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsMode:
+    """A value of ``metadata.stats-mode``.
+
+    Attributes:
+        length: of ``truncate(n)``: code points of strings, bytes of binaries; 0 in the other kinds.
+    """
+
+    kind: StatsKind
+    length: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> StatsMode:
+        """Read ``none``, ``counts``, ``truncate(n)`` or ``full``, in any case.
+
+        Raises:
+            InvalidOptionError: it is none of them.
+        """
+        name = text.strip().lower()
+        if found := _TRUNCATE.fullmatch(name):
+            length = int(found[1])
+            if length > 0:
+                return cls(kind=StatsKind.TRUNCATE, length=length)
+        elif name in (StatsKind.NONE, StatsKind.COUNTS, StatsKind.FULL):
+            return cls(kind=StatsKind(name))
+        raise InvalidOptionError(
+            f"statistics mode {text!r}: expected 'none', 'counts', 'full' or 'truncate(n)' with n above 0"
+        )
+
+
+NO_STATS: Final = StatsMode(kind=StatsKind.NONE)
+DEFAULT_STATS_MODE: Final = StatsMode(kind=StatsKind.TRUNCATE, length=16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStats:
+    """Statistics of one column of one file.
+
+    Attributes:
+        min: internal value that no value is below; None when unknown or when all values are null.
+        max: internal value that no value is above; likewise.
+        null_count: None when unknown.
+    """
+
+    min: object = None
+    max: object = None
+    null_count: int | None = None
+
+
+_UNKNOWN: Final = ColumnStats()
+
+
+def choose_modes(
+    names: Sequence[str],
+    default: StatsMode = DEFAULT_STATS_MODE,
+    overrides: Mapping[str, StatsMode] | None = None,
+    keep_first: int = -1,
+) -> tuple[StatsMode, ...]:
+    """Return the mode of each column.
+
+    Args:
+        names: the table's columns in order.
+        default: value of ``metadata.stats-mode``.
+        overrides: values of ``fields.<column>.stats-mode``; they win.
+        keep_first: value of ``metadata.stats-keep-first-n-columns``; columns from that place on have no statistics
+            without a mode of their own. -1 is off.
+    """
+    chosen = overrides or {}
+    return tuple(
+        chosen.get(name, NO_STATS if 0 <= keep_first <= place else default) for place, name in enumerate(names)
+    )
+
+
+def build_stats(
+    fields: Sequence[DataField], columns: Sequence[ColumnStats | None], modes: Sequence[StatsMode], *, dense: bool
+) -> tuple[SimpleStats, tuple[str, ...] | None]:
+    """Build what an entry says about a file's columns.
+
+    Args:
+        fields: the columns of the file.
+        columns: full statistics, one per column; None where the file format has none.
+        modes: one per column.
+        dense: value of ``metadata.stats-dense-store``: leave columns out of which nothing is known.
+
+    Returns:
+        ``value_stats`` and ``value_stats_cols`` of the entry.
+    """
+    kept = [
+        (field, _reduce(stats, mode, field.type)) for field, stats, mode in zip(fields, columns, modes, strict=True)
+    ]
+    if dense:
+        kept = [(field, stats) for field, stats in kept if stats != _UNKNOWN]
+    if not kept:
+        return EMPTY_STATS, ()
+    types = [field.type for field, _ in kept]
+    value_stats = SimpleStats(
+        min_values=encode_row([stats.min for _, stats in kept], types),
+        max_values=encode_row([stats.max for _, stats in kept], types),
+        null_counts=tuple(stats.null_count for _, stats in kept),
+    )
+    return value_stats, None if len(kept) == len(fields) else tuple(field.name for field, _ in kept)
+
+
+def _reduce(stats: ColumnStats | None, mode: StatsMode, data_type: DataType) -> ColumnStats:
+    """Keep what the mode asks for."""
+    if stats is None or mode.kind is StatsKind.NONE:
+        return _UNKNOWN
+    if mode.kind is StatsKind.COUNTS or _is_binary(data_type):
+        return ColumnStats(null_count=stats.null_count)
+    if mode.kind is StatsKind.FULL:
+        return stats
+    return truncate_stats(stats, mode.length)
+
+
+def truncate_stats(stats: ColumnStats, length: int) -> ColumnStats:
+    """Cut strings to ``length`` code points and binaries to that many bytes; other values stay.
+
+    A maximum that is cut is raised, so that it still is one. Where it cannot be raised both ends are given up.
+    """
+    if stats.max is None:
+        return replace(stats, min=None)
+    upper = truncate_max(stats.max, length)
+    if upper is None:
+        return replace(stats, min=None, max=None)
+    return replace(stats, min=truncate_min(stats.min, length), max=upper)
+
+
+def decode_stats(
+    stats: SimpleStats, cols: Sequence[str] | None, fields: Sequence[DataField]
+) -> Mapping[str, ColumnStats]:
+    """Read what an entry says about a file's columns.
+
+    Columns are decoded when they are asked for: a filter names a few of many. A column whose bytes are damaged reads as
+    unknown, since statistics only save work.
+
+    Args:
+        stats: ``value_stats`` of the entry.
+        cols: ``value_stats_cols`` of the entry; None stands for all of ``fields``, () for none.
+        fields: the columns of the schema that the file was written with, without those that ``write_cols`` leaves out.
+
+    Returns:
+        By column name; columns about which the entry says nothing are not in it.
+
+    Raises:
+        FormatError: the statistics are not of these columns.
+    """
+    names = [field.name for field in fields] if cols is None else cols
+    arity = arity_of(stats.min_values)
+    if arity == 0:
+        # Statistics of no columns, which some writers call statistics of all columns.
+        return {}
+    if arity != len(names) or arity_of(stats.max_values) != arity:
+        raise FormatError(
+            f"statistics of {arity} columns cannot be those of {len(names)} columns ({', '.join(names)}): the entry "
+            "is damaged or belongs to another schema; read the table without a filter"
+        )
+    return _StatsView(stats, names, fields)
+
+
+class _StatsView(Mapping[str, ColumnStats]):
+    """Statistics by column name, decoded on demand."""
+
+    __slots__ = ("_fields", "_names", "_stats")
+
+    def __init__(self, stats: SimpleStats, names: Sequence[str], fields: Sequence[DataField]) -> None:
+        self._stats = stats
+        self._names = names
+        self._fields = fields
+
+    def __getitem__(self, name: str) -> ColumnStats:
+        field = next((field for field in self._fields if field.name == name), None)
+        if field is None or name not in self._names:
+            raise KeyError(name)
+        place, stats = self._names.index(name), self._stats
+        null_count = stats.null_counts[place] if place < len(stats.null_counts) else None
+        try:
+            return ColumnStats(
+                min=decode_field(stats.min_values, len(self._names), place, field.type),
+                max=decode_field(stats.max_values, len(self._names), place, field.type),
+                null_count=null_count,
+            )
+        except FormatError:
+            return ColumnStats(null_count=null_count)
+
+    def __iter__(self) -> Iterator[str]:
+        known = {field.name for field in self._fields}
+        return (name for name in self._names if name in known)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def partition_stats(partitions: Iterable[bytes], types: Sequence[DataType]) -> SimpleStats:
+    """Build what a manifest list says about the partitions of a manifest's entries.
+
+    Args:
+        partitions: serialized rows, one per entry, so with repeats.
+        types: of the partition columns; none in an unpartitioned table.
+
+    Returns:
+        Typed minimum and maximum, never cut, and the number of entries that have null there.
+    """
+    if not types:
+        return EMPTY_STATS
+    decode = row_decoder(tuple(types))
+    rows = [(decode(data), count) for data, count in Counter(partitions).items()]
+    ends = [_ends([row[place] for row, _ in rows], data_type) for place, data_type in enumerate(types)]
+    return SimpleStats(
+        min_values=encode_row([low for low, _ in ends], types),
+        max_values=encode_row([high for _, high in ends], types),
+        null_counts=tuple(sum(count for row, count in rows if row[place] is None) for place in range(len(types))),
+    )
+
+
+def _ends(values: Iterable[Any], data_type: DataType) -> tuple[object, object]:
+    known = [] if _is_binary(data_type) else [value for value in values if value is not None]
+    if not known:
+        return None, None
+    if isinstance(known[0], float):
+        return min(known, key=_float_order), max(known, key=_float_order)
+    return min(known), max(known)
+
+
+def _float_order(value: float) -> tuple[bool, float, float]:
+    """Order as Java does: -0.0 before 0.0, NaN last."""
+    is_nan = math.isnan(value)
+    return is_nan, 0.0 if is_nan else value, math.copysign(1.0, value)
+
+
+def _is_binary(data_type: DataType) -> bool:
+    """Whether a range must not be stored: Java up to 1.4 compares bytes as signed numbers and would skip matches."""
+    return isinstance(data_type, AtomicType) and data_type.root in (TypeRoot.BINARY, TypeRoot.VARBINARY)

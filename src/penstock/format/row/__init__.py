@@ -1,0 +1,1 @@
+"""Binary rows, and the buckets that follow from their hashes."""

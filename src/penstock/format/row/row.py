@@ -1,0 +1,275 @@
+"""BinaryRow: the row encoding of partitions, bucket keys and statistics.
+
+Values are Penstock's internal ones: DATE epoch days, TIME ms of day, TIMESTAMP and TIMESTAMP_LTZ ns since
+1970-01-01, DECIMAL ``Decimal``, ARRAY and VECTOR a list, MAP and MULTISET (key, value) pairs, ROW a tuple, VARIANT
+(value, metadata), null None. Whether a type allows null is not looked at: statistics have nulls in every column.
+
+Source:
+    Paimon ``common:data/BinaryRow.java``, ``common:data/BinaryRowWriter.java``, ``common:data/RowHelper.java``,
+    ``core:utils/SerializationUtils.java``; spec/format.md sections 6.1 and 6.2.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
+
+from penstock.errors import FormatError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.format.row.values import SIZE_AND_OFFSET, SlotCodec, atomic_codec, pad_to_word, tail_codec, take
+from penstock.format.types.data_types import (
+    INT,
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+)
+from penstock.format.types.text import format_sql_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    RowDecoder: TypeAlias = Callable[[bytes], tuple[object, ...]]
+    Coders: TypeAlias = tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
+    Wanted: TypeAlias = tuple[tuple[int, SlotCodec], ...]
+
+ARITY_BYTES: Final = 4
+"""Length of the big-endian field count in front of a serialized row; offsets and hashes leave it out."""
+
+_VECTOR_ROOTS: Final = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+    }
+)
+
+# What packing a value raises that its type cannot hold, and what unpacking raises on bytes that hold no such value.
+_MISFITS: Final = (struct.error, TypeError, ValueError, ArithmeticError, AttributeError, IndexError)
+
+
+def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
+    """Serialize one row, with the 4-byte big-endian arity in front.
+
+    Args:
+        values: internal values, one per type.
+        types: the fields' types.
+
+    Raises:
+        SchemaMismatchError: a value that its type cannot hold, or a wrong number of values.
+        UnsupportedFeatureError: a type that rows cannot have.
+    """
+    codecs = _codecs(tuple(types))
+    try:
+        return len(codecs).to_bytes(ARITY_BYTES, "big") + _pack_row(values, codecs)
+    except _MISFITS as error:
+        raise SchemaMismatchError(_misfit(values, types, error)) from error
+
+
+def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
+    """Read one serialized row back.
+
+    Raises:
+        FormatError: the bytes do not hold a row of these types.
+    """
+    return row_decoder(tuple(types))(data)
+
+
+def row_decoder(types: tuple[DataType, ...], places: Iterable[int] | None = None) -> RowDecoder:
+    """Return a function that reads serialized rows of these types, for many rows of one kind.
+
+    Args:
+        types: of all fields of the row.
+        places: the fields to read, in the order wanted; None reads all.
+    """
+    codecs = _codecs(types)
+    wanted = tuple((place, codecs[place]) for place in (range(len(types)) if places is None else places))
+
+    def decode(data: bytes) -> tuple[object, ...]:
+        if arity_of(data) != len(codecs):
+            raise FormatError(_damaged(data, len(codecs), f"it says that it has {arity_of(data)} fields"))
+        try:
+            return _unpack_row(data, ARITY_BYTES, len(codecs), wanted)
+        except _MISFITS as error:
+            raise FormatError(_damaged(data, len(codecs), str(error))) from error
+
+    return decode
+
+
+def decode_field(data: bytes, arity: int, place: int, data_type: DataType) -> object:
+    """Read one field of a serialized row of ``arity`` fields without looking at the others.
+
+    Raises:
+        FormatError: the bytes do not hold it.
+    """
+    if not 0 <= place < arity == arity_of(data):
+        raise FormatError(_damaged(data, arity, f"it says that it has {arity_of(data)} fields"))
+    try:
+        (codec,) = _codecs((data_type,))
+        return _unpack_row(data, ARITY_BYTES, arity, ((place, codec),))[0]
+    except _MISFITS as error:
+        raise FormatError(_damaged(data, arity, str(error))) from error
+
+
+def arity_of(data: bytes) -> int:
+    """Return the number of fields of a serialized row."""
+    return int.from_bytes(data[:ARITY_BYTES], "big")
+
+
+def _damaged(data: bytes, arity: int, reason: str) -> str:
+    return (
+        f"{len(data)} bytes ({data[:24].hex()}...) are not a BinaryRow of {arity} fields: {reason}; the manifest that "
+        "names them is damaged or belongs to another schema, so roll the table back to a snapshot before it"
+    )
+
+
+def _misfit(values: Sequence[object], types: Sequence[DataType], error: Exception) -> str:
+    if len(values) != len(types):
+        return f"a row of {len(types)} columns cannot be made from {len(values)} values: pass one value per column"
+    for value, data_type in zip(values, types, strict=True):
+        try:
+            _pack_row((value,), _codecs((data_type,)))
+        except _MISFITS:
+            return f"value {value!r} does not fit type {format_sql_type(data_type)}: {error}; cast it first"
+    return str(error)
+
+
+@lru_cache(maxsize=1024)
+def _codecs(types: tuple[DataType, ...]) -> tuple[SlotCodec, ...]:
+    return tuple(_codec(data_type) for data_type in types)
+
+
+def _codec(data_type: DataType) -> SlotCodec:
+    match data_type:
+        case AtomicType():
+            return atomic_codec(data_type)
+        case ArrayType(element=element):
+            return tail_codec(*_array_coders(_codec(element)))
+        case VectorType(element=element, length=length):
+            return tail_codec(*_vector_coders(_vector_element_codec(element), length))
+        case MapType(key=key, value=value):
+            return tail_codec(*_map_coders(_codec(key), _codec(value)))
+        case MultisetType(element=element):
+            return tail_codec(*_map_coders(_codec(element), _codec(INT)))
+        case RowType(fields=fields):
+            return tail_codec(*_row_coders(_codecs(tuple(field.type for field in fields))))
+        case other:
+            assert_never(other)
+
+
+def _null_area_bytes(arity: int) -> int:
+    # The row kind takes the first byte, the null bits follow.
+    return (arity + 8 + 63) // 64 * 8
+
+
+def _pack_row(values: Sequence[object], codecs: tuple[SlotCodec, ...]) -> bytes:
+    head = _null_area_bytes(len(codecs))
+    offset = head + 8 * len(codecs)
+    nulls = 0
+    slots, tails = [], []
+    for place, (value, codec) in enumerate(zip(values, codecs, strict=True)):
+        if value is not None:
+            slot, tail = codec.pack(value, offset)
+            slots.append(slot.ljust(8, b"\0"))
+        else:
+            nulls |= 1 << place + 8
+            # Some types keep their room when null; hashes and byte equality see it (RowHelper).
+            tail = bytes(codec.null_tail)
+            slots.append(SIZE_AND_OFFSET.pack(0, offset if tail else 0))
+        tails.append(tail)
+        offset += len(tail)
+    return b"".join((nulls.to_bytes(head, "little"), *slots, *tails))
+
+
+def _unpack_row(data: bytes, start: int, arity: int, wanted: Wanted) -> tuple[object, ...]:
+    first_slot = start + _null_area_bytes(arity)
+    take(data, first_slot, 8 * arity)
+    nulls = int.from_bytes(data[start:first_slot], "little") >> 8
+    return tuple(
+        None if nulls >> place & 1 else codec.unpack(data, start, first_slot + 8 * place) for place, codec in wanted
+    )
+
+
+def _row_coders(codecs: tuple[SlotCodec, ...]) -> Coders:
+    wanted = tuple(enumerate(codecs))
+    return lambda values: _pack_row(values, codecs), lambda data: _unpack_row(data, 0, len(codecs), wanted)
+
+
+def _array_coders(codec: SlotCodec) -> Coders:
+    width = codec.width
+
+    def encode(values: Sequence[object]) -> bytes:
+        count = len(values)
+        null_bytes = (count + 31) // 32 * 4
+        offset = (4 + null_bytes + width * count + 7) // 8 * 8
+        nulls = 0
+        slots, tails = [], []
+        for place, value in enumerate(values):
+            if value is None:
+                nulls |= 1 << place
+                slots.append(bytes(width))
+                continue
+            slot, tail = codec.pack(value, offset)
+            slots.append(slot)
+            tails.append(tail)
+            offset += len(tail)
+        head = count.to_bytes(4, "little") + nulls.to_bytes(null_bytes, "little")
+        return pad_to_word(b"".join((head, *slots))) + b"".join(tails)
+
+    def decode(data: bytes) -> list[object]:
+        count = int.from_bytes(take(data, 0, 4), "little")
+        first_slot = 4 + (count + 31) // 32 * 4
+        take(data, first_slot, width * count)
+        nulls = int.from_bytes(data[4:first_slot], "little")
+        return [
+            None if nulls >> place & 1 else codec.unpack(data, 0, first_slot + width * place) for place in range(count)
+        ]
+
+    return encode, decode
+
+
+def _vector_element_codec(element: DataType) -> SlotCodec:
+    if isinstance(element, AtomicType) and element.root in _VECTOR_ROOTS:
+        return atomic_codec(element)
+    raise UnsupportedFeatureError(
+        f"VECTOR<{format_sql_type(element)}> has no binary form: its elements must be BOOLEAN or numbers up to DOUBLE"
+    )
+
+
+def _vector_coders(codec: SlotCodec, length: int) -> Coders:
+    width = codec.width
+
+    def encode(values: Sequence[object]) -> bytes:
+        if len(values) != length:
+            raise ValueError(f"it has {len(values)} elements instead of {length}")
+        return len(values).to_bytes(4, "little") + pad_to_word(b"".join(codec.pack(value, 0)[0] for value in values))
+
+    def decode(data: bytes) -> list[object]:
+        count = int.from_bytes(take(data, 0, 4), "little")
+        take(data, 4, width * count)
+        return [codec.unpack(data, 0, 4 + width * place) for place in range(count)]
+
+    return encode, decode
+
+
+def _map_coders(key: SlotCodec, value: SlotCodec) -> Coders:
+    encode_keys, decode_keys = _array_coders(key)
+    encode_values, decode_values = _array_coders(value)
+
+    def encode(pairs: Sequence[tuple[object, object]]) -> bytes:
+        keys = encode_keys([key for key, _ in pairs])
+        return len(keys).to_bytes(4, "little") + keys + encode_values([value for _, value in pairs])
+
+    def decode(data: bytes) -> list[tuple[object, object]]:
+        size = int.from_bytes(take(data, 0, 4), "little")
+        return list(zip(decode_keys(take(data, 4, size)), decode_values(data[4 + size :]), strict=True))
+
+    return encode, decode

@@ -1,0 +1,117 @@
+"""The schema file ``schema/schema-N`` as bytes.
+
+Source:
+    Paimon ``api:schema/SchemaSerializer.java``; spec/format.md section 2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidSchemaError
+from penstock.format.schema import TableSchema
+from penstock.format.text.json import Json, JsonObject, decode_json, encode_json
+from penstock.format.types.data_types import RowType
+from penstock.format.types.field_ids import SYSTEM_FIELD_ID_START, iter_fields
+from penstock.format.types.text import decode_field, encode_field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.format.types.data_types import DataField
+
+_MOST_ID: Final = 2**31 - 1
+
+_VERSION_WHEN_ABSENT: Final = 1  # the key came with 0.8
+_DEFAULTS_BY_VERSION: Final = ((1, "bucket", "1"), (2, "file.format", "orc"))
+"""Up to that schema version, an option that is not stored has that value."""
+
+
+def decode_schema(data: bytes, path: str) -> TableSchema:
+    """Decode a schema file of any version; unknown keys are ignored.
+
+    Options that an old ``version`` implies are added after the stored ones (``bucket = 1`` up to version 1,
+    ``file.format = orc`` up to version 2), so that nobody else has to know about versions.
+
+    Args:
+        data: the whole file.
+        path: only for messages.
+
+    Raises:
+        FormatError: empty, cut off, not JSON, a required key is missing or of the wrong type, or the ids of columns
+            are wrong: data would be read into other columns.
+
+    Source:
+        Paimon ``api:schema/SchemaSerializer.java``, ``api:schema/TableSchema.java``.
+    """
+    json = decode_json(data, "schema file", path)
+    version = json.optional_integer("version")
+    version = _VERSION_WHEN_ABSENT if version is None else version
+    try:
+        fields = tuple(decode_field(field) for field in json.items("fields"))
+    except (InvalidSchemaError, RecursionError) as error:
+        raise json.error(f"has a column that cannot be read ({error})") from error
+    _check_ids(json, fields)
+    return TableSchema(
+        version=version,
+        id=json.integer("id"),
+        fields=fields,
+        highest_field_id=json.integer("highestFieldId"),
+        partition_keys=json.texts("partitionKeys"),
+        primary_keys=json.texts("primaryKeys"),
+        options=_with_defaults(_stored_options(json), version),
+        comment=json.optional_text("comment"),
+        time_millis=json.optional_integer("timeMillis") or 0,
+    )
+
+
+def _check_ids(json: JsonObject, fields: Sequence[DataField]) -> None:
+    highest = json.integer("highestFieldId")
+    for siblings in _rows(fields):
+        ids = [field.id for field in siblings]
+        wrong = [field for field in siblings if not 0 <= field.id <= _MOST_ID]
+        if wrong:
+            raise json.error(f"gives the column '{wrong[0].name}' the id {wrong[0].id}, which no column can have")
+        if len(set(ids)) < len(ids):
+            twice = next(field for field in siblings if ids.count(field.id) > 1)
+            raise json.error(f"gives the id {twice.id} of the column '{twice.name}' to another column too")
+    above = [field for field in fields if highest < field.id < SYSTEM_FIELD_ID_START]
+    if above:
+        raise json.error(f"has the highestFieldId {highest}, but the column '{above[0].name}' has the id {above[0].id}")
+
+
+def _rows(fields: Sequence[DataField]) -> Iterator[Sequence[DataField]]:
+    """Yield the columns, then the fields of each ROW in their types; only those of one ROW are told apart by ids."""
+    yield fields
+    for field in iter_fields(fields):
+        if isinstance(field.type, RowType):
+            yield field.type.fields
+
+
+def _stored_options(json: JsonObject) -> tuple[tuple[str, str], ...]:
+    if json.values.get("options") is None:
+        raise json.error("lacks the key 'options'")
+    return json.text_pairs("options")
+
+
+def _with_defaults(options: tuple[tuple[str, str], ...], version: int) -> tuple[tuple[str, str], ...]:
+    stored = {key for key, _ in options}
+    implied = ((key, value) for last, key, value in _DEFAULTS_BY_VERSION if version <= last and key not in stored)
+    return (*options, *implied)
+
+
+def encode_schema(schema: TableSchema) -> bytes:
+    """Encode a schema file; ``decode_schema`` gives the same value back."""
+    values: dict[str, Json] = {
+        "version": schema.version,
+        "id": schema.id,
+        "fields": [encode_field(field) for field in schema.fields],
+        "highestFieldId": schema.highest_field_id,
+        "partitionKeys": schema.partition_keys,
+        "primaryKeys": schema.primary_keys,
+        "options": dict(schema.options),
+    }
+    if schema.comment is not None:
+        values["comment"] = schema.comment
+    values["timeMillis"] = schema.time_millis
+    return encode_json(values)

@@ -1,0 +1,148 @@
+"""The snapshot file ``snapshot/snapshot-N`` as bytes.
+
+Source:
+    Paimon ``api:Snapshot.java``; spec/format.md section 3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.errors import FormatError
+from penstock.format.layout import changelog_id_of, snapshot_id_of
+from penstock.format.snapshot import CommitKind, Snapshot
+from penstock.format.text.json import Json, JsonObject, decode_json, encode_json, parse_json
+
+_LONG_MIN: Final = -(2**63)
+_LONG_MAX: Final = 2**63 - 1
+_WHAT: Final = "snapshot file"
+
+# In the order in which Java writes them.
+_KEYS: Final = {
+    "version": "version",
+    "uuid": "uuid",
+    "id": "id",
+    "schemaId": "schema_id",
+    "baseManifestList": "base_manifest_list",
+    "baseManifestListSize": "base_manifest_list_size",
+    "deltaManifestList": "delta_manifest_list",
+    "deltaManifestListSize": "delta_manifest_list_size",
+    "changelogManifestList": "changelog_manifest_list",
+    "changelogManifestListSize": "changelog_manifest_list_size",
+    "indexManifest": "index_manifest",
+    "commitUser": "commit_user",
+    "writerVersion": "writer_version",
+    "commitIdentifier": "commit_identifier",
+    "commitKind": "commit_kind",
+    "timeMillis": "time_millis",
+    "totalRecordCount": "total_record_count",
+    "deltaRecordCount": "delta_record_count",
+    "changelogRecordCount": "changelog_record_count",
+    "watermark": "watermark",
+    "statistics": "statistics",
+    "properties": "properties",
+    "nextRowId": "next_row_id",
+    "operation": "operation",
+}
+_VERSION_WHEN_ABSENT: Final = 1
+
+
+def decode_snapshot(data: bytes, path: str) -> Snapshot:
+    """Decode a snapshot file of any version; keys that are not known are kept in ``extra``.
+
+    Args:
+        data: the whole file.
+        path: for messages; where its last part is the name of a snapshot's or a changelog's file, the content has to
+            have the same id, since everything else goes by that.
+
+    Raises:
+        FormatError: empty, cut off, not JSON, a required key is missing or of the wrong type, or the id is not that
+            of the name.
+    """
+    json = decode_json(data, _WHAT, path)
+    snapshot = read_snapshot(json)
+    name = path.rpartition("/")[2]
+    named = snapshot_id_of(name) or changelog_id_of(name)
+    if named is not None and named != snapshot.id:
+        raise json.error(f"says that it is snapshot {snapshot.id}")
+    return snapshot
+
+
+def read_snapshot(json: JsonObject, *, beside: frozenset[str] = frozenset()) -> Snapshot:
+    """Read a snapshot out of a file's object; keys named in ``beside`` belong to someone else.
+
+    Raises:
+        FormatError: a required key is missing or of the wrong type, or the id is none.
+    """
+    version = json.optional_integer("version")
+    return Snapshot(
+        version=_VERSION_WHEN_ABSENT if version is None else version,
+        uuid=json.optional_text("uuid"),
+        id=_id(json),
+        schema_id=json.integer("schemaId"),
+        base_manifest_list=json.file_name("baseManifestList"),
+        base_manifest_list_size=json.optional_integer("baseManifestListSize"),
+        delta_manifest_list=json.file_name("deltaManifestList"),
+        delta_manifest_list_size=json.optional_integer("deltaManifestListSize"),
+        changelog_manifest_list=json.optional_file_name("changelogManifestList"),
+        changelog_manifest_list_size=json.optional_integer("changelogManifestListSize"),
+        index_manifest=json.optional_file_name("indexManifest"),
+        commit_user=json.text("commitUser"),
+        writer_version=json.optional_text("writerVersion"),
+        commit_identifier=json.integer("commitIdentifier"),
+        commit_kind=_commit_kind(json),
+        time_millis=json.integer("timeMillis"),
+        total_record_count=json.optional_integer("totalRecordCount"),
+        delta_record_count=json.optional_integer("deltaRecordCount"),
+        changelog_record_count=json.optional_integer("changelogRecordCount"),
+        watermark=json.optional_integer("watermark"),
+        statistics=json.optional_file_name("statistics"),
+        properties=json.text_pairs("properties"),
+        next_row_id=json.optional_integer("nextRowId"),
+        operation=json.optional_text("operation"),
+        extra=json.others(_KEYS.keys() | beside),
+    )
+
+
+def _id(json: JsonObject) -> int:
+    snapshot_id = json.integer("id")
+    # The last number is none either: the next snapshot could not be numbered.
+    if not 1 <= snapshot_id < _LONG_MAX:
+        raise json.error(f"has the id {snapshot_id}, which no snapshot can have")
+    return snapshot_id
+
+
+def _commit_kind(json: JsonObject) -> CommitKind:
+    text = json.text("commitKind")
+    try:
+        return CommitKind(text)
+    except ValueError as error:
+        raise json.error(f"has the unknown commitKind '{text}'") from error
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """Encode a snapshot file; what is None or empty is left out, and ``extra`` comes last."""
+    return encode_json(snapshot_values(snapshot))
+
+
+def check_snapshot(snapshot: Snapshot) -> None:
+    """Refuse to store what no reader would take, such as a sum over a number that was wrong before.
+
+    Raises:
+        FormatError: a number has more than 64 bits, or the id is the last one.
+    """
+    for key, name in _KEYS.items():
+        value = getattr(snapshot, name)
+        if isinstance(value, int) and not _LONG_MIN <= value <= _LONG_MAX - (key == "id"):
+            raise FormatError(
+                f"snapshot {snapshot.id} would have {key} = {value}, which no reader takes: what it adds to has been "
+                "damaged; nothing was committed. Roll back to a snapshot from before the damage"
+            )
+
+
+def snapshot_values(snapshot: Snapshot) -> dict[str, Json]:
+    """Return the file's object, keys in Java's order."""
+    values: dict[str, Json] = {key: getattr(snapshot, name) for key, name in _KEYS.items()}
+    values["properties"] = dict(snapshot.properties) or None
+    written = {key: value for key, value in values.items() if value is not None}
+    return written | {key: parse_json(text) for key, text in snapshot.extra}

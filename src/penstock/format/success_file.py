@@ -1,0 +1,49 @@
+"""The file that says that a partition is done, or a tag made: ``_SUCCESS``.
+
+Source:
+    Paimon ``core:partition/file/SuccessFile.java``; spec/commit.md section 7.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.format.text.json import decode_json, encode_json
+
+_CREATION_TIME: Final = "creationTime"
+_MODIFICATION_TIME: Final = "modificationTime"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessFile:
+    """When something was done for the first time, and for the last.
+
+    Attributes:
+        creation_millis: ms since 1970-01-01 UTC.
+        modification_millis: the same.
+    """
+
+    creation_millis: int
+    modification_millis: int
+
+
+def decode_success_file(data: bytes, path: str) -> SuccessFile:
+    """Decode a success file; keys beside the two are no error.
+
+    Args:
+        data: the whole file.
+        path: only for messages.
+
+    Raises:
+        FormatError: empty, cut off, not JSON, or without the keys, as the files of that name that Hadoop's jobs leave.
+    """
+    json = decode_json(data, "success file", path)
+    return SuccessFile(
+        creation_millis=json.integer(_CREATION_TIME), modification_millis=json.integer(_MODIFICATION_TIME)
+    )
+
+
+def encode_success_file(success: SuccessFile) -> bytes:
+    """Encode a success file."""
+    return encode_json({_CREATION_TIME: success.creation_millis, _MODIFICATION_TIME: success.modification_millis})

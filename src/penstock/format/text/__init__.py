@@ -1,0 +1,1 @@
+"""Numbers, times, partitions and JSON as Java writes them."""

@@ -1,0 +1,1 @@
+"""Column types, and their texts in schemas and SQL."""

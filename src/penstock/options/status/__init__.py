@@ -1,0 +1,1 @@
+"""The status of every option key: honoured, refused, or of another engine."""

@@ -1,0 +1,68 @@
+"""What becomes of each key: Penstock acts on it, warns that it does not, or refuses it. Every known key is one of them.
+
+design/0021 has the reasons.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from penstock.options.group import Family, Key, option_fields
+from penstock.options.status.foreign import DOCUMENTED, HONOURED, HONOURED_PREFIXES
+from penstock.options.status.known import GROUPS, is_known
+from penstock.options.status.refused import DEFAULT_VALUE, DEFAULT_VALUE_REFUSAL, REFUSED, Refusal
+
+
+class Status(StrEnum):
+    """What becomes of a key, by its word in the documentation."""
+
+    HONOURED = "honoured"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+
+
+def status_of(key: str) -> Status | None:
+    """Return what becomes of a key; None of one that nobody knows."""
+    if refusal_of(key) is not None:
+        return Status.REFUSED
+    if key in _HONOURED or key.startswith(HONOURED_PREFIXES) or any(_is_of(key, family) for family in _FAMILIES):
+        return Status.HONOURED
+    return Status.IGNORED if is_known(key) else None
+
+
+def refusal_of(key: str) -> Refusal | None:
+    """Return why a key is refused; None when it is not."""
+    start, end = DEFAULT_VALUE
+    if key.startswith(start) and key.endswith(end):
+        return DEFAULT_VALUE_REFUSAL
+    return REFUSED.get(key)
+
+
+def asks_for_nothing(key: str, value: str) -> bool:
+    """Whether a value that Penstock does not act on changes nothing: it is what the key means when it is unset."""
+    refusal = refusal_of(key)
+    text = value.strip().lower()
+    return text in refusal.inert if refusal is not None else text == _DEFAULTS.get(key)
+
+
+def _is_of(key: str, family: Family) -> bool:
+    return key.startswith(family.prefix) and key.endswith(family.suffix)
+
+
+_FIELDS: Final = tuple(field for group in GROUPS.values() for field in option_fields(group))
+_FAMILIES: Final = tuple(
+    field.option for field in _FIELDS if isinstance(field.option, Family) and field.option.honoured
+)
+_HONOURED: Final = HONOURED | {
+    name
+    for field in _FIELDS
+    if isinstance(field.option, Key) and field.option.honoured
+    for name in (field.option.name, *field.option.fallbacks)
+}
+_DEFAULTS: Final = {known.name: known.default for known in DOCUMENTED if known.default} | {
+    name: field.option.kind.encode(field.default).lower()
+    for field in _FIELDS
+    if isinstance(field.option, Key) and field.default not in (None, ())
+    for name in (field.option.name, *field.option.fallbacks)
+}

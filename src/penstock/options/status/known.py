@@ -1,0 +1,66 @@
+"""All keys together: what is known, and what looks misspelt."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+
+from penstock.options.compact import CompactOptions, SortOptions
+from penstock.options.done import MarkDoneOptions
+from penstock.options.external import ExternalPathOptions
+from penstock.options.group import Key, OptionGroup, option_fields
+from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
+from penstock.options.metadata import MetadataOptions
+from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
+from penstock.options.scan import ReadOptions
+from penstock.options.status.foreign import DOCUMENTED, OTHERS, PREFIXES
+from penstock.options.stream import ConsumerOptions, StreamOptions, WatermarkOptions
+from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
+
+GROUPS: Final[dict[str, type[OptionGroup]]] = {
+    "layout": LayoutOptions,
+    "external paths": ExternalPathOptions,
+    "buckets": BucketOptions,
+    "format": FormatOptions,
+    "statistics": StatsOptions,
+    "write": WriteOptions,
+    "commit": CommitOptions,
+    "manifests": ManifestOptions,
+    "limits of metadata": MetadataOptions,
+    "read": ReadOptions,
+    "stream": StreamOptions,
+    "consumer": ConsumerOptions,
+    "watermark": WatermarkOptions,
+    "compaction": CompactOptions,
+    "sort": SortOptions,
+    "snapshots": RetentionOptions,
+    "partitions": PartitionExpireOptions,
+    "partitions that are done": MarkDoneOptions,
+    "tags": TagOptions,
+}
+"""Every group, in the order of the documentation."""
+
+
+def is_known(key: str) -> bool:
+    """Whether the key, or a family that it belongs to, is known here or to another engine."""
+    return key in KNOWN_KEYS or key.startswith(PREFIXES)
+
+
+def nearest_key(key: str) -> str | None:
+    """The known key that looks most like this one; None when none does."""
+    folded = {known.lower(): known for known in sorted(KNOWN_KEYS - OTHERS)}
+    found = difflib.get_close_matches(key.lower().replace("_", "-"), folded, n=1)
+    return folded[found[0]] if found else None
+
+
+def _known_keys() -> frozenset[str]:
+    keys = set(OTHERS) | {known.name for known in DOCUMENTED}
+    for options in GROUPS.values():
+        for field in option_fields(options):
+            if isinstance(field.option, Key):
+                keys |= {field.option.name, *field.option.fallbacks}
+    return frozenset(keys)
+
+
+KNOWN_KEYS: Final = _known_keys()
+"""Every key without a free part, older names included."""

@@ -1,0 +1,155 @@
+"""Merges as Spark jobs of one task each.
+
+One task is a few seconds of work, so whatever else the session runs gets a core soon, under Spark's default scheduler
+too: beside a job of many tasks a micro-batch waits for all of them. No row passes the JVM.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+
+from penstock.errors import StorageError, TableStoreError
+from penstock.options import CompactOptions
+from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.shared_storage import check_files_arrived, mark_storage
+from penstock.table.commit.discard import delete_job_files
+from penstock.table.compact.job import Merged, merge_in_threads, merge_one
+from penstock.table.write.rolling import new_job_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.shared_storage import StorageMark
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.ref import TableRef
+
+POOL: Final = "penstock-compaction"
+"""Scheduler pool of the merges, where the session has a fair scheduler."""
+
+# Spark kills the Python of a cancelled task after two pauses of 2 s each (spark.python.task.killTimeout).
+_KILL_SECONDS: Final = 20.0
+_LOOK_SECONDS: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkMerger:
+    """Runs merges of one table on the executors; threads may share it.
+
+    Attributes:
+        tag: of its Spark jobs, by which they are cancelled.
+        is_cancelled: no job begins any more.
+    """
+
+    spark: SparkSession
+    ref: TableRef
+    tag: str = field(default_factory=lambda: f"{POOL}-{uuid.uuid4()}")
+    is_cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def merge(self, task: CompactTask) -> Merged:
+        """Rewrite one task in a job of its own, and wait for it.
+
+        Raises:
+            TableStoreError: the job failed or was cancelled, or the driver does not see a file that it wrote; the
+                files that its attempts left are deleted.
+        """
+        job_id = new_job_id()
+        try:
+            merged, is_alone = self._run(task, job_id)
+            if merged.message is not None:
+                check_files_arrived(self.ref, [merged.message])
+        except BaseException as error:
+            self._wait_for_tasks(job_id)
+            delete_job_files(self.ref, job_id, keep=())
+            if isinstance(error, Py4JError | PySparkException):
+                raise self._failure(task, error) from error
+            raise
+        if not is_alone:
+            self._wait_for_tasks(job_id)
+            kept = merged.message.compact_after if merged.message is not None else ()
+            delete_job_files(self.ref, job_id, keep={file.file_name for file in kept})
+        return merged
+
+    def merge_at(self, task: CompactTask, ref: TableRef) -> Merged:
+        """Do ``merge`` for the table as it is by now: its options may have changed."""
+        return replace(self, ref=ref).merge(task)
+
+    def execute(self, tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+        """Run tasks, as many at a time as Spark has cores or the table's options say; yield each as it is done."""
+        if not tasks:
+            return
+        ensure_python_worker(self.spark)
+        most = CompactOptions.parse(self.ref.options, table=self.ref.name).max_tasks
+        threads = most or max(1, self.spark.sparkContext.defaultParallelism)
+        yield from merge_in_threads(tasks, self.merge, threads=threads, ref=self.ref, cancel=self.cancel)
+
+    def cancel(self) -> None:
+        """Cancel the jobs that run, and those that would begin."""
+        self.is_cancelled.set()
+        self.spark.sparkContext.cancelJobsWithTag(self.tag)
+
+    def _run(self, task: CompactTask, job_id: str) -> tuple[Merged, bool]:
+        """Return what came of it, and whether no other attempt can have left files."""
+        context = self.spark.sparkContext
+        context.setJobGroup(job_id, f"{self.ref.name}: merging {len(task.files)} files")
+        context.addJobTag(self.tag)
+        # Spark cancels what runs and nothing that begins later.
+        if self.is_cancelled.is_set():
+            raise TableStoreError(f"table {self.ref.name}: a merge was cancelled before it began")
+        context.setLocalProperty("spark.scheduler.pool", POOL)
+        # Not first(), which leaves the end of the rows unread, whereupon Spark ends the Python worker: the next merge
+        # would have to wait for another one to start.
+        rows = context.parallelize([task], 1).map(
+            partial(_merge, ref=self.ref, job_id=job_id, storage=mark_storage(self.ref))
+        )
+        ((attempt, merged),) = rows.collect()
+        speculates = context.getConf().get("spark.speculation", "false") == "true"
+        return merged, attempt == 0 and not speculates
+
+    def _failure(self, task: CompactTask, error: Exception) -> TableStoreError:
+        cause = _cause(error)
+        text = (
+            f"table {self.ref.name}: the Spark job that merges {len(task.files)} files failed or was cancelled, and "
+            f"nothing of it is left: {cause}"
+        )
+        return StorageError(text) if "StorageError" in cause else TableStoreError(text)
+
+    def _wait_for_tasks(self, job_id: str) -> None:
+        """Wait until no task of the job runs any more: one that was cancelled goes on writing until it is killed."""
+        tracker = self.spark.sparkContext.statusTracker()
+        deadline = time.monotonic() + _KILL_SECONDS
+        while time.monotonic() < deadline:
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(job_id)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            if not any(stage.numActiveTasks for stage in stages if stage is not None):
+                return
+            time.sleep(_LOOK_SECONDS)
+
+
+def _merge(task: CompactTask, *, ref: TableRef, job_id: str, storage: StorageMark | None) -> tuple[int, Merged]:
+    context = TaskContext.get()
+    attempt = 0 if context is None else context.attemptNumber()
+    not_shared = None if storage is None else storage.error_here(ref)
+    if not_shared is not None:
+        return attempt, Merged(task=task, message=None, error=not_shared, seconds=0.0)
+    merged = merge_one(task, ref, job_id=job_id)
+    if isinstance(merged.error, StorageError) and not isinstance(merged.error, LookupError):
+        raise merged.error  # another attempt may do better
+    return attempt, merged
+
+
+def _cause(error: Exception) -> str:
+    """Return the line of Spark's report that names the cause."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [line for line in lines if line.startswith("penstock.errors.")]
+    return (named or lines or [type(error).__name__])[-1 if named else 0]

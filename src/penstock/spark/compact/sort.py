@@ -1,0 +1,228 @@
+"""Sort compaction on Spark: a partition's files read natively, range-partitioned over the cluster, written anew."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.pandas.functions import arrow_udf
+
+from penstock.errors import NotFoundError, TableStoreError
+from penstock.format.manifest.entry import FileKind, ManifestEntry
+from penstock.format.row.row import decode_row
+from penstock.format.snapshot import CommitKind
+from penstock.options import CommitOptions, CompactOptions, SortOptions, WriteOptions
+from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.read.frame import to_frame
+from penstock.spark.write.sink import write_dataframe
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.discard import delete_new_files
+from penstock.table.compact.curve import Ranks, hilbert_keys, zorder_keys
+from penstock.table.compact.job import CompactionResult, Merged, merge_in_threads, run_compaction
+from penstock.table.compact.sort import OrderStrategy, count_ranges, is_outrun, sorted_message
+from penstock.table.read.prune import NO_FILTER
+from penstock.table.read.scan import Funnel, ScanPartition, ScanPlan
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.datafile.types import ArrowAny
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.compact.sort import SortJob
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+POOL: Final = "penstock-compaction"
+_KEY: Final = "key"
+_TIE: Final = "tie"
+# Each is some Spark jobs of all cores; small partitions would leave most of them idle one at a time.
+_PARTITIONS_AT_ONCE: Final = 3
+# Ranks are looked up by sorting each batch of 10,000 rows together with the sample: more would cost more than it gains.
+_MOST_SAMPLES: Final = 16_384
+_LEAST_SAMPLES: Final = 4_096
+# Ranges decide where files end. A file is cut inside one only where many rows are equal, or wider than others.
+_SLACK: Final = 2
+
+
+def sort_compact(
+    spark: SparkSession, job: SortJob, *, on_done: Callable[[Merged], None] = lambda _: None
+) -> CompactionResult:
+    """Sort the partitions of a plan, and commit each where it has not been outrun; such a one's result says why.
+
+    Args:
+        on_done: told of each partition as it is written.
+
+    Raises:
+        TableStoreError: as ``run_compaction``.
+    """
+    ensure_python_worker(spark)
+    sorter = SparkSorter(spark=spark, job=job)
+    committer = open_committer(job.ref)
+    options = CommitOptions.parse(job.ref.options, table=job.ref.name)
+    return run_compaction(
+        job.plan,
+        committer,
+        sorter.execute,
+        commit_user=new_commit_user(options.user_prefix),
+        kind=CommitKind.OVERWRITE,
+        on_done=on_done,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSorter:
+    """Sorts partitions of one table; threads may share it.
+
+    Attributes:
+        tag: of its Spark jobs, by which they are cancelled.
+    """
+
+    spark: SparkSession
+    job: SortJob
+    tag: str = field(default_factory=lambda: f"{POOL}-{uuid.uuid4()}")
+
+    def execute(self, tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+        """Run tasks, a few at a time; yield each as it is done."""
+        options = CompactOptions.parse(self.job.ref.options, table=self.job.ref.name)
+        threads = min(options.max_tasks or _PARTITIONS_AT_ONCE, _PARTITIONS_AT_ONCE)
+        yield from merge_in_threads(tasks, self.sort, threads=threads, ref=self.job.ref, cancel=self.cancel)
+
+    def cancel(self) -> None:
+        """Cancel the jobs that run."""
+        self.spark.sparkContext.cancelJobsWithTag(self.tag)
+
+    def sort(self, task: CompactTask) -> Merged:
+        """Write the rows of a task's files anew in the order of the job; nothing is committed.
+
+        Raises:
+            Exception: Spark's, when a job failed or was cancelled; no new file is left.
+        """
+        started = time.perf_counter()
+        context = self.spark.sparkContext
+        context.addJobTag(self.tag)
+        context.setLocalProperty("spark.scheduler.pool", POOL)
+        context.setLocalProperty("spark.job.description", f"{self.job.ref.name}: sorting {len(task.files)} files")
+        message, error = None, None
+        try:
+            message = self._write(task)
+        except Exception as failure:
+            if not is_outrun(task, self.job.ref, MetadataStore(self.job.ref)):
+                raise
+            # What Spark says of a file that has expired meanwhile is a Java stack trace.
+            error = NotFoundError(f"table {self.job.ref.name}: a file to sort is gone: {failure}")
+        return Merged(task=task, message=message, error=error, seconds=time.perf_counter() - started)
+
+    def _write(self, task: CompactTask) -> CommitMessage:
+        ref = self.job.ref
+        options = WriteOptions.parse(ref.options, table=ref.name)
+        ranges = count_ranges(task, options.target_file_bytes)
+        rows = sum(file.row_count for file in task.files)
+        frame = sort_frame(self._read(task), self.job, ranges=ranges, rows=rows)
+        # Shuffled once more they would lose their order.
+        target = ref.with_options(
+            {
+                "partition.sink-strategy": "none",
+                "target-file-size": f"{_SLACK * options.target_file_bytes} b",
+                "write-buffer-for-append": "false",
+            }
+        )
+        messages = write_dataframe(frame, target, file_rows=max(1, _SLACK * rows // ranges))
+        try:
+            return sorted_message(task, messages, ref)
+        except TableStoreError:
+            delete_new_files(ref, messages)
+            raise
+
+    def _read(self, task: CompactTask) -> DataFrame:
+        ref = self.job.ref
+        return to_frame(self.spark, ref, MetadataStore(ref), _as_plan(task, ref, self.job.plan.snapshot))
+
+
+def sort_frame(frame: DataFrame, job: SortJob, *, ranges: int, rows: int) -> DataFrame:
+    """Return the rows in as many Spark partitions as ``ranges``, sorted inside of and across them.
+
+    Args:
+        rows: how many there are, roughly.
+    """
+    names = list(frame.columns)
+    # Names with a dot, or that differ in case only, are trouble in expressions.
+    plain = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    columns = [f"c{names.index(name)}" for name in job.order.columns]
+    if job.order.strategy is OrderStrategy.ORDER:
+        keyed, keys = plain, columns
+    else:
+        keyed, keys = _with_curve(plain, columns, job, ranges=ranges, rows=rows), [_KEY]
+    # Many equal rows are spread over several ranges, and come out in one order every time.
+    keyed = keyed.withColumn(_TIE, F.monotonically_increasing_id())
+    keys.append(_TIE)
+    return keyed.repartitionByRange(ranges, *keys).sortWithinPartitions(*keys).drop(_KEY, _TIE).toDF(*names)
+
+
+def _with_curve(frame: DataFrame, columns: list[str], job: SortJob, *, ranges: int, rows: int) -> DataFrame:
+    options = SortOptions.parse(job.ref.options, table=job.ref.name)
+    wanted = min(max(ranges * options.sample_magnification, _LEAST_SAMPLES), _MOST_SAMPLES)
+    few = frame.select(*columns)
+    if rows > wanted:
+        few = few.sample(wanted / rows, seed=0)
+    sample = few.toArrow().combine_chunks()
+    ranks = tuple(Ranks.of(_whole(column)) for column in sample.columns)
+    task = CurveTask(strategy=job.order.strategy, ranks=ranks)
+    place = arrow_udf(task.keys, "binary")  # type: ignore[call-overload] # PySpark's types know plain functions only
+    return frame.withColumn(_KEY, place(*columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveTask:
+    """Gives each row its place on a curve, to be compared as unsigned bytes.
+
+    Attributes:
+        ranks: of the columns, in the order of the arguments.
+    """
+
+    strategy: OrderStrategy
+    ranks: tuple[Ranks, ...]
+
+    # PySpark goes by these very hints, and pa.Array takes no parameters at run time.
+    def keys(self, *columns: pa.Array) -> pa.Array:  # type: ignore[type-arg] # see above
+        """Return the keys of a batch: a function for ``arrow_udf``."""
+        to_keys = zorder_keys if self.strategy is OrderStrategy.ZORDER else hilbert_keys
+        # Spark gives timestamps another zone in a task than on the driver; the numbers are the same.
+        given = [values.cast(ranks.bounds.type) for ranks, values in zip(self.ranks, columns, strict=True)]
+        keys = to_keys([ranks.spread(values) for ranks, values in zip(self.ranks, given, strict=True)])
+        width = pa.binary(keys.dtype.itemsize)
+        return pa.Array.from_buffers(width, len(keys), [None, pa.py_buffer(keys.tobytes())]).cast(pa.binary())
+
+
+def _whole(column: ArrowAny) -> ArrowAny:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _as_plan(task: CompactTask, ref: TableRef, snapshot: Snapshot | None) -> ScanPlan:
+    """Return the plan of a read of exactly the task's files."""
+    entries = tuple(
+        ManifestEntry(
+            kind=FileKind.ADD,
+            partition=task.partition,
+            bucket=task.bucket,
+            total_buckets=task.total_buckets,
+            file=file,
+        )
+        for file in task.files
+    )
+    partition = ScanPartition(
+        data=task.partition,
+        values=decode_row(task.partition, [each.type for each in ref.schema.partition_fields]),
+        created_millis=0,
+        rest=NO_FILTER,
+        entries=entries,
+    )
+    return ScanPlan(snapshot=snapshot, predicate=NO_FILTER, partitions=(partition,), funnel=Funnel())

@@ -1,0 +1,112 @@
+"""Compaction beside a streaming write: on a thread of its own, as one-task jobs, behind the tasks of micro-batches."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from penstock.options import CompactOptions
+from penstock.spark.compact.job import SparkMerger
+from penstock.spark.python_worker import ensure_python_worker
+from penstock.table.compact.background import CompactionBeside
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.table.compact.job import Merged
+    from penstock.table.compact.state import CompactionState
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.ref import TableRef
+
+_MAX_TASKS: Final = 64
+# How long a merge waits for others' tasks to find a core; where they never do, small files must not win.
+_LONGEST_WAIT_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.05
+
+
+class StreamCompaction:
+    """Compacts the table of one query from its first commit to its end; a worker that lives as long as the query."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._beside: CompactionBeside | None = None
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    @property
+    def state(self) -> CompactionState | None:
+        """What it has done so far; None where it was never begun."""
+        return None if self._beside is None else self._beside.state
+
+    def note_commit(self, ref: TableRef, query_id: str) -> None:
+        """Plan what a commit has left; the first one starts the work. Returns at once.
+
+        Args:
+            ref: the table as it is now.
+        """
+        with self._lock:
+            if self._is_over:
+                return
+            if self._beside is None:
+                self._beside = self._start(ref, query_id)
+            self._beside.wake()
+
+    def end(self, *, is_at_once: bool) -> None:
+        """End with the query: after what waits is merged, or at once, when what is half done is deleted."""
+        with self._lock:
+            is_first, self._is_over = not self._is_over, True
+        if self._beside is None:
+            return
+        if is_at_once:
+            self._beside.stop()
+        elif is_first:
+            self._beside.finish()
+        atexit.unregister(self._end_with_process)
+
+    def _start(self, ref: TableRef, query_id: str) -> CompactionBeside:
+        ensure_python_worker(self._spark)
+        merger = SparkMerger(spark=self._spark, ref=ref)
+        cores = self._spark.sparkContext.defaultParallelism
+        most = CompactOptions.parse(ref.options, table=ref.name).max_tasks or max(1, cores - 1)
+        beside = CompactionBeside(
+            ref,
+            partial(self._merge, merger),
+            commit_user=f"{query_id}-compact",
+            max_tasks=min(most, _MAX_TASKS),
+            cancel=partial(_cancel, merger),
+        )
+        # Before PySpark ends its JVM: handlers run in the reverse order of their registration.
+        atexit.register(self._end_with_process)
+        beside.start()
+        return beside
+
+    def _end_with_process(self) -> None:
+        self.end(is_at_once=True)
+
+    def _merge(self, merger: SparkMerger, task: CompactTask, ref: TableRef) -> Merged:
+        """Run one merge, after the tasks that wait for a core at this moment."""
+        deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
+        while self._others_wait() and time.monotonic() < deadline and not self._is_over:
+            time.sleep(_LOOK_SECONDS)
+        return merger.merge_at(task, ref)
+
+    def _others_wait(self) -> bool:
+        """Whether tasks that are no merges of ours wait for a core."""
+        tracker = self._spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+        return any(
+            stage.numTasks > stage.numCompletedTasks + stage.numActiveTasks for stage in stages if stage is not None
+        )
+
+
+def _cancel(merger: SparkMerger) -> None:
+    # A session that was stopped has cancelled all, and has no context any more.
+    with suppress(PySparkException, Py4JError, AttributeError):
+        merger.cancel()

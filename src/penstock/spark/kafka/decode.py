@@ -1,0 +1,239 @@
+"""The values of Kafka records as columns, by what Flink's formats say of them.
+
+Every value is parsed once: a projection and a filter beside each other would have Spark parse it for each of them. So
+parsing, checking and unpacking are one expression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.types import StringType, StructField, StructType
+
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.data_types import (
+    ArrayType,
+    AtomicType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    VectorType,
+)
+from penstock.format.types.text import format_sql_type
+from penstock.options.kafka import CsvFormat, JsonFormat, RawFormat, TimestampStandard
+from penstock.spark.types import SPARK_PRECISION, to_spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from penstock.format.types.data_types import DataField, DataType
+    from penstock.options.kafka import ValueFormat
+
+ORIGIN: Final = "__kafka_origin"
+"""A struct beside the columns: ``topic``, ``partition``, ``offset``, ``timestamp`` of the record of a row."""
+
+_CORRUPT: Final = "__kafka_corrupt"
+_ORIGIN_FIELDS: Final = ("topic", "partition", "offset", "timestamp")
+_SHOWN_CHARACTERS: Final = 200
+_DATE: Final = "yyyy-MM-dd"
+_TIME_OF_DAY: Final = "HH:mm:ss[.SSSSSSSSS]"
+_NO_JSON: Final = frozenset({TypeRoot.TIME, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
+_NO_CSV: Final = _NO_JSON | {TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.VARIANT}
+_TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+_MOMENTS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_RAW: Final = _TEXTS | {TypeRoot.BINARY, TypeRoot.VARBINARY}
+
+
+def decode_values(records: DataFrame, fields: Sequence[DataField], how: ValueFormat, table: str) -> DataFrame:
+    """Return the columns of the values, and the origin of each row in the column ``ORIGIN`` before them.
+
+    A record without a value (a tombstone) is no row, except in the raw format.
+
+    Args:
+        records: with the columns of Spark's Kafka source.
+        table: for messages.
+
+    Raises:
+        UnsupportedFeatureError: the format has no such columns.
+    """
+    check_columns(fields, how, table)
+    origin = F.struct(*_ORIGIN_FIELDS).alias(ORIGIN)
+    match how:
+        case JsonFormat():
+            rows = _unpack(records, origin, _parse_json(fields, how), _check_json(fields, how, table))
+        case CsvFormat():
+            values = records.where(~F.startswith(_text(), F.lit("#"))) if how.allows_comments else records
+            rows = _unpack(values, origin, _parse_csv(fields, how), _check_csv(how, table))
+        case RawFormat():
+            return records.select(origin, _decode_raw(fields[0], how))
+    # Where no text means null, an empty field is an empty text; Spark's parser makes no difference between them.
+    fills = isinstance(how, CsvFormat) and how.null_literal is None
+    return rows.select(ORIGIN, *(_finish(field, fills=fills) for field in fields))
+
+
+def check_columns(fields: Sequence[DataField], how: ValueFormat, table: str) -> None:
+    """Raise ``UnsupportedFeatureError`` where the format has no such columns."""
+    match how:
+        case JsonFormat():
+            _check_types(fields, _NO_JSON, "json", table)
+        case CsvFormat():
+            _check_types(fields, _NO_CSV, "csv", table)
+            for field in fields:
+                if not isinstance(field.type, AtomicType):
+                    raise UnsupportedFeatureError(
+                        f"table {table}: column '{field.name}': format csv reads plain columns only: declare it STRING"
+                    )
+        case _:
+            types = [field.type for field in fields]
+            if len(types) != 1 or not isinstance(types[0], AtomicType) or types[0].root not in _RAW:
+                raise UnsupportedFeatureError(f"table {table}: format raw needs exactly one column, STRING or BYTES")
+
+
+def _check_types(fields: Sequence[DataField], refused: frozenset[TypeRoot], name: str, table: str) -> None:
+    for field in fields:
+        for each in _atomic_types(field.type):
+            if each.root in refused:
+                raise UnsupportedFeatureError(
+                    f"table {table}: column '{field.name}': format {name} does not read "
+                    f"{format_sql_type(replace(each, nullable=True))} on Spark: declare it STRING and cast it"
+                )
+
+
+def _atomic_types(data_type: DataType) -> Iterable[AtomicType]:
+    match data_type:
+        case AtomicType():
+            yield data_type
+        case ArrayType(element=element) | VectorType(element=element) | MultisetType(element=element):
+            yield from _atomic_types(element)
+        case MapType(key=key, value=value):
+            yield from _atomic_types(key)
+            yield from _atomic_types(value)
+        case RowType(fields=fields):
+            for field in fields:
+                yield from _atomic_types(field.type)
+
+
+def _unpack(records: DataFrame, origin: Column, parsed: Column, is_row: Callable[[Column], Column]) -> DataFrame:
+    """Parse, check and unpack each value.
+
+    Args:
+        is_row: whether the parsed value is one; or an error.
+    """
+    rows = F.filter(F.array(parsed), is_row)
+    return records.where(F.col("value").isNotNull()).select(origin, F.inline(rows))
+
+
+def _parse_json(fields: Sequence[DataField], how: JsonFormat) -> Column:
+    between = " " if how.timestamps is TimestampStandard.SQL else "'T'"
+    return F.from_json(_text(), _with_corrupt(fields), _parser_options(between))
+
+
+def _check_json(fields: Sequence[DataField], how: JsonFormat, table: str) -> Callable[[Column], Column]:
+    names = F.array(*(F.lit(field.name) for field in fields))
+    # Null for everything that is no JSON object.
+    keys = F.json_object_keys(_text())
+
+    def is_row(row: Column) -> Column:
+        is_good = row.isNotNull() & row[_CORRUPT].isNull()
+        if how.ignores_errors:
+            return is_good | (row.isNotNull() & keys.isNotNull())
+        if how.fails_on_missing:
+            is_good &= F.size(F.array_except(names, keys)) == 0
+        problem = "no JSON object with all of the columns" if how.fails_on_missing else "no JSON object of these types"
+        return F.when(is_good, F.lit(True)).otherwise(_failure(table, problem, "json.ignore-parse-errors"))  # noqa: FBT003 - SQL's TRUE
+
+    return is_row
+
+
+def _parse_csv(fields: Sequence[DataField], how: CsvFormat) -> Column:
+    quote = "" if how.is_unquoted else how.quote
+    options = {
+        "sep": how.delimiter,
+        "quote": quote,
+        # A quote inside of quotes is written twice, unless there is a character for it.
+        "escape": how.escape or quote,
+        "nullValue": how.null_literal or "",
+    }
+    return F.from_csv(_text(), _to_ddl(_with_corrupt(fields)), {**_parser_options(" "), **options})
+
+
+def _check_csv(how: CsvFormat, table: str) -> Callable[[Column], Column]:
+    def is_row(row: Column) -> Column:
+        if how.ignores_errors:
+            return row.isNotNull()
+        is_good = row.isNotNull() & row[_CORRUPT].isNull()
+        problem = "no line with these columns"
+        return F.when(is_good, F.lit(True)).otherwise(_failure(table, problem, "csv.ignore-parse-errors"))  # noqa: FBT003 - SQL's TRUE
+
+    return is_row
+
+
+def _finish(field: DataField, *, fills: bool) -> Column:
+    """Return a parsed column as it is declared."""
+    column = F.col(f"`{field.name.replace('`', '``')}`")
+    if not isinstance(field.type, AtomicType):
+        return column
+    if fills and field.type.root in _TEXTS:
+        return F.coalesce(column, F.lit("")).alias(field.name)
+    precision = field.type.precision
+    if field.type.root in _MOMENTS and precision is not None and precision < SPARK_PRECISION:
+        # As Flink, which keeps what a value has and stores what the column has. Spark's date_trunc knows no moments
+        # without a zone.
+        rest = F.extract(F.lit("SECOND"), column) % F.lit(Decimal(1).scaleb(-precision))
+        return (column - F.make_dt_interval(secs=rest)).alias(field.name)
+    return column
+
+
+def _decode_raw(field: DataField, how: RawFormat) -> Column:
+    is_text = isinstance(field.type, AtomicType) and field.type.root in _TEXTS
+    value = F.col("value")
+    return (F.decode(value, how.charset) if is_text else value).alias(field.name)
+
+
+def _text() -> Column:
+    return F.col("value").cast("string")
+
+
+def _parser_options(between: str) -> dict[str, str]:
+    moment = f"{_DATE}{between}{_TIME_OF_DAY}"
+    return {
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": _CORRUPT,
+        "dateFormat": _DATE,
+        "timestampNTZFormat": moment,
+        "timestampFormat": f"{moment}XXX",
+        "enableDateTimeParsingFallback": "false",
+        "timeZone": "UTC",
+    }
+
+
+def _with_corrupt(fields: Sequence[DataField]) -> StructType:
+    return StructType([*to_spark_schema(fields).fields, StructField(_CORRUPT, StringType())])
+
+
+def _to_ddl(schema: StructType) -> str:
+    """Spark takes the schema of CSV as a text only; its columns are plain ones."""
+    return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema.fields)
+
+
+def _failure(table: str, problem: str, option: str) -> Column:
+    """Return an expression that fails and names the record."""
+    return F.raise_error(
+        F.concat(
+            F.lit(f"table {table}: Kafka topic "),
+            F.col("topic"),
+            F.lit(", partition "),
+            F.col("partition"),
+            F.lit(", offset "),
+            F.col("offset"),
+            F.lit(f" is {problem}: "),
+            F.substring(_text(), 1, _SHOWN_CHARACTERS),
+            F.lit(f"; '{option}' = 'true' goes on without what cannot be read"),
+        )
+    ).cast("boolean")

@@ -1,0 +1,255 @@
+"""Kafka topics as DataFrames, by the options of Flink's connector.
+
+Source:
+    Spark's Kafka source: ``subscribe``, ``startingOffsets`` and their like are its options, ``kafka.*`` go to the
+    client; offsets of a topic name every partition, -2 is the earliest one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.java_gateway import JavaPackage
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from penstock.errors import InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
+from penstock.options.kafka import EndMode, StartMode, parse_kafka
+from penstock.printable import open_log
+from penstock.spark.kafka.decode import ORIGIN, check_columns, decode_values
+from penstock.spark.watermark.observed_times import observe_times, partition_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.format.types.data_types import DataField
+    from penstock.format.watermark import DeclaredWatermark
+    from penstock.options.kafka import KafkaOptions, Offsets
+
+_LOG: Final = open_log(__name__)
+_WAIT_MS: Final = 10_000
+# The one must not be below the other, so both are ours or none is.
+_WAITS: Final = frozenset({"default.api.timeout.ms", "request.timeout.ms"})
+_EARLIEST: Final = -2
+
+# Each is a metric that every row of a micro-batch is looked at for.
+_MAX_OBSERVED: Final = 256
+
+Partitions = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Topics:
+    """What the brokers say.
+
+    Attributes:
+        cluster: the same whatever its brokers are called.
+        partitions: numbers by topic, of those that are there now.
+    """
+
+    cluster: str
+    partitions: Partitions
+
+
+def read_kafka(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    fields: Sequence[DataField],
+    *,
+    is_stream: bool = True,
+    table: str = "kafka",
+    watermark: DeclaredWatermark | None = None,
+) -> DataFrame:
+    """Return the values of records as a DataFrame of these columns.
+
+    Args:
+        options: as Flink's Kafka connector has them.
+        is_stream: a streaming DataFrame, else one of what is there.
+        table: for messages.
+        watermark: of one of the columns; how far it has come is observed for each partition, for the snapshots that
+            the stream is written to. None where none is declared.
+
+    Raises:
+        InvalidOptionError: an option that is unknown, is missing, contradicts another or has no such value.
+        UnsupportedFeatureError: a format or a type that cannot be read; Spark lacks the JARs for Kafka.
+        NotFoundError: no such topic, or no such partition.
+        StorageError: no broker answers, or it refuses.
+    """
+    kafka, how = parse_kafka(options, table)
+    check_columns(fields, how, table)
+    _check_kind(kafka, table, is_stream=is_stream)
+    _check_connector(spark, table)
+    topics = _describe(spark, kafka, table)
+    settings = _source_options(kafka, topics.partitions, table, is_stream=is_stream)
+    reader = spark.readStream if is_stream else spark.read
+    rows = decode_values(reader.format("kafka").options(**settings).load(), fields, how, table)
+    if is_stream and watermark is not None:
+        rows = _observed(rows, topics, watermark, table)
+    return rows.drop(ORIGIN)
+
+
+def _observed(rows: DataFrame, topics: _Topics, watermark: DeclaredWatermark, table: str) -> DataFrame:
+    origin = F.col(ORIGIN)
+    is_in = {
+        partition_name(topics.cluster, topic, number): (origin["partition"] == number) & (origin["topic"] == topic)
+        for topic, numbers in topics.partitions.items()
+        for number in numbers
+    }
+    if 0 < len(is_in) <= _MAX_OBSERVED and watermark.delay_millis is not None:
+        return observe_times(rows, watermark, is_in)
+    reason = (
+        f"it has {len(is_in)} partitions, and at most {_MAX_OBSERVED} are observed"
+        if len(is_in) > _MAX_OBSERVED
+        else "its expression is Flink's alone"
+        if is_in
+        else "no topic is there yet"
+    )
+    _LOG.warning("table %s: what is written from it gets no watermark in its snapshots: %s", table, reason)
+    return rows
+
+
+def _check_kind(kafka: KafkaOptions, table: str, *, is_stream: bool) -> None:
+    if is_stream and kafka.end_mode is not EndMode.UNBOUNDED:
+        raise UnsupportedFeatureError(
+            f"table {table}: 'scan.bounded.mode' = '{kafka.end_mode}': Spark's streams from Kafka have no end: read it "
+            "as a batch, or take the trigger availableNow, which ends at what is there"
+        )
+    if not is_stream and kafka.start_mode is StartMode.LATEST:
+        raise InvalidOptionError(
+            f"table {table}: 'scan.startup.mode' = 'latest-offset' leaves nothing for a batch to read: say "
+            "earliest-offset, timestamp or specific-offsets, or read it as a stream"
+        )
+
+
+def _check_connector(spark: SparkSession, table: str) -> None:
+    jvm: Any = spark._jvm  # noqa: SLF001 - Python has no other way to ask for a class
+    provider = jvm.org.apache.spark.sql.kafka010.KafkaSourceProvider
+    if isinstance(provider, JavaPackage) or isinstance(jvm.org.apache.kafka.clients.admin.Admin, JavaPackage):
+        scala = ".".join(jvm.scala.util.Properties.versionNumberString().split(".")[:2])
+        package = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark.version}"
+        raise UnsupportedFeatureError(
+            f"table {table}: Spark has no connector for Kafka: start the session with "
+            f"config('spark.jars.packages', '{package}'), penstock sql or spark-submit with --packages {package}; "
+            "where that version cannot be had, the nearest one below serves"
+        )
+
+
+def _describe(spark: SparkSession, kafka: KafkaOptions, table: str) -> _Topics:
+    """Ask the brokers for the topics, so that a wrong address fails here and not minutes later in the query."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - Python has no client of Kafka
+    settings = jvm.java.util.Properties()
+    given = dict(kafka.properties)
+    if not _WAITS & given.keys():
+        given |= dict.fromkeys(_WAITS, str(_WAIT_MS))
+    for name, value in given.items():
+        settings.setProperty(name, value)
+    try:
+        admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        try:
+            cluster = str(admin.describeCluster().clusterId().get())
+            topics = kafka.topics
+            if kafka.topic_pattern is not None:
+                pattern = jvm.java.util.regex.Pattern.compile(kafka.topic_pattern)
+                topics = tuple(each for each in admin.listTopics().names().get() if pattern.matcher(each).matches())
+            names = jvm.java.util.ArrayList()
+            for topic in topics:
+                names.add(topic)
+            found = admin.describeTopics(names).allTopicNames().get()
+            partitions = {
+                topic: tuple(sorted(each.partition() for each in found[topic].partitions())) for topic in topics
+            }
+            return _Topics(cluster=cluster, partitions=partitions)
+        finally:
+            admin.close(jvm.java.time.Duration.ZERO)
+    except Py4JJavaError as error:
+        raise _explain(error, kafka, table) from error
+
+
+def _explain(error: Py4JJavaError, kafka: KafkaOptions, table: str) -> Exception:
+    chain = list(_causes(error.java_exception))
+    kinds = {cause.getClass().getSimpleName() for cause in chain}
+    said = str(chain[-1].getMessage())
+    if "UnknownTopicOrPartitionException" in kinds:
+        return NotFoundError(
+            f"table {table}: Kafka at {kafka.servers} has no topic of this name: {', '.join(kafka.topics)}; create it, "
+            "or correct 'topic'"
+        )
+    if "InvalidTopicException" in kinds or ("ConfigException" in kinds and "bootstrap" not in said):
+        return InvalidOptionError(f"table {table}: Kafka's client refuses its options: {said}")
+    return StorageError(
+        f"table {table}: Kafka at {kafka.servers} does not answer ({said}): see that the brokers run, that "
+        "'properties.bootstrap.servers' names them as this machine and the executors reach them, and that "
+        "'properties.security.protocol' and its like are those of the brokers",
+        retryable=True,
+    )
+
+
+def _causes(throwable: Any) -> Iterable[Any]:  # noqa: ANN401 - of the JVM
+    while throwable is not None:
+        yield throwable
+        throwable = throwable.getCause()
+
+
+def _source_options(kafka: KafkaOptions, partitions: Partitions, table: str, *, is_stream: bool) -> dict[str, str]:
+    """Return the options of Spark's source."""
+    found = {f"kafka.{name}": value for name, value in kafka.properties if name != "group.id"}
+    found["failOnDataLoss"] = str(kafka.fail_on_data_loss).lower()
+    if (group := dict(kafka.properties).get("group.id")) is not None:
+        # As a prefix: two queries that were one consumer group would share the records out between them.
+        found["groupIdPrefix"] = group
+    if kafka.topic_pattern is not None:
+        found["subscribePattern"] = kafka.topic_pattern
+    else:
+        found["subscribe"] = ",".join(kafka.topics)
+    if is_stream and kafka.max_rows is not None:
+        found["maxOffsetsPerTrigger"] = str(kafka.max_rows)
+    return found | _start_options(kafka, partitions, table) | _end_options(kafka, partitions, table)
+
+
+def _start_options(kafka: KafkaOptions, partitions: Partitions, table: str) -> dict[str, str]:
+    match kafka.start_mode:
+        case StartMode.TIMESTAMP:
+            return {
+                "startingTimestamp": str(kafka.start_millis),
+                "startingOffsetsByTimestampStrategy": "latest",
+            }
+        case StartMode.SPECIFIC:
+            _check_partitions(kafka.start_offsets, partitions, table)
+            [(topic, numbers)] = partitions.items()
+            offsets = dict.fromkeys(numbers, _EARLIEST) | dict(kafka.start_offsets)
+            return {"startingOffsets": json.dumps({topic: offsets})}
+        case StartMode.LATEST:
+            return {"startingOffsets": "latest"}
+        case _:
+            return {"startingOffsets": "earliest"}
+
+
+def _end_options(kafka: KafkaOptions, partitions: Partitions, table: str) -> dict[str, str]:
+    match kafka.end_mode:
+        case EndMode.TIMESTAMP:
+            return {"endingTimestamp": str(kafka.end_millis)}
+        case EndMode.SPECIFIC:
+            _check_partitions(kafka.end_offsets, partitions, table)
+            [(topic, numbers)] = partitions.items()
+            missing = ", ".join(str(number) for number in numbers if number not in dict(kafka.end_offsets))
+            if missing:
+                raise InvalidOptionError(
+                    f"table {table}: 'scan.bounded.specific-offsets' lacks these partitions of topic {topic}: "
+                    f"{missing}; name an end for each of them"
+                )
+            return {"endingOffsets": json.dumps({topic: dict(kafka.end_offsets)})}
+        case _:
+            return {}
+
+
+def _check_partitions(offsets: Offsets, partitions: Partitions, table: str) -> None:
+    [(topic, numbers)] = partitions.items()
+    for number, _ in offsets:
+        if number not in numbers:
+            raise NotFoundError(
+                f"table {table}: topic {topic} has no partition {number}: it has {', '.join(map(str, numbers))}"
+            )

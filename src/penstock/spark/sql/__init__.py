@@ -1,0 +1,1 @@
+"""What SQL of the dialect needs of Spark."""

@@ -1,0 +1,223 @@
+"""Queries over DataFrames that have names only while they are analysed, and rows in the shape of a table."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import uuid
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import types as spark_types
+
+from penstock.errors import InvalidOptionError, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.format.types.data_types import with_nullability
+from penstock.format.types.text import parse_sql_type
+from penstock.spark.names import quoted
+from penstock.spark.plan import analyzed_plan
+from penstock.spark.sql.casts import cast_exactly
+from penstock.spark.types import from_spark_schema, to_spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.format.types.data_types import DataField
+    from penstock.format.types.ddl import ColumnSpec
+
+_PREFIX: Final = "penstock_"
+_VIEW: Final = re.compile(_PREFIX + "[0-9a-f]{32}")
+_TYPE: Final = "penstock.type"
+_PLACE: Final = re.compile(r"\bline (?P<line>\d+),? pos (?P<column>\d+)")
+# Names of errors, places in a text that nobody wrote, and where functions are looked up.
+_NOISE: Final = re.compile(
+    r"^\[[\w.]+\] |\bSQLSTATE: \w+|;? ?\(?\bline \d+,? pos \d+\)?| on search path \[.*?\]", re.DOTALL
+)
+_ROUTINE: Final = re.compile(r"resolve routine `(?P<name>\w+)`")
+
+
+class SqlText(Protocol):
+    """A query whose tables have no names yet."""
+
+    def text(self, names: Sequence[str]) -> str:
+        """Return the query for these names of views."""
+
+    def place(self, names: Sequence[str], offset: int) -> tuple[int, int]:
+        """Return the line and the column that a character of this text has for its author."""
+
+
+def query_frame(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText) -> DataFrame:
+    """Return the rows of a query.
+
+    Args:
+        frames: the tables that it reads, one for each name in its text.
+
+    Raises:
+        InvalidSqlError: Spark does not understand it, or finds no such column or function.
+    """
+    names = [f"{_PREFIX}{uuid.uuid4().hex}" for _ in frames]
+    try:
+        for name, frame in zip(names, frames, strict=True):
+            frame.createTempView(name)
+        # Analysed here and now, so the views are not needed any more when rows are asked for.
+        return spark.sql(query.text(names))
+    except (AnalysisException, ParseException) as error:
+        raise InvalidSqlError(_explained(error, query, names, spark)) from error
+    finally:
+        for name in names:
+            spark.catalog.dropTempView(name)
+
+
+def computed_frame(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) -> DataFrame:
+    """Return columns of the rows and such that are computed from them.
+
+    Args:
+        columns: names, in the order wanted, each with its expression; None for a column that is there.
+    """
+    return frame.select(*(F.col(quoted(name)) if text is None else F.expr(text).alias(name) for name, text in columns))
+
+
+def explain_text(frame: DataFrame) -> str:
+    """Return Spark's plan of a query as text; of a stream the logical one, as it has others from batch to batch."""
+    if frame.isStreaming:
+        plan = str(analyzed_plan(frame).toString()).strip()
+        return "== Analyzed Logical Plan ==\n" + _VIEW.sub("table", plan)
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        frame.explain()
+    return text.getvalue().strip()
+
+
+def check_stream(frame: DataFrame) -> None:
+    """Check that Spark can run a streaming query whose rows are final when they are told.
+
+    Raises:
+        UnsupportedFeatureError: an aggregate without a watermark, a sort, or what else Spark does not do with streams.
+    """
+    jvm: Any = frame.sparkSession._jvm  # noqa: SLF001 - Python hears of it only when the query starts
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    try:
+        checker.checkForStreaming(analyzed_plan(frame), jvm.org.apache.spark.sql.streaming.OutputMode.Append())
+    except AnalysisException as error:
+        said = " ".join(str(error).partition(";\n")[0].split())
+        raise UnsupportedFeatureError(
+            f"Spark cannot run this query as a stream: {said.rstrip('.')}; group by windows of a time that has a"
+            " watermark (WATERMARK FOR in CREATE TABLE), or SET 'execution.runtime-mode' = 'batch'"
+        ) from error
+
+
+def typed_frame(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
+    """Return columns that know the types which a table declares: Spark's say less, ``TIMESTAMP(3)`` among others.
+
+    Args:
+        types: by column, as DDL writes them.
+    """
+    marked = [
+        F.col(quoted(field.name)).alias(field.name, metadata={**field.metadata, _TYPE: types[field.name]})
+        if field.name in types
+        else F.col(quoted(field.name))
+        for field in frame.schema.fields
+    ]
+    return frame.select(*marked)
+
+
+def typed_columns(frame: DataFrame) -> tuple[ColumnSpec, ...]:
+    """Return the columns of a new table for such rows; those that come from ``typed_frame`` have the types from there.
+
+    Raises:
+        UnsupportedFeatureError: a type that the format does not have.
+    """
+    fields = frame.schema.fields
+    return tuple(
+        _as_declared(column, field) for column, field in zip(from_spark_schema(frame.schema), fields, strict=True)
+    )
+
+
+def _as_declared(column: ColumnSpec, field: spark_types.StructField) -> ColumnSpec:
+    text = field.metadata.get(_TYPE)
+    declared = None if text is None else parse_sql_type(text)
+    # A union has the marks of its first part, whatever the types of the others have made of it.
+    if declared is None or to_spark_type(declared) != field.dataType:
+        return column
+    return replace(column, type=with_nullability(declared, nullable=field.nullable))
+
+
+def set_conf(spark: SparkSession, key: str, value: str) -> None:
+    """Set a key of the session.
+
+    Raises:
+        InvalidOptionError: a value that it does not take, or one that is fixed when the session starts.
+    """
+    try:
+        spark.conf.set(key, value)
+    except (AnalysisException, IllegalArgumentException) as error:
+        said = " ".join(_NOISE.sub("", str(error).partition("\n")[0]).split()).rstrip(" .")
+        raise InvalidOptionError(f"SET '{key}' = '{value}': {said}") from error
+
+
+def insert_frame(
+    frame: DataFrame,
+    fields: Sequence[DataField],
+    *,
+    columns: Sequence[str],
+    constants: Mapping[str, str | None],
+    table: str,
+) -> DataFrame:
+    """Return rows with the columns of a table, as ``INSERT`` says: by place, whatever they are called.
+
+    Args:
+        columns: that the frame's go to, in its order.
+        constants: values of partition columns as text; None for NULL. What is in neither becomes NULL.
+
+    Raises:
+        SchemaMismatchError: more columns than there is place for, or fewer.
+    """
+    if len(frame.columns) != len(columns):
+        raise SchemaMismatchError(
+            f"table {table}: the query has {len(frame.columns)} columns ({', '.join(frame.columns)}), and"
+            f" {len(columns)} are to be written ({', '.join(columns)})"
+        )
+    places = [f"c{place}" for place in range(len(columns))]
+    numbered = frame.toDF(*places)
+    place_of = dict(zip(columns, places, strict=True))
+    shaped = []
+    for field in fields:
+        wanted = to_spark_type(field.type)
+        if field.name in place_of:
+            place = place_of[field.name]
+            value = cast_exactly(
+                F.col(place), numbered.schema[place].dataType, wanted, where=f"table {table}, column '{field.name}'"
+            )
+        else:
+            value = F.lit(constants.get(field.name)).cast(wanted)
+        shaped.append(value.alias(field.name))
+    return numbered.select(*shaped)
+
+
+def _explained(error: Exception, query: SqlText, names: Sequence[str], spark: SparkSession) -> str:
+    """Return what Spark says, without its plans and our names, with the place in the author's own text."""
+    said = str(error)
+    where = ""
+    if match := _PLACE.search(said):
+        lines = query.text(names).split("\n")[: int(match["line"]) - 1]
+        line, column = query.place(names, sum(len(line) + 1 for line in lines) + int(match["column"]))
+        where = f"line {line}, column {column}: "
+    said = _NOISE.sub("", said.partition(";\n")[0].partition("== SQL")[0])
+    for name in names:
+        said = said.replace(f"`{name}`.", "").replace(name, "table")
+    said = " ".join(said.split()).rstrip(" ;.")
+    return f"{where}Spark cannot run the query: {said}{_near_function(said, spark)}"
+
+
+def _near_function(said: str, spark: SparkSession) -> str:
+    match = _ROUTINE.search(said)
+    if match is None:
+        return ""
+    names = [str(row[0]) for row in spark.sql("SHOW FUNCTIONS").collect()]
+    near = get_close_matches(match["name"].lower(), names, n=1)
+    return f"; did you mean {near[0]}?" if near else ""

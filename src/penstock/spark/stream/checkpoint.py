@@ -1,0 +1,178 @@
+"""The checkpoint of a streaming query, reached through the file system that Spark itself reaches it by.
+
+Source:
+    Spark's checkpoint directory: ``metadata`` holds the query's id, ``offsets/<n>`` what batch n covers, written before
+    the batch runs.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+
+from penstock.errors import CheckpointError, FormatError, StorageError
+from penstock.format.text.json import decode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+_BUFFER_BYTES: Final = 4096
+_BLOCK_BYTES: Final = 1 << 26
+
+
+class HadoopDirectory:
+    """A directory of small files. Usable by any thread of the driver; every failure is a ``StorageError``.
+
+    Args:
+        location: a path or URI as Spark takes it.
+    """
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        context: Any = spark.sparkContext
+        session: Any = spark
+        # Looked up once: each name of a package is a question to the JVM.
+        self._path = context._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001 - Python has no other way to Hadoop
+        with _as_storage_error("open", location):
+            root = self._path(location)
+            files = root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
+            self.place: str = files.makeQualified(root).toString()
+            if is_instance_of(context._gateway, files, "org.apache.hadoop.fs.ChecksumFileSystem"):  # noqa: SLF001
+                # The local one starts a process for each file and its checksum, to set their permissions.
+                files = files.getRawFileSystem()
+        self._files = files
+
+    def list(self, directory: str) -> Sequence[str]:
+        """Names of what is in a directory below; empty where there is none."""
+        with _as_storage_error("list", f"{self.place}/{directory}"):
+            path = self._path(f"{self.place}/{directory}")
+            if not self._files.exists(path):
+                return ()
+            return tuple(status.getPath().getName() for status in self._files.listStatus(path))
+
+    def read(self, name: str) -> bytes | None:
+        """Bytes of a file below; None when it is not there."""
+        with _as_storage_error("read", f"{self.place}/{name}"):
+            path = self._path(f"{self.place}/{name}")
+            if not self._files.exists(path):
+                return None
+            stream = self._files.open(path)
+            try:
+                return bytes(stream.readAllBytes())
+            finally:
+                stream.close()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Create or replace a file below."""
+        with _as_storage_error("write", f"{self.place}/{name}"):
+            # With these arguments the local file system leaves permissions to the process's umask.
+            path = self._path(f"{self.place}/{name}")
+            stream = self._files.create(path, True, _BUFFER_BYTES, 1, _BLOCK_BYTES, None)  # noqa: FBT003 - Java
+            try:
+                stream.write(data)
+            finally:
+                stream.close()
+
+    def delete(self, name: str) -> None:
+        """Delete a file below, if it is there."""
+        with _as_storage_error("delete", f"{self.place}/{name}"):
+            self._files.delete(self._path(f"{self.place}/{name}"), False)  # noqa: FBT003 - Java
+
+
+class Checkpoint:
+    """What Spark keeps in a checkpoint, and what we do."""
+
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._directory = HadoopDirectory(spark, location)
+
+    @property
+    def place(self) -> str:
+        """The checkpoint's location, with its scheme."""
+        return self._directory.place
+
+    @property
+    def files(self) -> OwnFiles:
+        """Our own directory in it."""
+        return OwnFiles(self._directory)
+
+    def load_query_id(self) -> str | None:
+        """Load the id of the query; None before its first start."""
+        data = self._directory.read("metadata")
+        if data is None:
+            return None
+        try:
+            return decode_json(data, "query metadata", f"{self.place}/metadata").text("id")
+        except FormatError:
+            return None  # Spark will say so
+
+    def has_batches(self) -> bool:
+        """Whether a query has begun a batch."""
+        return any(name.isdigit() for name in self._directory.list("offsets"))
+
+    def load_offsets(self, batch_id: int) -> bytes:
+        """Load what Spark wrote down of a batch before it runs it, as it stands there.
+
+        Raises:
+            CheckpointError: Spark has not written it.
+        """
+        data = self._directory.read(f"offsets/{batch_id}")
+        if data is None:
+            raise CheckpointError(
+                f"checkpoint {self.place} has no offsets/{batch_id}, which Spark writes before it runs a batch; "
+                "restore the checkpoint, or start with a new one"
+            )
+        return data
+
+    def load_newest_offsets(self) -> bytes | None:
+        """Load what Spark wrote down of the newest batch; None when there is none."""
+        batches = [int(name) for name in self._directory.list("offsets") if name.isdigit()]
+        return self.load_offsets(max(batches)) if batches else None
+
+    def load_done_offsets(self) -> tuple[int, bytes] | None:
+        """Load the id and offsets of the newest batch; None when there is none, or Spark is to run it again."""
+        begun, done = (
+            max((int(name) for name in self._directory.list(log) if name.isdigit()), default=-1)
+            for log in ("offsets", "commits")
+        )
+        return (done, self.load_offsets(done)) if begun == done >= 0 else None
+
+
+class OwnFiles:
+    """The directory ``penstock`` of a checkpoint."""
+
+    def __init__(self, directory: HadoopDirectory) -> None:
+        self._directory = directory
+
+    @property
+    def place(self) -> str:
+        """The checkpoint's location."""
+        return self._directory.place
+
+    def list(self) -> Sequence[str]:
+        """Names of the files; empty where there is no directory."""
+        return self._directory.list("penstock")
+
+    def read(self, name: str) -> bytes | None:
+        """Bytes of a file; None when it is not there."""
+        return self._directory.read(f"penstock/{name}")
+
+    def write(self, name: str, data: bytes) -> None:
+        """Create or replace a file."""
+        self._directory.write(f"penstock/{name}", data)
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it is there."""
+        self._directory.delete(f"penstock/{name}")
+
+
+@contextmanager
+def _as_storage_error(verb: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except Py4JJavaError as error:
+        cause = str(error.java_exception.toString())
+        raise StorageError(f"cannot {verb} {path} of the query's checkpoint: {cause}", True) from error  # noqa: FBT003 - positional, so that pickling works

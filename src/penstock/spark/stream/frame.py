@@ -1,0 +1,108 @@
+"""A table as a streaming DataFrame."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import StructType, TimestampNTZType
+
+from penstock.format.watermark import declared_watermark
+from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, WatermarkOptions
+from penstock.predicate.bind import bind
+from penstock.predicate.parse import parse_filter
+from penstock.predicate.text import format_filter
+from penstock.printable import open_log
+from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.stream.options import hand_over
+from penstock.spark.stream.progress import listen
+from penstock.spark.types import to_spark_schema
+from penstock.spark.watermark.event_time import with_watermark
+from penstock.spark.watermark.wall_clock import wall_clock_field
+from penstock.table.read.batches import select_fields
+from penstock.table.stream.consumers import check_consumer_id
+from penstock.table.stream.event_time import usable_watermark
+from penstock.table.stream.limits import limits_of
+from penstock.table.stream.start import check_start
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.format.watermark import DeclaredWatermark
+    from penstock.predicate.tree import Predicate
+    from penstock.table.ref import TableRef
+
+_LOG: Final = open_log(__name__)
+
+
+def read_stream(
+    spark: SparkSession,
+    ref: TableRef,
+    columns: Sequence[str] | None = None,
+    predicate: Predicate | str | None = None,
+) -> DataFrame:
+    """Return a streaming DataFrame of the rows that pass, in the order that the table promises.
+
+    Its columns stay those of ``ref``, whatever becomes of the table. It has the watermark that the table declares,
+    unless ``penstock.read.watermark`` says no or that column is left out; the column is TIMESTAMP then.
+
+    Args:
+        columns: names in the order wanted; None for all.
+
+    Raises:
+        InvalidOptionError: options that contradict each other, or that only a batch read has.
+        NotFoundError: no such column.
+        InvalidFilterError: a filter that does not fit the table.
+        UnsupportedFeatureError: a mode that only a batch read has; or tasks would run with a Python without Penstock.
+    """
+    schema = to_spark_schema(select_fields(ref, columns))
+    _check_options(ref)
+    watermark = _watermark(ref, schema.names)
+    if watermark is not None:
+        schema = _with_event_time(schema, watermark.column)
+    ensure_python_worker(spark)
+    reader = uuid.uuid4().hex
+    handed = hand_over(ref, reader=reader, parallelism=spark.sparkContext.defaultParallelism)
+    stream = spark.readStream.format("penstock").schema(schema).options(**handed)
+    if predicate is not None:
+        parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
+        bind(parsed, ref.schema.fields, ref.name)
+        stream = stream.option("filter", predicate if isinstance(predicate, str) else format_filter(predicate))
+    listen(spark).follow(reader, ref)
+    frame = stream.load()
+    return frame if watermark is None else with_watermark(frame, watermark)
+
+
+def _watermark(ref: TableRef, columns: Sequence[str]) -> DeclaredWatermark | None:
+    if not WatermarkOptions.parse(ref.options, table=ref.name).read_watermark:
+        return None
+    usable, declared = usable_watermark(ref), declared_watermark(ref.schema.option_map)
+    if usable is None and declared is not None:
+        _LOG.warning(
+            "table %s: its watermark on '%s' is an expression of Flink's that is not evaluated here, so this stream "
+            "has none; put one on with withWatermark, or say that none is wanted: 'penstock.read.watermark' = 'false'",
+            ref.name,
+            declared.column,
+        )
+    return usable if usable is not None and usable.column in columns else None
+
+
+def _with_event_time(schema: StructType, column: str) -> StructType:
+    """Return the schema with the event time as instants, of which alone Spark keeps watermarks."""
+    return StructType(
+        [
+            wall_clock_field(field) if field.name == column and isinstance(field.dataType, TimestampNTZType) else field
+            for field in schema.fields
+        ]
+    )
+
+
+def _check_options(ref: TableRef) -> None:
+    """Complain where the user stands rather than in the query's first trigger."""
+    check_start(ReadOptions.parse(ref.options, table=ref.name), ref.name)
+    limits_of(StreamOptions.parse(ref.options, table=ref.name))
+    consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+    if consumer is not None:
+        check_consumer_id(consumer, ref.name)

@@ -1,0 +1,260 @@
+"""The micro-batches of a query that writes to a table, and what is done for the table between them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, cast
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from penstock.catalog.checks.features import check_writable
+from penstock.errors import TableStoreError
+from penstock.options import WatermarkOptions, WriteOptions
+from penstock.printable import open_log
+from penstock.spark.compact.stream import StreamCompaction
+from penstock.spark.stream.idle import Silence
+from penstock.spark.stream.query_lease import QueryLease
+from penstock.spark.stream.row_writer import RowWriter, Written
+from penstock.spark.types import to_spark_type
+from penstock.spark.watermark.event_time import has_watermark_of_all, keeps_rows_for_watermark
+from penstock.spark.watermark.observed_times import ObservedTimes
+from penstock.spark.watermark.task_times import task_times
+from penstock.spark.watermark.wall_clock import with_wall_clocks
+from penstock.spark.write.entry_point import QUERY_ID
+from penstock.spark.write.progress import WriteProgress, note_write
+from penstock.table.identity import digest_of
+from penstock.table.stream.checkpoint import decode_batch
+from penstock.table.stream.event_time import usable_watermark
+from penstock.table.stream_sink.committer import Batch, StreamCommitter
+from penstock.table.stream_sink.watermark import NOTHING_OBSERVED, SinkWatermark, tells_no_times
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.spark.stream.checkpoint import Checkpoint
+    from penstock.spark.stream.request import StreamWrite
+    from penstock.table.ref import TableRef
+    from penstock.table.stream.checkpoint import BatchEnds
+
+_LOG: Final = open_log(__name__)
+
+
+class MicroBatches:
+    """What runs in the driver for each micro-batch of one query, and beside them.
+
+    Args:
+        sdf: the query's rows.
+        wall_clocks: columns of it that are turned back before they are written.
+    """
+
+    def __init__(
+        self,
+        sdf: DataFrame,
+        ref: TableRef,
+        request: StreamWrite,
+        checkpoint: Checkpoint,
+        committer: StreamCommitter,
+        wall_clocks: tuple[str, ...],
+    ) -> None:
+        self.query: StreamingQuery | None = None
+        self.lease = QueryLease(ref)
+        self._spark = sdf.sparkSession
+        self._checkpoint = checkpoint
+        self._committer = committer
+        committer.check_alone = self.lease.look
+        self._observed = ObservedTimes.of(sdf)
+        self._times = None if self._observed.metrics else task_times(sdf, ref)
+        self._rows = RowWriter(sdf)
+        self._watermark = SinkWatermark(
+            table=ref.name,
+            waits_for_spark=keeps_rows_for_watermark(sdf),
+            is_wanted=usable_watermark(ref) is not None,
+            spark_knows_all=has_watermark_of_all(sdf),
+            looks_at_tasks=self._times is not None,
+        )
+        # What each batch replaces need not be merged.
+        self._compaction = None if request.is_complete else StreamCompaction(sdf.sparkSession)
+        self._is_to_finish = request.is_to_finish
+        # Whether all that the query reads has ended.
+        self._has_ended = False
+        self._turn = threading.Lock()
+        self._silence = Silence(self._look_in_silence, f"table {ref.name}: query into it")
+        # Of the last batch, once it is in the table; and when it was.
+        self._last: tuple[TableRef, Batch] | None = None
+        self._last_seconds = time.monotonic()
+        self._wall_clocks = wall_clocks
+        self._first_ids = frozenset(field.id for field in ref.schema.fields)
+
+    def run(self, df: DataFrame, batch_id: int) -> None:
+        """Write and commit a batch: the function for ``foreachBatch``."""
+        try:
+            with self._turn:
+                self._run(df, batch_id)
+        except Exception:
+            if self._is_stopping():
+                raise _interrupted() from None
+            raise
+
+    def resume(self, query_id: str) -> None:
+        """Look where a query stands that is started again: at its end it runs no batch, and may not have told of it.
+
+        Raises:
+            TableStoreError: the checkpoint cannot be read, or is damaged; the table is gone.
+        """
+        ref = self._committer.load_ref()
+        if WatermarkOptions.parse(ref.options, table=ref.name).end_input_watermark is None:
+            return
+        newest = self._checkpoint.load_done_offsets()
+        if newest is None:
+            return
+        batch_id, offsets = newest
+        self._has_ended = _have_ended(decode_batch(offsets, f"{self._checkpoint.place}/offsets/{batch_id}"))
+        if self._has_ended:
+            self._last = ref, Batch(commit_user=query_id, id=batch_id, digest=digest_of(offsets))
+
+    def tidy_up(self) -> None:
+        """Wait for the query's end, then let another process run it."""
+        has_failed = True
+        if self.query is not None:
+            self._silence.begin()
+            # How it ended is for those to hear who ask the query.
+            with suppress(PySparkException, Py4JError):
+                self.query.awaitTermination()
+                has_failed = False
+        self._silence.end()
+        if self._has_ended and not has_failed:
+            self._close_input()
+        self.lease.give_back()
+        if self._compaction is not None:
+            self._compaction.end(is_at_once=has_failed or not self._is_to_finish)
+
+    def cancel_compaction(self) -> None:
+        """End the compaction beside the query at once."""
+        if self._compaction is not None:
+            self._compaction.end(is_at_once=True)
+
+    def _run(self, df: DataFrame, batch_id: int) -> None:
+        # Should this batch fail, the watermark behind it is not for anybody to store.
+        self._last = None
+        query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
+        ref = self._committer.load_ref()
+        self.lease.take(query_id)
+        check_writable(ref)
+        offsets = self._checkpoint.load_offsets(batch_id)
+        batch = Batch(commit_user=query_id, id=batch_id, digest=digest_of(offsets))
+        job_id = self._committer.begin(batch)
+        self._watermark.restore(self._committer.upstream_times)
+        ends = decode_batch(offsets, f"{self._checkpoint.place}/offsets/{batch_id}")
+        self._has_ended = _have_ended(ends)
+        self._is_to_finish |= self._has_ended
+        if job_id is None:
+            # Aggregates and the like move on in the checkpoint only when their rows are read to the end.
+            df.write.format("noop").mode("overwrite").save()
+            self._last = ref, self._timed(batch, ends, Written(messages=()), ref)
+            self._last_seconds = time.monotonic()
+            return
+        rows = with_wall_clocks(self._with_new_columns(df, ref), self._wall_clocks)
+        times = self._times if tells_no_times(ends) else None
+        written = self._rows.write(rows, ref, job_id, times)
+        batch = self._timed(batch, ends, written, ref)
+        self.lease.check()
+        snapshot = self._committer.commit(batch, written.messages)
+        self._last, self._last_seconds = (ref, batch), time.monotonic()
+        if self._compaction is not None and not WriteOptions.parse(ref.options, table=ref.name).write_only:
+            self._compaction.note_commit(ref, query_id)
+        files = [file for message in written.messages for file in message.new_files]
+        progress = WriteProgress(
+            query_id=query_id,
+            batch_id=batch_id,
+            table=ref.name,
+            snapshot_id=None if snapshot is None else snapshot.id,
+            watermark=batch.watermark,
+            rows=sum(file.row_count for file in files),
+            files=len(files),
+            bytes=sum(file.file_size for file in files),
+            compaction=None,
+        )
+        compaction = self._compaction
+        note_write(query_id, lambda: replace(progress, compaction=None if compaction is None else compaction.state))
+
+    def _timed(self, batch: Batch, ends: BatchEnds, written: Written, ref: TableRef) -> Batch:
+        """Return the batch with the watermark behind it."""
+        self._watermark.idle_timeout_ms = WatermarkOptions.parse(ref.options, table=ref.name).upstream_idle_timeout_ms
+        # Of the session where the query was made: a batch's own is a clone, and knows no queries.
+        query = self._spark.streams.get(batch.commit_user) if self._observed.metrics else None
+        observed = NOTHING_OBSERVED if query is None else self._observed.read(query)
+        if written.least_of_tasks is not None:
+            observed = replace(observed, least_of_tasks=written.least_of_tasks)
+        watermark = self._watermark.of(ends, observed)
+        return replace(batch, watermark=watermark, upstream_times=self._watermark.encode())
+
+    def _look_in_silence(self) -> None:
+        """Do what is due between batches, also before the first one of a query that was started again."""
+        if not self.lease.is_held or not self._turn.acquire(blocking=False):
+            return
+        try:
+            self.lease.check()
+            if self._last is not None:
+                self._move_watermark(*self._last)
+            self._committer.committer.in_silence()
+        finally:
+            self._turn.release()
+
+    def _move_watermark(self, ref: TableRef, batch: Batch) -> None:
+        """Let the watermark go on where partitions have become idle, and make the snapshots that silence asks for."""
+        longest = WatermarkOptions.parse(ref.options, table=ref.name).snapshot_idle_timeout_ms
+        is_forced = longest is not None and (time.monotonic() - self._last_seconds) * 1000 >= longest
+        watermark = self._watermark.in_silence()
+        moves = watermark is not None and (batch.watermark is None or watermark > batch.watermark)
+        if not moves and not is_forced:
+            return
+        self._committer.commit_in_silence(batch, watermark, is_forced=is_forced)
+        self._last = ref, replace(batch, watermark=watermark if moves else batch.watermark)
+        if is_forced:
+            self._last_seconds = time.monotonic()
+
+    def _close_input(self) -> None:
+        """Store the watermark that the options have for the end of all rows."""
+        if self._last is None:
+            return
+        ref, batch = self._last
+        watermark = WatermarkOptions.parse(ref.options, table=ref.name).end_input_watermark
+        if watermark is None:
+            return
+        try:
+            self.lease.check()
+            self._committer.commit_in_silence(batch, watermark)
+        except TableStoreError as error:
+            _LOG.warning("table %s: 'end-input.watermark' was not stored: %s; start the query again", ref.name, error)
+
+    def _with_new_columns(self, df: DataFrame, ref: TableRef) -> DataFrame:
+        """Add the columns that the table got since the query began, all null."""
+        new = [
+            F.lit(None).cast(to_spark_type(field.type)).alias(field.name)
+            for field in ref.schema.fields
+            if field.id not in self._first_ids and field.type.nullable and field.name not in df.columns
+        ]
+        return df.select("*", *new) if new else df
+
+    def _is_stopping(self) -> bool:
+        return self.query is not None and not self.query.isActive
+
+
+def _have_ended(ends: BatchEnds) -> bool:
+    return all(source is not None and source.ended for source in ends.sources)
+
+
+def _interrupted() -> Exception:
+    """Return what Spark knows for the end of a batch whose query was stopped.
+
+    Spark looks for this in the text of the error by a pattern that overflows its stack on a long trace, and then
+    prints a thousand lines instead of ending the query quietly.
+    """
+    kind: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
+    return kind("An error occurred while calling foreachBatch.\n: java.lang.InterruptedException")

@@ -1,0 +1,72 @@
+"""What ``read_stream`` hands to the source beside the options of the table: Spark carries nothing but texts.
+
+The source is made from them in another process, at every start of the query.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.table.store import MetadataStore
+from penstock.table.stream.align.membership import check_alignment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.table.ref import TableRef
+
+READER_OPTION: Final = "penstock.reader"
+"""By what the driver finds the query's progress."""
+
+_NAME_OPTION: Final = "penstock.table"
+_SCHEMA_OPTION: Final = "penstock.schema-id"
+_PARALLELISM_OPTION: Final = "penstock.parallelism"
+
+HANDED_OVER: Final = frozenset({READER_OPTION, _NAME_OPTION, _SCHEMA_OPTION, _PARALLELISM_OPTION})
+"""Keys that are no options of the table."""
+
+
+def hand_over(ref: TableRef, *, reader: str, parallelism: int) -> dict[str, str]:
+    """Return options from which ``take_over`` makes the same table again.
+
+    Args:
+        reader: by what the driver finds the query's progress.
+        parallelism: tasks that the session runs at the same time.
+
+    Raises:
+        InvalidOptionError: options of a group that contradict each other.
+        UnsupportedFeatureError: a group on a storage that is not built in.
+    """
+    check_alignment(ref, MetadataStore(ref), stacklevel=6)  # whoever calls Table.read_stream
+    return {
+        **dict(ref.dynamic_options),
+        "path": ref.location,
+        READER_OPTION: reader,
+        _NAME_OPTION: ref.name,
+        _SCHEMA_OPTION: str(ref.schema.id),
+        _PARALLELISM_OPTION: str(parallelism),
+    }
+
+
+def take_over(ref: TableRef, options: Mapping[str, str]) -> TableRef:
+    """Return the table with the name and the columns that were handed over, if any were.
+
+    Args:
+        ref: the table as it is now, with its options.
+
+    Raises:
+        NotFoundError: the schema is gone, and so the table was another one.
+    """
+    name = options.get(_NAME_OPTION, ref.name)
+    schema_id = int(options.get(_SCHEMA_OPTION, ref.schema.id))
+    if schema_id == ref.schema.id:
+        return replace(ref, name=name)
+    schema = MetadataStore(ref).load_schema(schema_id)
+    return replace(ref, name=name, schema=replace(schema, options=ref.schema.options))
+
+
+def parallelism_of(options: Mapping[str, str]) -> int:
+    """Return how many tasks run at the same time; where nobody could say, as many as the driver's machine has cores."""
+    return int(options.get(_PARALLELISM_OPTION) or os.cpu_count() or 1)

@@ -1,0 +1,275 @@
+"""How far streaming queries on penstock tables have come, from Spark's own reports of progress.
+
+Spark reports after every micro-batch. Our source adds how far the table is ahead, which shows in
+``query.lastProgress["sources"][0]["latestOffset"]``; here it becomes a value.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from penstock.errors import TableStoreError
+from penstock.options import ConsumerOptions
+from penstock.printable import open_log
+from penstock.spark.stream.end import StreamEnder
+from penstock.spark.stream.session import following_snapshot
+from penstock.spark.write.progress import WriteProgress, last_write
+from penstock.table.store import MetadataStore
+from penstock.table.stream.consumers import record_progress
+from penstock.table.stream.offset import decode_offset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+
+    from penstock.table.ref import TableRef
+    from penstock.table.stream.offset import StreamOffset
+
+__all__ = ["ProgressListener", "StreamProgress", "WriteProgress", "decode_progress", "last_progress", "last_write"]
+
+_Value = TypeVar("_Value")
+
+_LOG: Final = open_log(__name__)
+# Of queries that have ended, too.
+_QUERIES_KEPT: Final = 1_000
+# Long for what is due at the end of a program; a listener of somebody else's may hang.
+_LAST_REPORTS_MS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamProgress:
+    """One source of a query, after a micro-batch.
+
+    Attributes:
+        query_id: the same after a restart from the checkpoint.
+        run_id: of this start of the query.
+        timestamp: when the micro-batch began, ISO 8601, UTC.
+        table: name of the table that is read.
+        rows: of the micro-batch.
+        rows_per_second: of the micro-batch, of this source; 0 when it had none.
+        position: everything before it is delivered.
+        latest_snapshot_id: of the table; None when nothing was ever committed.
+        snapshots_behind: snapshots with rows that are not delivered; this and the following when the micro-batch was
+            planned, so behind its end.
+        is_partial: there is more behind than was counted.
+        event_time_lag_ms: how far the watermark of what is delivered is behind the table's; None where there is none.
+        reader: which DataFrame of ``read_stream``; empty for ``readStream.format``.
+    """
+
+    query_id: str
+    run_id: str
+    query_name: str | None
+    batch_id: int
+    timestamp: str
+    table: str
+    rows: int
+    rows_per_second: float
+    position: StreamOffset
+    latest_snapshot_id: int | None
+    snapshots_behind: int
+    files_behind: int
+    bytes_behind: int
+    rows_behind: int
+    is_partial: bool
+    event_time_lag_ms: int | None
+    reader: str
+
+
+def decode_progress(progress: Mapping[str, Any]) -> tuple[StreamProgress, ...]:
+    """Read a report of Spark's, such as ``query.lastProgress``: one value for each source that is a penstock table."""
+    found = []
+    for source in progress["sources"]:
+        latest = _json(source["latestOffset"])
+        if not isinstance(latest, dict) or "snapshots_behind" not in latest:
+            continue
+        found.append(
+            StreamProgress(
+                query_id=str(progress["id"]),
+                run_id=str(progress["runId"]),
+                query_name=progress["name"],
+                batch_id=progress["batchId"],
+                timestamp=progress["timestamp"],
+                table=latest["table"],
+                rows=source["numInputRows"],
+                rows_per_second=source["processedRowsPerSecond"] or 0.0,
+                position=decode_offset(_json(source["endOffset"])),
+                latest_snapshot_id=latest.get("snapshot"),
+                snapshots_behind=latest["snapshots_behind"],
+                files_behind=latest["files_behind"],
+                bytes_behind=latest["bytes_behind"],
+                rows_behind=latest["rows_behind"],
+                is_partial=latest["is_partial"],
+                event_time_lag_ms=latest.get("event_time_lag_ms"),
+                reader=latest["reader"],
+            )
+        )
+    return tuple(found)
+
+
+class ProgressListener(StreamingQueryListener):
+    """Keeps the last progress of queries on penstock tables, and moves the consumers of ``read_stream``.
+
+    ``Table.read_stream`` adds one to its session, which ``last_progress`` asks; make another one, and give it to
+    ``spark.streams.addListener``, to be called for every micro-batch.
+
+    Args:
+        on_progress: called with each value, in a thread of Spark's.
+        on_write: the same for what ``write_stream`` queries of this process have written.
+        ender: stops queries that have come to the bounds of all their sources; None to let them idle.
+    """
+
+    def __init__(
+        self,
+        on_progress: Callable[[StreamProgress], None] | None = None,
+        on_write: Callable[[WriteProgress], None] | None = None,
+        *,
+        ender: StreamEnder | None = None,
+    ) -> None:
+        self._on_progress = on_progress
+        self._on_write = on_write
+        self._ender = ender
+        self._last: dict[str, tuple[StreamProgress, ...]] = {}
+        self._consumers: dict[str, tuple[TableRef, str]] = {}
+        self._lock = Lock()
+
+    @property
+    def last(self) -> Mapping[str, tuple[StreamProgress, ...]]:
+        """The last progress by query id, one value a source, the query that moved last at the end."""
+        with self._lock:
+            return dict(self._last)
+
+    def follow(self, reader: str, ref: TableRef) -> None:
+        """Move the consumer that the options name, if any, after every micro-batch of a reader."""
+        consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+        if consumer is not None:
+            with self._lock:
+                _put_last(self._consumers, reader, (ref, consumer))
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - PySpark's name
+        """Do nothing."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - PySpark's name
+        """Note a micro-batch; Spark's commit log has it by now."""
+        write = last_write(str(event.progress.id)) if self._on_write is not None else None
+        if write is not None and self._on_write is not None:
+            self._on_write(write)
+        found = decode_progress(event.progress)
+        if not found:
+            return
+        with self._lock:
+            _put_last(self._last, found[0].query_id, found)
+        for each in found:
+            self._move_consumer(each)
+            if self._on_progress is not None:
+                self._on_progress(each)
+        is_over = len(found) == len(event.progress["sources"]) and all(each.position.ended for each in found)
+        if self._ender is not None and is_over:
+            self._ender.end(found[0].query_id, found[0].run_id)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - PySpark's name
+        """Stop a query that was started again behind its end."""
+        if self._ender is not None:
+            self._ender.end_if_done(str(event.id), str(event.runId))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - PySpark's name
+        """Let go of the query; its last micro-batch was reported before."""
+        if self._ender is not None:
+            self._ender.forget(str(event.runId))
+
+    def _move_consumer(self, progress: StreamProgress) -> None:
+        following = following_snapshot(progress.position)
+        with self._lock:
+            target = self._consumers.get(progress.reader)
+            if target is not None:  # nobody says when a reader is done; the one that was silent longest goes
+                _put_last(self._consumers, progress.reader, target)
+        if target is None or following is None:
+            return
+        ref, consumer = target
+        try:
+            record_progress(MetadataStore(ref), consumer, following)
+        except TableStoreError as error:
+            # Nobody waits for an answer here, and the next micro-batch tries again.
+            _LOG.warning("table %s: consumer '%s' was not moved: %s", ref.name, consumer, error)
+
+
+def _put_last(kept: dict[str, _Value], key: str, value: _Value) -> None:
+    """Put a value at the end; the first ones go where there are too many."""
+    kept.pop(key, None)
+    kept[key] = value
+    while len(kept) > _QUERIES_KEPT:
+        kept.pop(next(iter(kept)))
+
+
+# By session: each has its own manager of queries, and calls only the listeners that were added there.
+_LISTENERS: Final[WeakKeyDictionary[SparkSession, ProgressListener]] = WeakKeyDictionary()
+_LISTENERS_LOCK: Final = Lock()
+
+
+def listen(spark: SparkSession) -> ProgressListener:
+    """Return the session's listener, made and added at the first call."""
+    with _LISTENERS_LOCK:
+        listener = _LISTENERS.get(spark)
+        if listener is None:
+            if not _LISTENERS:
+                atexit.unregister(_detach_all)
+                atexit.register(_detach_all)
+            listener = _LISTENERS[spark] = ProgressListener(ender=StreamEnder(spark))
+            spark.streams.addListener(listener)
+        return listener
+
+
+def _detach_all() -> None:
+    """Hear the reports that are on their way, then no more: Spark would report to a process that has ended."""
+    with _LISTENERS_LOCK:
+        listeners = list(_LISTENERS.items())
+        _LISTENERS.clear()
+    for spark, listener in listeners:
+        # The session may have ended, or its JVM; then there is nothing to detach.
+        with suppress(PySparkException, Py4JError, Py4JNetworkError, OSError, AttributeError):
+            context: Any = spark.sparkContext
+            if context._jsc is None:  # noqa: SLF001 - the only sign of a context that was stopped
+                continue
+            try:
+                context._jsc.sc().listenerBus().waitUntilEmpty(_LAST_REPORTS_MS)  # noqa: SLF001 - see above
+            finally:
+                spark.streams.removeListener(listener)
+
+
+def last_progress(spark: SparkSession, query_id: str | None = None) -> tuple[StreamProgress, ...]:
+    """Return the last progress of the session's queries on penstock tables.
+
+    Only since the first ``read_stream`` of the session, or the first call of this. Reports arrive some milliseconds
+    after their micro-batch.
+
+    Args:
+        query_id: None for all queries; else that of one, ``query.id``.
+
+    Returns:
+        A value for each source; empty where no micro-batch was reported yet.
+    """
+    last = listen(spark).last
+    if query_id is not None:
+        return last.get(str(query_id), ())
+    return tuple(each for found in last.values() for each in found)
+
+
+def _json(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Spark gives offsets as text to listeners, decoded in ``lastProgress``."""
+    return json.loads(value) if isinstance(value, str) and value != "None" else value

@@ -1,0 +1,73 @@
+"""Writing the rows of micro-batches: in the driver as long as they are few, else in tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.spark.compact.job import SparkMerger
+from penstock.spark.watermark.task_times import TaskTimes, with_tasks
+from penstock.spark.write.native_sink import is_observed
+from penstock.spark.write.sink import write_dataframe
+from penstock.spark.write.small_batch import collect_small, max_small_rows
+from penstock.spark.write.task import write_batches
+from penstock.table.compact.precommit import merge_if_asked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What became of the rows of a micro-batch.
+
+    Attributes:
+        least_of_tasks: the least over the tasks that had rows of their latest event time less the delay, ms; where
+            tasks wrote several files, over those. None where it was not asked for, or nobody knows.
+    """
+
+    messages: tuple[CommitMessage, ...]
+    least_of_tasks: int | None = None
+
+
+class RowWriter:
+    """Writes the batches of one query.
+
+    Args:
+        sdf: the query's rows.
+    """
+
+    def __init__(self, sdf: DataFrame) -> None:
+        # Metrics of rows that are read twice would count them twice.
+        self._max_rows = 0 if is_observed(sdf) else max_small_rows(sdf)
+        self._last_rows = 0
+
+    def write(self, df: DataFrame, ref: TableRef, job_id: str, times: TaskTimes | None = None) -> Written:
+        """Write the rows of a batch; nothing is committed.
+
+        Args:
+            times: tells event times of rows; None where they are not asked for.
+
+        Raises as ``write_dataframe``.
+        """
+        written = self._write_here(df, ref, job_id, times)
+        if written is None:
+            messages = write_dataframe(df, ref, job_id)
+            written = Written(messages=messages, least_of_tasks=None if times is None else times.least(messages))
+        self._last_rows = sum(file.row_count for message in written.messages for file in message.new_files)
+        merged = merge_if_asked(written.messages, ref, SparkMerger(spark=df.sparkSession, ref=ref).execute)
+        return Written(messages=merged, least_of_tasks=written.least_of_tasks)
+
+    def _write_here(self, df: DataFrame, ref: TableRef, job_id: str, times: TaskTimes | None) -> Written | None:
+        if self._last_rows >= self._max_rows:
+            return None
+        rows = collect_small(df if times is None else with_tasks(df), self._max_rows)
+        if rows is None:
+            return None
+        least = None
+        if times is not None:
+            rows, least = times.split(rows)
+        return Written(messages=write_batches(ref, rows.to_batches(), job_id=job_id), least_of_tasks=least)

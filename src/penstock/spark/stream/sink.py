@@ -1,0 +1,135 @@
+"""Streaming DataFrames to a table: one snapshot a micro-batch, each exactly once.
+
+Source:
+    PySpark ``foreachBatch``: it runs in the driver, where ``sql.streaming.queryId`` is a local property, and again for
+    a batch that Spark does not know to be done.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.errors import InvalidOptionError, LeaseHeldError, UnsupportedFeatureError
+from penstock.options import CommitOptions
+from penstock.spark.batches import from_spark_batch
+from penstock.spark.stream.checkpoint import Checkpoint
+from penstock.spark.stream.micro_batches import MicroBatches
+from penstock.spark.stream.query import TableStreamingQuery
+from penstock.spark.watermark.event_time import keeps_rows_for_watermark, redefines_watermark
+from penstock.spark.watermark.wall_clock import wall_clocks_for, with_wall_clocks
+from penstock.table.store import MetadataStore
+from penstock.table.stream_sink.batch_log import BatchNotes
+from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
+from penstock.table.stream_sink.committer import StreamCommitter
+from penstock.table.write.check_rows import plan_conform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.types import StructType
+
+    from penstock.spark.stream.request import StreamWrite
+    from penstock.table.ref import TableRef
+
+_TRIGGERS: Final = ("processingTime", "availableNow", "once")
+
+
+def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> StreamingQuery:
+    """Start a query that commits each micro-batch to a table once, however often Spark runs it.
+
+    Raises:
+        SchemaMismatchError: columns that do not fit the table.
+        CheckpointError: the checkpoint is that of another table or sink.
+        LeaseHeldError: a query with this checkpoint runs already.
+        InvalidOptionError: no streaming DataFrame, another trigger or output mode.
+        UnsupportedFeatureError: output mode ``update``.
+    """
+    _check_request(sdf, ref, request)
+    waits = keeps_rows_for_watermark(sdf)
+    if waits and redefines_watermark(sdf):
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: the query puts a watermark on rows whose table declares one, and Spark runs no windows "
+            "or joins over two; leave withWatermark out, or read that table with the option "
+            "'penstock.read.watermark' = 'false'"
+        )
+    wall_clocks = wall_clocks_for(sdf, ref.schema.fields)
+    check_fits(with_wall_clocks(sdf, wall_clocks).schema, ref)
+    spark = sdf.sparkSession
+    checkpoint = Checkpoint(spark, request.checkpoint)
+    committer = _open_committer(ref, checkpoint, is_overwrite=request.is_complete)
+    batches = MicroBatches(sdf, ref, request, checkpoint, committer, wall_clocks)
+    query_id = checkpoint.load_query_id()
+    if query_id is not None:
+        _check_not_running(spark, query_id, ref)
+        batches.lease.take(query_id)
+    try:
+        if query_id is not None:
+            batches.resume(query_id)
+        query = _with_request(sdf.writeStream.foreachBatch(batches.run), request).start()
+    except BaseException:
+        batches.lease.give_back()
+        raise
+    batches.query = query
+    # Not a listener: those hear of it late, and of every batch of every query.
+    tail = threading.Thread(target=batches.tidy_up, name=f"end of query {query.id}", daemon=True)
+    tail.start()
+    return TableStreamingQuery(query, tail, cancel=batches.cancel_compaction)
+
+
+def check_fits(schema: StructType, ref: TableRef) -> None:
+    """Raise ``SchemaMismatchError`` where rows of these columns cannot be written, whatever they are."""
+    plain = to_arrow_schema(schema, timezone="UTC")
+    batch = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in plain], schema=plain)
+    plan_conform(ref.schema, from_spark_batch(batch, ref.schema.fields).schema, ref.name)
+
+
+def _check_request(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> None:
+    if not sdf.isStreaming:
+        raise InvalidOptionError(f"table {ref.name}: this DataFrame is no stream; write it with append")
+    mode = request.output_mode.lower()
+    if mode == "update":
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: output mode 'update' changes rows that were written before, and an append table has no "
+            "key to find them by; use 'append' with a watermark, or 'complete', which replaces all rows each time"
+        )
+    if mode not in {"append", "complete"}:
+        raise InvalidOptionError(f"table {ref.name}: output mode '{request.output_mode}': expected append or complete")
+    trigger = request.trigger
+    if trigger is not None and (len(trigger) != 1 or not trigger.keys() <= set(_TRIGGERS)):
+        raise InvalidOptionError(
+            f"table {ref.name}: trigger {dict(trigger)}: expected one of {', '.join(_TRIGGERS)}, such as "
+            "{'processingTime': '10 seconds'}"
+        )
+
+
+def _open_committer(ref: TableRef, checkpoint: Checkpoint, *, is_overwrite: bool) -> StreamCommitter:
+    notes = BatchNotes(checkpoint.files)
+    mark = claim_checkpoint(
+        ref,
+        notes,
+        base_id=MetadataStore(ref).latest_snapshot_id() or 0,
+        has_batches=checkpoint.has_batches(),
+        accept_unknown=CommitOptions.parse(ref.options, table=ref.name).accept_unknown_batch,
+    )
+    return StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite)
+
+
+def _check_not_running(spark: SparkSession, query_id: str, ref: TableRef) -> None:
+    if any(query.id == query_id for query in spark.streams.active):
+        raise LeaseHeldError(
+            f"table {ref.name}: query {query_id} runs in this session already, with the same checkpoint; stop that "
+            "one, or give this one a checkpoint of its own"
+        )
+
+
+def _with_request(writer: DataStreamWriter, request: StreamWrite) -> DataStreamWriter:
+    writer = writer.outputMode(request.output_mode).option("checkpointLocation", request.checkpoint)
+    if request.query_name is not None:
+        writer = writer.queryName(request.query_name)
+    # Spark's own signature has one keyword for each kind.
+    return writer if request.trigger is None else writer.trigger(**request.trigger)  # type: ignore[call-overload]

@@ -1,0 +1,176 @@
+"""``readStream.format("penstock")``: what Spark asks of a streaming source.
+
+Spark makes the reader in three places: in the process that asks it for offsets and partitions as long as the query
+runs, in one that only pickles it for the tasks, and by that in the tasks. Only the first has a ``StreamSession``; the
+tasks learn everything from their partition, so that the columns of a query stay those that it began with.
+
+Source:
+    PySpark's ``DataSourceStreamReader``, ``python_streaming_source_runner``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from penstock.errors import UnsupportedFeatureError
+from penstock.options import StreamOptions
+from penstock.spark.batches import to_spark_batches
+from penstock.spark.declared import check_columns, check_not_outdated
+from penstock.spark.plain_errors import without_frames
+from penstock.spark.stream.session import StreamSession
+from penstock.table.read.batches import TableReader
+from penstock.table.read.prefetch import read_ahead
+from penstock.table.store import MetadataStore
+from penstock.table.stream.align.progress import AlignmentRule
+from penstock.table.stream.event_time import usable_watermark
+from penstock.table.stream.limits import limits_of
+from penstock.table.stream.offset import UNRESOLVED, encode_offset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+    from penstock.predicate.tree import Predicate
+    from penstock.table.ref import TableRef
+    from penstock.table.stream.tasks import StreamTask
+
+# One file decodes while Spark takes the rows of the one before; more threads would only take its cores.
+_THREADS: Final = 2
+_BATCHES_AHEAD: Final = 2
+# Spark has no limit of snapshots; it need only not be told that there is none.
+_SOME_LIMIT: Final = ReadMaxFiles(2**31 - 1)
+
+
+@dataclass
+class StreamPartition(InputPartition):
+    """One task's files.
+
+    Attributes:
+        ref: its schema is the one that the query began with.
+    """
+
+    task: StreamTask
+    ref: TableRef
+
+
+class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Follows a table.
+
+    Args:
+        ref: with the options of the stream.
+        schema: the columns that Spark expects of the tasks.
+        predicate: rows that do not pass are left out, and files where none does are not opened.
+        reader: by what the driver finds the query's progress; empty where nobody looks.
+        parallelism: tasks that run at the same time.
+        is_inferred: the columns are what we told Spark, and nobody's choice.
+    """
+
+    def __init__(
+        self,
+        ref: TableRef,
+        schema: StructType,
+        predicate: Predicate | None,
+        *,
+        reader: str = "",
+        parallelism: int = 1,
+        is_inferred: bool = False,
+    ) -> None:
+        self._ref = ref
+        self._schema = schema
+        self._predicate = predicate
+        self._reader = reader
+        self._parallelism = parallelism
+        self._is_inferred = is_inferred
+        self._session: StreamSession | None = None
+        self._is_aligned = AlignmentRule.of(ref) is not None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
+        """Return the same constant always: Spark asks again when it replays the first batch."""
+        return encode_offset(UNRESOLVED)
+
+    @without_frames
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
+        """Return one of the limits that are set, since Spark carries only one; ``latestOffset`` applies them all."""
+        limits = limits_of(StreamOptions.parse(self._ref.options, table=self._ref.name))
+        if self._is_aligned:
+            # All sources of a query hear this before any is asked how far it goes.
+            self._open().join_group()
+        if limits.max_rows is not None:
+            return ReadMaxRows(limits.max_rows)
+        if limits.max_files is not None:
+            return ReadMaxFiles(limits.max_files)
+        if limits.max_bytes is not None:
+            return ReadMaxBytes(limits.max_bytes)
+        if limits.max_snapshots is not None or (self._is_aligned and limits.min_rows is None):
+            return _SOME_LIMIT
+        return ReadAllAvailable() if limits.min_rows is None else ReadMinRows(limits.min_rows)
+
+    @without_frames
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
+        """Take what is there now as the end of this run."""
+        self._open().stop_at_latest()
+
+    @without_frames
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - PySpark's name
+        """Return the end of the next micro-batch; ``start`` itself when there is nothing to read."""
+        # Everything is asked for where there are no limits, and by a trigger that overrules them.
+        if self._is_aligned and isinstance(limit, ReadAllAvailable):
+            raise UnsupportedFeatureError(
+                f"table {self._ref.name}: option 'scan.watermark.alignment.group' lets a source wait for others, which "
+                "a query of a single batch cannot: use trigger(availableNow=True) in the place of trigger(once=True)"
+            )
+        return self._open().advance(start, applies_limits=not isinstance(limit, ReadAllAvailable))
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - PySpark's name
+        """Return what Spark shows as the source's latest offset: how far the query is behind the table."""
+        return self._open().report()
+
+    @without_frames
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[StreamPartition]:
+        """Plan a micro-batch: in an ordered table a task for each bucket number that has rows."""
+        return [StreamPartition(task, self._ref) for task in self._open().plan(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a task in the order of delivery."""
+        if not isinstance(partition, StreamPartition):
+            return
+        ref = partition.ref
+        reader = TableReader(ref, MetadataStore(ref), self._schema.fieldNames())
+        files = [partial(reader.read_file, split, file) for split in partition.task.splits for file in split.files]
+        yield from to_spark_batches(read_ahead(files, threads=_THREADS, items_ahead=_BATCHES_AHEAD), self._schema)
+
+    @without_frames
+    def commit(self, end: dict[str, Any]) -> None:
+        """Move the consumer; Spark says so when the batch after that one begins."""
+        self._open().commit(end)
+
+    def stop(self) -> None:
+        """Give back what the session holds; Spark rather ends the process."""
+        if self._session is not None:
+            self._session.close()
+
+    def _open(self) -> StreamSession:
+        if self._session is None:
+            if self._is_inferred:
+                check_not_outdated(self._ref, self._schema)
+            declared = usable_watermark(self._ref)
+            check_columns(self._ref, self._schema, event_time=None if declared is None else declared.column)
+            self._session = StreamSession(
+                self._ref, self._predicate, reader=self._reader, parallelism=self._parallelism
+            )
+        return self._session

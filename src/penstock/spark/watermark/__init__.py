@@ -1,0 +1,1 @@
+"""Event times of Spark's rows."""

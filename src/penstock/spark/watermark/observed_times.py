@@ -1,0 +1,110 @@
+"""How far event time has come in the partitions of a source, observed where its rows are read, before any shuffle.
+
+Source:
+    Spark's ``observe``: a metric of all rows that pass, kept with the execution of each micro-batch. It cannot group,
+    so each partition has a metric of its own; being greatest values, they do not mind rows that are read twice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import types as spark_types
+
+from penstock.spark.names import quoted
+from penstock.spark.plan import analyzed_plan, each_node, each_of
+from penstock.spark.watermark.wall_clock import as_instant
+from penstock.table.stream_sink.watermark import Observed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.format.watermark import DeclaredWatermark
+
+METRIC_PREFIX: Final = "penstock-times-"
+
+_METRIC: Final = re.compile(re.escape(METRIC_PREFIX) + r"(?P<delay>\d+)-.*", re.DOTALL)
+_NULL: Final = "null"
+_BETWEEN: Final = "\n"
+
+
+def observe_times(frame: DataFrame, watermark: DeclaredWatermark, partitions: Mapping[str, Column]) -> DataFrame:
+    """Return the rows, observed on their way.
+
+    Args:
+        watermark: a column of the frame, TIMESTAMP or TIMESTAMP_NTZ, and its delay.
+        partitions: by name, which stays over restarts, whether a row is of it.
+    """
+    column = F.col(quoted(watermark.column))
+    is_instant = isinstance(frame.schema[watermark.column].dataType, spark_types.TimestampType)
+    latest = [
+        _millis(F.max(F.when(is_in, column)), is_instant=is_instant).alias(name) for name, is_in in partitions.items()
+    ]
+    is_known = reduce(or_, partitions.values(), F.lit(False))  # noqa: FBT003 - SQL's FALSE
+    others = F.max(F.when(~is_known, F.lit(0))).alias("")
+    return frame.observe(f"{METRIC_PREFIX}{watermark.delay_millis}-{uuid.uuid4().hex}", others, *latest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedTimes:
+    """Reads what a query observes.
+
+    Attributes:
+        metrics: names of metrics, with those of the partitions that each tells of.
+    """
+
+    metrics: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, sdf: DataFrame) -> Self:
+        """Return what the rows of a query are observed for.
+
+        Two sources that read the same partition need not be equally far in it, so they are told apart, by their order
+        in the query.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        readers: Counter[str] = Counter()
+        for plan in each_node(analyzed_plan(sdf)):
+            if plan.nodeName() == "CollectMetrics" and _METRIC.fullmatch(plan.name()) and plan.name() not in found:
+                names = tuple(each.name() for each in each_of(plan.metrics()))[1:]
+                found[plan.name()] = tuple(f"{name}#{readers[name]}" if readers[name] else name for name in names)
+                readers.update(names)
+        return cls(metrics=found)
+
+    def read(self, query: StreamingQuery) -> Observed:
+        """Return what was seen of the rows of the micro-batch that runs, as far as they were read."""
+        if not self.metrics:
+            return Observed()
+        given: Any = query._jsq  # noqa: SLF001 - Python hears of metrics after the micro-batch only
+        rows = given.streamingQuery().lastExecution().observedMetrics()
+        times: dict[str, int | None] = {}
+        is_complete = True
+        for metric, names in self.metrics.items():
+            match = _METRIC.fullmatch(metric)
+            delay = int(match["delay"]) if match is not None else 0
+            # One call for all of them.
+            values = rows.apply(metric).mkString(_BETWEEN).split(_BETWEEN) if rows.contains(metric) else []
+            is_complete &= not values or values[0] == _NULL
+            for name, value in zip(names, values[1:] or [_NULL] * len(names), strict=True):
+                times[name] = None if value == _NULL else int(value) - delay
+        return Observed(sources=len(self.metrics), times=times, is_complete=is_complete)
+
+
+def partition_name(table: str, topic: str, partition: int) -> str:
+    """Return the name of a topic's partition."""
+    return json.dumps([table, topic, partition], separators=(",", ":"))
+
+
+def _millis(latest: Column, *, is_instant: bool) -> Column:
+    return F.unix_millis(latest if is_instant else as_instant(latest))

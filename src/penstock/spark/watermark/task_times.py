@@ -1,0 +1,66 @@
+"""How far event time has come in each task of a micro-batch, where nothing else says what its rows were read from.
+
+A source that nobody knows counts as one partition, and its tasks as what may be behind each other: the least over them
+of their latest event time is what the source has come to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from penstock.options import SinkStrategy, WriteOptions
+from penstock.spark.watermark.event_time import shuffles
+from penstock.table.store import MetadataStore
+from penstock.table.stream.event_time import EventTimes, usable_watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
+
+    from penstock.format.watermark import DeclaredWatermark
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+_TASK: Final = "__penstock_task"
+
+
+def with_tasks(df: DataFrame) -> DataFrame:
+    """Return the rows with the number of the task that each comes from."""
+    return df.withColumn(_TASK, F.spark_partition_id())
+
+
+def task_times(sdf: DataFrame, ref: TableRef) -> TaskTimes | None:
+    """Return what tells event times by task; None where the table declares none, or rows are shuffled on their way."""
+    declared = usable_watermark(ref)
+    is_spread = WriteOptions.parse(ref.options, table=ref.name).sink_strategy is not SinkStrategy.NONE
+    return None if declared is None or is_spread or shuffles(sdf) else TaskTimes(ref, declared)
+
+
+class TaskTimes:
+    """Tells event times of the rows that are written to one table, ms, less the delay that it declares."""
+
+    def __init__(self, ref: TableRef, declared: DeclaredWatermark) -> None:
+        self._declared = declared
+        self._files = EventTimes(ref, MetadataStore(ref))
+
+    def split(self, rows: pa.Table) -> tuple[pa.Table, int | None]:
+        """Return the rows of ``with_tasks`` without that column, and the least over tasks; None without a time."""
+        times = rows.select([_TASK, self._declared.column]).group_by(_TASK)
+        latest = times.aggregate([(self._declared.column, "max")])[f"{self._declared.column}_max"]
+        return rows.drop_columns([_TASK]), self._less_delay(pc.min(latest))
+
+    def least(self, messages: Iterable[CommitMessage]) -> int | None:
+        """Return the least over the files that tasks wrote, which is not behind that of tasks; None without a time."""
+        files = (file for message in messages for file in message.new_files)
+        return min((time for file in files if (time := self._files.latest_millis(file)) is not None), default=None)
+
+    def _less_delay(self, latest: pa.TimestampScalar) -> int | None:
+        if not latest.is_valid:
+            return None
+        millis = pc.cast(pc.cast(latest, pa.timestamp("ms", latest.type.tz), safe=False), pa.int64()).as_py()
+        return int(millis) - (self._declared.delay_millis or 0)

@@ -1,0 +1,131 @@
+"""Event times without a zone as Spark's instants, where their wall clock is taken as UTC.
+
+Spark keeps watermarks for instants only, TIMESTAMP, while an event time of Flink's has no zone: TIMESTAMP(3). As UTC
+it is, besides, the number that a snapshot's watermark is compared with. A column that was turned carries a mark, so
+that its values, and what is computed from them, can be turned back exactly, whatever zone the session has.
+
+Source:
+    Spark refuses TIMESTAMP_NTZ in ``withWatermark`` (EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE) and casts between the two in
+    the session's zone, which loses an hour of each year where there is daylight saving.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import types as spark_types
+
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.spark.names import quoted
+from penstock.spark.plan import analyzed_plan, each_node, each_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from penstock.format.types.data_types import DataField
+
+_MARK: Final = "penstock.wall-clock"
+_ZONE: Final = "UTC"
+_COMMENT: Final = "event time; its wall clock is taken as UTC"
+_EPOCH: Final = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+
+
+def wall_clock_field(field: spark_types.StructField) -> spark_types.StructField:
+    """Return a column of wall clock times as one of instants, which says so."""
+    comment = field.metadata.get("comment")
+    metadata = {**field.metadata, "comment": f"{comment}; {_COMMENT}" if comment else _COMMENT, _MARK: _ZONE}
+    return spark_types.StructField(field.name, spark_types.TimestampType(), field.nullable, metadata)
+
+
+def as_instant(column: Column) -> Column:
+    """Return wall clock times as instants."""
+    # Days and the rest of the day apart: no step may look at the session's zone.
+    days = column.cast("date")
+    return F.timestamp_micros(F.unix_date(days) * F.lit(86_400_000_000)) + (column - days.cast("timestamp_ntz"))
+
+
+def with_wall_clocks(frame: DataFrame, columns: Collection[str]) -> DataFrame:
+    """Return the DataFrame with columns of instants turned to wall clock times."""
+    if not columns:
+        return frame
+    return frame.select(*(_to_wall_clock(name) if name in columns else quoted(name) for name in frame.columns))
+
+
+def wall_clocks_for(frame: DataFrame, fields: Iterable[DataField]) -> tuple[str, ...]:
+    """Return the columns of instants that stand for wall clock times, where a table's column of that name has those.
+
+    They were wall clock times where they were read, or were computed from such ones alone.
+    """
+    wanted = {field.name for field in fields if _is_wall_clock(field)}
+    instants = {field.name for field in frame.schema.fields if isinstance(field.dataType, spark_types.TimestampType)}
+    if not wanted & instants:
+        return ()
+    plan = analyzed_plan(frame)
+    lineage = _Lineage(plan)
+    return tuple(
+        name
+        for attribute in each_of(plan.output())
+        if (name := str(attribute.name())) in wanted & instants and lineage.is_marked(attribute)
+    )
+
+
+class _Lineage:
+    """Says from what the attributes of a plan were computed."""
+
+    def __init__(self, plan: Any) -> None:  # noqa: ANN401 - of the JVM
+        self._nodes = list(each_node(plan))
+        self._known: dict[int, bool] = {}
+        # An attribute of a union is that of its first part, whatever the others have in its place.
+        self._united: dict[int, list[Any]] = {}
+        for node in self._nodes:
+            if node.nodeName() == "Union":
+                self._unite(node)
+
+    def is_marked(self, attribute: Any) -> bool:  # noqa: ANN401 - of the JVM
+        """Whether an attribute holds wall clock times: it says so, or all times that it was computed from do."""
+        number = attribute.exprId().id()
+        if number not in self._known:
+            self._known[number] = False
+            is_marked = _has_mark(attribute) or self._is_computed(number)
+            self._known[number] = is_marked and all(map(self.is_marked, self._united.get(number, ())))
+        return self._known[number]
+
+    def _is_computed(self, number: int) -> bool:
+        sources = [each for each in self._sources.get(number, ()) if _holds_instants(each)]
+        return bool(sources) and all(map(self.is_marked, sources))
+
+    @cached_property
+    def _sources(self) -> Mapping[int, Sequence[Any]]:
+        """The attributes that others were computed from; thousands of questions to the JVM in a long plan."""
+        return {
+            expression.exprId().id(): tuple(each_of(expression.references().toSeq()))
+            for node in self._nodes
+            for expression in each_of(node.expressions())
+            if expression.getClass().getSimpleName() == "Alias"
+        }
+
+    def _unite(self, union: Any) -> None:  # noqa: ANN401 - of the JVM
+        outputs = [list(each_of(child.output())) for child in each_of(union.children())][1:]
+        for place, attribute in enumerate(each_of(union.output())):
+            self._united.setdefault(attribute.exprId().id(), []).extend(output[place] for output in outputs)
+
+
+def _has_mark(expression: Any) -> bool:  # noqa: ANN401 - of the JVM
+    return bool(expression.metadata().contains(_MARK))
+
+
+def _holds_instants(attribute: Any) -> bool:  # noqa: ANN401 - of the JVM
+    """Whether it is an instant, or has some inside, as a window has."""
+    return "timestamp" in str(attribute.dataType().catalogString()).replace("timestamp_ntz", "")
+
+
+def _is_wall_clock(field: DataField) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root is TypeRoot.TIMESTAMP
+
+
+def _to_wall_clock(column: str) -> Column:
+    return F.expr(f"timestampadd(MICROSECOND, unix_micros({quoted(column)}), {_EPOCH})").alias(column)

@@ -1,0 +1,1 @@
+"""Batch writes by Spark."""

@@ -1,0 +1,273 @@
+"""Appends whose files Spark's own Parquet writer makes, and the table takes over.
+
+Bringing rows from the JVM to Python costs as much as writing them does, so where Spark writes exactly what we would,
+Spark writes (design/0007).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql import types as spark_types
+
+from penstock.datafile.types import timestamp_precision
+from penstock.format.file_format import FileFormat
+from penstock.format.types.data_types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType, TypeRoot
+from penstock.io.local import LocalFileIO
+from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOptions
+from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
+from penstock.spark.plan import analyzed_plan
+from penstock.spark.types import SPARK_PRECISION, to_spark_type
+from penstock.spark.watermark.observed_times import METRIC_PREFIX
+from penstock.table.commit.discard import delete_staging, staging_directory
+from penstock.table.write.import_files import adopt_parquet_files
+
+if TYPE_CHECKING:
+    from penstock.format.types.data_types import DataField
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+# Codecs by Spark's names, where both writers make the same of them.
+_CODECS: Final = {
+    "none": "uncompressed",
+    "uncompressed": "uncompressed",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "zstd": "zstd",
+}
+_PLAIN: Final = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+        TypeRoot.DATE,
+    }
+)
+_UNBOUNDED: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.VARBINARY})
+_TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+# Milliseconds are kept up to three digits; Spark writes microseconds only.
+_LEAST_PRECISION: Final = 4
+# Of tasks that were committed (BasicWriteJobStatsTracker).
+_ROWS_METRIC: Final = "numOutputRows"
+_FIELD_ID: Final = "parquet.field.id"
+# Rows take about half in a file of what Spark's default sizes say; what a file of other rows has is off by as much.
+_FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
+_METRICS: Final = re.compile(rf"\bCollectMetrics (?!{METRIC_PREFIX})")
+_PART: Final = re.compile(r"part-(\d+)-.*-c(\d+)\..*parquet")
+
+
+def write_natively(
+    df: DataFrame, ref: TableRef, job_id: str, file_rows: int | None = None
+) -> tuple[CommitMessage, ...] | None:
+    """Let Spark write the rows of a DataFrame to Parquet files, and take those over; nothing is committed.
+
+    Files are closed at ``target-file-row-num`` rows, and at about ``target-file-size`` by an estimate of the width of
+    rows: Spark looks at rows only. The session's configuration stays as it is: the write runs in a clone of the
+    session, so that no other thread meets our settings.
+
+    Args:
+        job_id: names the files, and the directory where Spark writes them.
+        file_rows: that reach ``target-file-size``; None to estimate it.
+
+    Returns:
+        One message at most, files in the order of tasks; None where Spark would not write exactly what the table
+        needs, and no file is left.
+
+    Raises:
+        SchemaMismatchError: null in a NOT NULL column; no file is left.
+        StorageError: the driver does not find as many rows as Spark has written; none of the files that it finds is
+            left.
+    """
+    order = _native_order(df, ref)
+    if order is None or is_observed(df):
+        return None
+    moved = _in_clone(df)
+    if unknown_parquet_keys(_session_of(moved)):
+        return None
+    staging = staging_directory(ref, job_id)
+    try:
+        row_count = _write_files(_columns_with_ids(moved, ref, order), ref, staging, file_rows)
+        if row_count is None:
+            return None
+        return adopt_parquet_files(ref, _part_files(ref, staging), job_id=job_id, row_count=row_count)
+    finally:
+        delete_staging(ref, job_id)
+
+
+def _native_order(df: DataFrame, ref: TableRef) -> tuple[int, ...] | None:
+    """Places in the DataFrame of the table's columns; None where Spark must not write."""
+    if not _is_native_table(ref):
+        return None
+    names = list(df.columns)
+    if sorted(names) != sorted(ref.schema.field_names) or not _are_distinct(names):
+        return None
+    order = tuple(names.index(field.name) for field in ref.schema.fields)
+    for field, place in zip(ref.schema.fields, order, strict=True):
+        if not _is_native_field(field) or not _fits(df.schema.fields[place].dataType, to_spark_type(field.type)):
+            return None
+    return order
+
+
+def _is_native_table(ref: TableRef) -> bool:
+    write = WriteOptions.parse(ref.options, table=ref.name)
+    encoding = FormatOptions.parse(ref.options, table=ref.name)
+    return (
+        isinstance(ref.file_io, LocalFileIO)
+        and BucketOptions.parse(ref.options, table=ref.name).bucket == -1
+        and not ref.schema.partition_keys
+        and write.sink_strategy is SinkStrategy.NONE
+        and not write.write_buffer_for_append
+        and encoding.file_format is FileFormat.PARQUET
+        and encoding.compression in _CODECS
+        and encoding.block_bytes is None
+        and not encoding.parquet
+    )
+
+
+def _are_distinct(names: list[str]) -> bool:
+    # Spark refuses to write names that differ by case only.
+    return len({name.lower() for name in names}) == len(names)
+
+
+def _is_native_field(field: DataField) -> bool:
+    return field.default_value is None and _is_native_type(field.type)
+
+
+def _is_native_type(data_type: DataType) -> bool:
+    match data_type:
+        case ArrayType(element=element):
+            return _is_native_type(element)
+        case MapType(key=key, value=value):
+            return _is_native_type(key) and _is_native_type(value)
+        case RowType(fields=fields):
+            names = [field.name for field in fields]
+            return bool(fields) and _are_distinct(names) and all(_is_native_type(field.type) for field in fields)
+        case AtomicType(root=root):
+            return root in _PLAIN or _is_unbounded(data_type) or _is_in_micros(data_type)
+        case _:
+            return False
+
+
+def _is_unbounded(data_type: AtomicType) -> bool:
+    return data_type.root in _UNBOUNDED and data_type.length == MAX_LENGTH
+
+
+def _is_in_micros(data_type: AtomicType) -> bool:
+    return data_type.root in _TIMESTAMPS and _LEAST_PRECISION <= timestamp_precision(data_type) <= SPARK_PRECISION
+
+
+def _fits(given: spark_types.DataType, wanted: spark_types.DataType) -> bool:
+    """Whether the types are the same, and whatever must not be null inside of the wanted one is not in the given."""
+    match given, wanted:
+        case spark_types.ArrayType(), spark_types.ArrayType():
+            return _holds(given.containsNull, wanted.containsNull) and _fits(given.elementType, wanted.elementType)
+        case spark_types.MapType(), spark_types.MapType():
+            return (
+                _holds(given.valueContainsNull, wanted.valueContainsNull)
+                and _fits(given.keyType, wanted.keyType)
+                and _fits(given.valueType, wanted.valueType)
+            )
+        case spark_types.StructType(), spark_types.StructType():
+            return given.names == wanted.names and all(
+                _holds(mine.nullable, theirs.nullable)
+                and _FIELD_ID not in mine.metadata  # of another table, and the writer would put it into the file
+                and _fits(mine.dataType, theirs.dataType)
+                for mine, theirs in zip(given.fields, wanted.fields, strict=True)
+            )
+        case _:
+            return given == wanted
+
+
+def _holds(given_nullable: bool, wanted_nullable: bool) -> bool:  # noqa: FBT001 - two of a kind
+    return wanted_nullable or not given_nullable
+
+
+def is_observed(df: DataFrame) -> bool:
+    """Whether somebody waits for metrics of the rows, which reach the DataFrame's own session only.
+
+    Those of our own are read with the query, and do not mind rows that are read twice.
+    """
+    return _METRICS.search(str(analyzed_plan(df).toString())) is not None
+
+
+def _in_clone(df: DataFrame) -> DataFrame:
+    """Return the DataFrame in a session that has the DataFrame's configuration and ours.
+
+    A write takes the type of timestamps from the session alone.
+    """
+    given: Any = df._jdf  # noqa: SLF001 - Python has no way to clone a session
+    session = clone_session(given.sparkSession(), WRITE_SETTINGS)
+    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
+    moved = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, given.queryExecution().analyzed())
+    # The Python session stays that of the DataFrame: to make another one has side effects on all of them.
+    return DataFrame(moved, df.sparkSession)
+
+
+def _session_of(df: DataFrame) -> Any:  # noqa: ANN401 - an object of the JVM
+    given: Any = df._jdf  # noqa: SLF001 - the session that Python knows may be another
+    return given.sparkSession()
+
+
+def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> DataFrame:
+    """Select the table's columns in its order, with its names and field ids and no other metadata."""
+    plain = df.toDF(*(f"c{number}" for number in range(len(df.columns))))
+    return plain.select(
+        *[
+            F.col(f"c{place}").alias(field.name, metadata={_FIELD_ID: field.id})
+            for field, place in zip(ref.schema.fields, order, strict=True)
+        ]
+    )
+
+
+def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | None) -> int | None:
+    """Run Spark's job; return how many rows its tasks report to have written, None where Spark does not say."""
+    encoding = FormatOptions.parse(ref.options, table=ref.name)
+    write = WriteOptions.parse(ref.options, table=ref.name)
+    rows = file_rows or _rows_of_target(df, write)
+    options = {
+        **WRITE_OPTIONS,
+        "compression": _CODECS[encoding.compression],
+        "parquet.compression.codec.zstd.level": str(encoding.compression_zstd_level),
+        "maxRecordsPerFile": str(min(rows, write.target_file_rows)),
+    }
+    writer: Any = df.write.options(**options).format("parquet")
+    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - the writer of Python drops what the job reports
+    # Not a percent-encoded URI: Hadoop takes a path's text as it is.
+    command = writer._jwrite.saveCommand(jvm.scala.Option.apply(f"file://{staging}"))  # noqa: SLF001 - see above
+    state = _session_of(df).sessionState()
+    execution = state.executePlan(command, getattr(state, "executePlan$default$2")())
+    execution.assertCommandExecuted()
+    count = execution.commandExecuted().commandPhysicalPlan().metrics().get(_ROWS_METRIC)
+    return int(count.get().value()) if count.isDefined() else None
+
+
+def _rows_of_target(df: DataFrame, options: WriteOptions) -> int:
+    schema: Any = df._jdf.schema()  # noqa: SLF001 - Python's types have no sizes
+    return max(int(options.target_file_bytes / (schema.defaultSize() * _FILE_BYTES_PER_DEFAULT_BYTE)), 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class _Part:
+    """A file of a task; they sort in the order of rows."""
+
+    task: int
+    number: int
+    path: str
+
+
+def _part_files(ref: TableRef, staging: str) -> list[str]:
+    parts = []
+    for status in ref.file_io.list(staging):
+        match = _PART.fullmatch(status.name)
+        if match is not None:
+            parts.append(_Part(task=int(match[1]), number=int(match[2]), path=status.path))
+    return [part.path for part in sorted(parts)]

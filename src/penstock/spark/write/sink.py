@@ -1,0 +1,84 @@
+"""DataFrames to data files and a commit, without a shuffle unless one is asked for."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.shared_storage import check_files_arrived, mark_storage
+from penstock.spark.write.distribute import distribute
+from penstock.spark.write.native_sink import write_natively
+from penstock.spark.write.task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
+from penstock.table.commit.discard import delete_job_files, delete_new_files
+from penstock.table.write.writer import new_job_id
+from penstock.table.write.writer_rule import tell_of_many_writers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
+
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+
+def write_dataframe(
+    df: DataFrame, ref: TableRef, job_id: str | None = None, *, file_rows: int | None = None
+) -> tuple[CommitMessage, ...]:
+    """Write the rows of a DataFrame to data files of a table; nothing is committed.
+
+    Args:
+        job_id: as ``new_job_id`` made it; None to make one here.
+        file_rows: about as many rows reach the target size, where the caller knows.
+
+    Returns:
+        Messages in the DataFrame's order: partition by partition, each in its own order.
+
+    Raises:
+        SchemaMismatchError: rows that do not fit the table; no file is left.
+        StorageError: a worker does not share the table's storage; no file is left that the driver sees.
+    """
+    job_id = job_id or new_job_id()
+    native = write_natively(df, ref, job_id, file_rows)
+    if native is not None:
+        return native
+    ensure_python_worker(df.sparkSession)
+    names = tuple(df.columns)
+    task = WriteTask(ref=ref, job_id=job_id, storage=mark_storage(ref), names=names)
+    # mapInArrow looks columns up by name, and finds none with a dot in it, nor one of two of the same name.
+    plain = df.toDF(*(f"c{number}" for number in range(len(names))))
+    try:
+        rows = distribute(plain, ref, names).mapInArrow(task, OUTCOME_SCHEMA).collect()
+    except BaseException:
+        # Tasks that had finished have handed their files to nobody.
+        delete_job_files(ref, job_id, keep=())
+        raise
+    speculates = df.sparkSession.conf.get("spark.speculation", "false") == "true"
+    return collect_messages(ref, [pickle.loads(row.outcome) for row in rows], job_id, speculates=speculates)  # noqa: S301 - our own tasks wrote it
+
+
+def collect_messages(
+    ref: TableRef, outcomes: Iterable[TaskOutcome], job_id: str, *, speculates: bool
+) -> tuple[CommitMessage, ...]:
+    """Join what the tasks of a job hand over; delete what attempts that do not count have left.
+
+    Args:
+        outcomes: in task order.
+        speculates: tasks may have had attempts beside the one that counts.
+
+    Raises:
+        TableStoreError: the first task's error that has one; the files of all the others are deleted. Or the driver
+            does not see a file that a task has written.
+    """
+    outcomes = tuple(outcomes)
+    messages = tuple(message for outcome in outcomes for message in outcome.messages)
+    for outcome in outcomes:
+        if outcome.error is not None:
+            delete_new_files(ref, messages)
+            raise outcome.error
+    check_files_arrived(ref, messages)
+    if speculates or any(outcome.attempt > 0 for outcome in outcomes):
+        delete_job_files(ref, job_id, keep={file.file_name for message in messages for file in message.new_files})
+    tell_of_many_writers(ref, messages, tasks=sum(bool(outcome.messages) for outcome in outcomes))
+    return messages

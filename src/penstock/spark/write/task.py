@@ -1,0 +1,100 @@
+"""What runs inside a Spark task that writes."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from penstock.errors import StorageError, TableStoreError
+from penstock.spark.batches import from_spark_batch
+from penstock.table.commit.flush import flush_new_files
+from penstock.table.write.check_rows import conform_batches, plan_conform
+from penstock.table.write.writer import TableWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from penstock.spark.shared_storage import StorageMark
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+OUTCOME_SCHEMA: Final = "outcome binary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOutcome:
+    """What a write task hands to the driver.
+
+    Attributes:
+        messages: in the order of the task's rows; empty after an error.
+        error: why the task's rows cannot be written, whoever tries; None when they were. As a value, it reaches the
+            user as it was raised, not inside of a Java stack trace, and the other tasks' files are known.
+        attempt: 0 for the first attempt of the task.
+    """
+
+    messages: tuple[CommitMessage, ...] = ()
+    error: TableStoreError | None = None
+    attempt: int = 0
+
+
+def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: str) -> tuple[CommitMessage, ...]:
+    """Write a task's rows to data files; a task that fails on the way leaves none.
+
+    Args:
+        batches: in the order to keep, all of one schema, which need not be the table's canonical one.
+        job_id: begins the ids in the names of the files.
+
+    Raises:
+        SchemaMismatchError: rows that do not fit the table.
+    """
+    with TableWriter(ref, job_id=job_id) as writer:
+        plan = None
+        for given in batches:
+            batch = from_spark_batch(given, ref.schema.fields)
+            plan = plan or plan_conform(ref.schema, batch.schema, ref.name)
+            for rows in conform_batches([batch], plan):
+                writer.write(rows)
+        messages = writer.prepare_commit()
+        # Here, side by side with the other tasks, and on the machine that has the files in its memory.
+        flush_new_files(ref, messages)
+        return messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTask:
+    """Writes one task's rows; a value that Spark pickles.
+
+    Attributes:
+        storage: what the driver sees at the table's location.
+        names: of the table's columns that a batch's columns are, by position; None where they have their own names.
+    """
+
+    ref: TableRef
+    job_id: str
+    storage: StorageMark | None
+    names: tuple[str, ...] | None = None
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> TaskOutcome:
+        """Write the rows. Raises only what another attempt may do better."""
+        context = TaskContext.get()
+        attempt = context.attemptNumber() if context is not None else 0
+        not_shared = None if self.storage is None else self.storage.error_here(self.ref)
+        if not_shared is not None:
+            return TaskOutcome(error=not_shared, attempt=attempt)
+        if self.names is not None:
+            names = list(self.names)
+            batches = (batch.rename_columns(names) for batch in batches)
+        try:
+            return TaskOutcome(messages=write_batches(self.ref, batches, job_id=self.job_id), attempt=attempt)
+        except StorageError:
+            raise
+        except TableStoreError as error:
+            return TaskOutcome(error=error, attempt=attempt)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the rows and yield the pickled outcome: a function for ``mapInArrow``."""
+        yield pa.record_batch({"outcome": pa.array([pickle.dumps(self.run(batches))], pa.binary())})

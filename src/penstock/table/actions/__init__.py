@@ -1,0 +1,1 @@
+"""What a commit of a table does beside the rows: retention, tags, partitions done."""

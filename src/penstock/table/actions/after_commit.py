@@ -1,0 +1,136 @@
+"""What a committing job does for its table after a commit: tags and marks are made, what has expired goes.
+
+The commit has landed by then and does not come to know of any of it: what goes wrong is logged, and tried again after
+a later commit.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from threading import Thread
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NotFoundError
+from penstock.options import ExpireMode, RetentionOptions, WriteOptions
+from penstock.printable import open_log
+from penstock.table.actions.retention import Retention
+from penstock.table.commit.sequence import BucketIndex
+from penstock.table.mark_done.partitions import open_done_watch
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.ref import TableRef
+
+_LOG: Final = open_log("penstock.housekeeping")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Chore:
+    """Does one part of the work, so that what goes wrong in it keeps no other part from being done."""
+
+    table: str
+    last_failure: str = ""
+    has_missed: bool = False
+
+    def run(self, work: Callable[[], object], when: str) -> None:
+        """Do it; what goes wrong is logged, once as long as it stays the same."""
+        try:
+            work()
+            self.has_missed = False
+        except Exception as error:  # noqa: BLE001 - the commit has landed: whoever called must not think otherwise
+            # Another job that expires snapshots at this moment deletes lists before the snapshots that name them:
+            # what is not there is a reason to worry when something is not there the next time either.
+            is_race = isinstance(error, NotFoundError) and not self.has_missed
+            self.has_missed = isinstance(error, NotFoundError)
+            if str(error) != self.last_failure:
+                level = logging.INFO if is_race else logging.WARNING
+                _LOG.log(level, "table %s: %s: %s; it is tried again after a later commit", self.table, when, error)
+            if not is_race:
+                self.last_failure = str(error)
+
+
+class Housekeeping:
+    """Keeps one table's house; keeps what it learned, so that most commits cost no call to storage for it.
+
+    With ``write-only`` it marks partitions done and nothing else, as the writers of the reference do. With
+    ``snapshot.expire.execution-mode = async`` all is done on a thread, one at a time, that the process waits for when
+    it ends.
+
+    Args:
+        adds_rows: who adds none marks no partition done either.
+
+    Raises:
+        InvalidOptionError: an option that it reads has a value that it must not have.
+        UnsupportedFeatureError: an option asks for something that is not done here.
+    """
+
+    def __init__(self, committer: TableCommitter, *, adds_rows: bool = True) -> None:
+        ref = committer.ref
+        self._written = committer.store  # has cached what the job wrote
+        is_write_only = WriteOptions.parse(ref.options, table=ref.name).write_only
+        self._is_async = not is_write_only and _expire_mode(ref) is ExpireMode.ASYNC
+        if self._is_async:
+            committer = replace(committer, store=MetadataStore(ref), index=BucketIndex())
+        self._retention = None if is_write_only else Retention(committer)
+        self._committer = committer
+        self._watch = open_done_watch(ref, clock_millis=self._now) if adds_rows else None
+        self._retaining, self._marking = _Chore(table=ref.name), _Chore(table=ref.name)
+        self._thread: Thread | None = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there will ever be anything to do."""
+        return self._retention is not None or self._watch is not None
+
+    def after_commit(self, snapshot: Snapshot) -> None:
+        """Keep house, or see to it that it is kept."""
+        watch = self._watch
+        if watch is not None:
+            self._marking.run(lambda: watch.note(self._written, snapshot), f"after snapshot {snapshot.id}")
+        self._do(lambda: self._keep(snapshot))
+
+    def in_silence(self) -> None:
+        """Do what time alone makes due: what has expired goes, and partitions are marked done by the clock.
+
+        For a job between its commits; not while it commits. Tags, and marks by watermark, wait for a snapshot. Most
+        calls ask the storage nothing.
+        """
+        self._do(self._keep_in_silence)
+
+    def wait(self) -> None:
+        """Return when the thread, if there is one, has done what it does."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _now(self) -> int:
+        return self._committer.clock_millis()
+
+    def _do(self, work: Callable[[], None]) -> None:
+        if not self._is_async:
+            work()
+        elif self._thread is None or not self._thread.is_alive():
+            self._thread = Thread(target=work, name="penstock-housekeeping")
+            self._thread.start()
+
+    def _keep(self, snapshot: Snapshot) -> None:
+        when, retention, watch = f"after snapshot {snapshot.id}", self._retention, self._watch
+        if retention is not None:
+            self._retaining.run(lambda: retention.keep(snapshot), when)
+        if watch is not None:
+            self._marking.run(lambda: watch.look(self._committer.store, snapshot), when)
+
+    def _keep_in_silence(self) -> None:
+        when, retention, watch, store = "between commits", self._retention, self._watch, self._committer.store
+        if retention is not None:
+            self._retaining.run(retention.keep_in_silence, when)
+        if watch is not None:
+            self._marking.run(lambda: watch.look_in_silence(store, store.load_latest_snapshot), when)
+
+
+def _expire_mode(ref: TableRef) -> ExpireMode:
+    return RetentionOptions.parse(ref.options, table=ref.name).expire_mode

@@ -1,0 +1,83 @@
+"""The tag that a batch leaves behind: of the day on which it was committed, or of a fixed name.
+
+Source:
+    Paimon ``core:tag/TagBatchCreation.java``.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NotFoundError
+from penstock.format.layout import tag_directory, tag_name_of, tag_path
+from penstock.format.tag import encode_tag
+from penstock.table.expire.tags import delete_tag, forget_snapshot
+from penstock.table.tags.reader import TagReader
+from penstock.table.tags.store import local_now, new_tag, note_tag
+from penstock.table.zones import parse_zone, wall_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, tzinfo
+
+    from penstock.options import TagOptions
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+_PREFIX: Final = "batch-write-"
+
+
+def batch_zone(options: TagOptions, table: str) -> tzinfo | None:
+    """Return the zone whose day names the tag; None for this machine's. Raises ``InvalidOptionError``."""
+    return parse_zone(options.process_zone, "sink.process-time-zone", table)
+
+
+def make_batch_tag(
+    ref: TableRef, store: MetadataStore, options: TagOptions, *, now: Callable[[], datetime] = local_now
+) -> str | None:
+    """Tag the latest snapshot, taking the name from the snapshot that had it.
+
+    Beyond ``tag.num-retained-max`` the tags of the oldest snapshots go, those made by hand too.
+
+    Args:
+        now: local wall clock as if it were UTC.
+
+    Returns:
+        The name; None where nothing was ever committed.
+
+    Raises:
+        InvalidOptionError: no such zone.
+    """
+    zone = batch_zone(options, ref.name)
+    snapshot = store.load_latest_snapshot()
+    time = None if snapshot is None else wall_clock(snapshot.time_millis, zone)
+    if snapshot is None or time is None:
+        return None
+    name = options.batch_customized_name or f"{_PREFIX}{time:%Y-%m-%d}"
+    try:
+        before = store.load_tag(name).snapshot
+    except NotFoundError:
+        before = None
+    tag = new_tag(snapshot, options.default_time_retained_ms, now=now)
+    # In one step, where the reference deletes it first: nobody finds it missing.
+    store.file_io.write(tag_path(store.location, name), encode_tag(tag))
+    note_tag(store, name, options)
+    if before is not None:
+        forget_snapshot(ref, store, before)
+    if options.num_retained_max is not None:
+        _drop_oldest(ref, store, options.num_retained_max)
+    return name
+
+
+def _drop_oldest(ref: TableRef, store: MetadataStore, count: int) -> None:
+    tags = TagReader(ref.file_io, ref.location).load()
+    changed = {
+        name: status.modified_millis
+        for status in ref.file_io.list(tag_directory(ref.location))
+        if (name := tag_name_of(status.name)) is not None
+    }
+    oldest = sorted(tags, key=lambda name: (tags[name].snapshot.id, changed.get(name, 0)))
+    for name in oldest[: max(0, len(oldest) - count)]:
+        with suppress(NotFoundError):  # another job was faster
+            delete_tag(ref, store, name)

@@ -1,0 +1,136 @@
+"""The changes that people make to a table's rows, each one commit: append, overwrite, truncate, drop partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidOptionError
+from penstock.format.snapshot import CommitKind
+from penstock.options import CommitOptions, ManifestOptions, WriteOptions
+from penstock.table.actions.after_commit import Housekeeping
+from penstock.table.commit.committer import TableCommitter, new_commit_user
+from penstock.table.commit.discard import commit_or_discard
+from penstock.table.commit.request import CommitRequest
+from penstock.table.partition_scope import OverwriteScope, TouchedPartitions, WholeTable, scope_of_specs
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+
+def open_committer(ref: TableRef, store: MetadataStore | None = None, *, adds_rows: bool = True) -> TableCommitter:
+    """Return a committer with the table's options, which keeps house after its commits unless told not to.
+
+    Args:
+        store: share one to share what it has cached.
+        adds_rows: who adds none marks no partition done either.
+
+    Raises:
+        InvalidOptionError, UnsupportedFeatureError: as ``Housekeeping``.
+    """
+    committer = TableCommitter(
+        ref=ref,
+        store=store or MetadataStore(ref),
+        options=CommitOptions.parse(ref.options, table=ref.name),
+        manifest_options=ManifestOptions.parse(ref.options, table=ref.name),
+    )
+    housekeeping = Housekeeping(committer, adds_rows=adds_rows)
+    if housekeeping.has_work:
+        committer.after_commit, committer.in_silence = housekeeping.after_commit, housekeeping.in_silence
+    return committer
+
+
+def commit_append(
+    committer: TableCommitter, messages: tuple[CommitMessage, ...], *, commit_user: str | None = None
+) -> Snapshot | None:
+    """Commit rows to add; None when there are none.
+
+    Args:
+        messages: in input order.
+        commit_user: None for a fresh one.
+
+    Raises:
+        TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are gone.
+    """
+    return commit_or_discard(
+        committer,
+        CommitRequest(
+            commit_user=commit_user or _fresh_user(committer),
+            kind=CommitKind.APPEND,
+            messages=messages,
+            commit_empty=committer.options.ignore_empty_commit is False,
+        ),
+    )
+
+
+def commit_overwrite(
+    committer: TableCommitter,
+    messages: tuple[CommitMessage, ...],
+    scope: OverwriteScope,
+    *,
+    commit_user: str | None = None,
+) -> Snapshot | None:
+    """Commit rows that take the place of what is in scope.
+
+    Returns:
+        None when the scope is the touched partitions and there are none; a snapshot in every other case.
+
+    Raises:
+        TableStoreError: as ``commit_append``.
+    """
+    return commit_or_discard(
+        committer,
+        CommitRequest(
+            commit_user=commit_user or _fresh_user(committer),
+            kind=CommitKind.OVERWRITE,
+            messages=messages,
+            scope=scope,
+            commit_empty=not isinstance(scope, TouchedPartitions),
+        ),
+    )
+
+
+def overwrite_scope(ref: TableRef, partition: Mapping[str, object] | None) -> OverwriteScope:
+    """Return what an overwrite replaces.
+
+    Args:
+        partition: the partitions to replace, ``{}`` for the whole table; None for what the option
+            ``dynamic-partition-overwrite`` says: the partitions that receive rows, or everything.
+
+    Raises:
+        InvalidOptionError: it names something else than partition columns.
+
+    Source:
+        spec/commit.md section 4.4.
+    """
+    if partition is not None:
+        return scope_of_specs(ref, [partition])
+    dynamic = WriteOptions.parse(ref.options, table=ref.name).dynamic_partition_overwrite
+    return TouchedPartitions() if ref.schema.partition_keys and dynamic else WholeTable()
+
+
+def truncate(committer: TableCommitter) -> Snapshot | None:
+    """Remove all rows by a new snapshot; older ones keep them until they expire."""
+    return commit_overwrite(committer, (), WholeTable())
+
+
+def drop_partitions(committer: TableCommitter, specs: Sequence[Mapping[str, object]]) -> Snapshot | None:
+    """Remove the rows of partitions by a new snapshot.
+
+    Raises:
+        InvalidOptionError: no spec, or an empty one: to remove everything, say truncate.
+    """
+    if not specs or any(not spec for spec in specs):
+        raise InvalidOptionError(
+            f"table {committer.ref.name}: name the partitions to drop, such as {{'dt': '2026-01-01'}}; "
+            "truncate removes all rows"
+        )
+    return commit_overwrite(committer, (), scope_of_specs(committer.ref, specs))
+
+
+def _fresh_user(committer: TableCommitter) -> str:
+    return new_commit_user(committer.options.user_prefix)

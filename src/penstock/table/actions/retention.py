@@ -1,0 +1,129 @@
+"""What is kept of a table and what goes, seen to after each commit: tags are made, what has expired is deleted.
+
+Source:
+    Paimon ``core:operation/FileStoreCommitImpl.java``, ``core:table/sink/TableCommitImpl.java``; spec/commit.md
+    section 7.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
+from penstock.options import ConsumerOptions, PartitionExpireOptions, TagCreation, TagOptions
+from penstock.table.actions.auto_tags import TagMaker
+from penstock.table.actions.batch_tags import batch_zone, make_batch_tag
+from penstock.table.commit.sequence import BucketIndex
+from penstock.table.commit.written_partitions import load_touched_partitions
+from penstock.table.expire.partitions import drop_expired_partitions, find_expired_partitions
+from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
+from penstock.table.expire.tags import expire_tags
+from penstock.table.stream.consumers import expire_consumers
+from penstock.table.tags.reader import TagReader
+
+if TYPE_CHECKING:
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.expire.plan import ExpireRules
+
+# Looking for tags and consumers that have expired lists directories, which need not be done after each micro-batch.
+_LOOK_INTERVAL_MS: Final = 60_000
+
+
+class Retention:
+    """Makes tags of one table and lets go what has expired; keeps what it learned.
+
+    Args:
+        committer: its store and clock are used, and with it partitions are dropped.
+
+    Raises:
+        InvalidOptionError: an option that it reads has a value that it must not have.
+    """
+
+    def __init__(self, committer: TableCommitter) -> None:
+        ref = committer.ref
+        self._committer = committer
+        self._tag_options = TagOptions.parse(ref.options, table=ref.name)
+        self._partition_options = PartitionExpireOptions.parse(ref.options, table=ref.name)
+        self._consumer_options = ConsumerOptions.parse(ref.options, table=ref.name)
+        self._expirer = SnapshotExpirer(ref, committer.store, clock_millis=self._now)
+        self._tag_maker: TagMaker | None = None
+        creation = self._tag_options.automatic_creation
+        if creation in {TagCreation.PROCESS_TIME, TagCreation.WATERMARK}:
+            self._tag_maker = TagMaker(ref, committer.store, self._tag_options)
+        elif creation is TagCreation.BATCH:
+            batch_zone(self._tag_options, ref.name)
+        self._tags = TagReader(ref.file_io, ref.location)
+        self._latest: Snapshot | None = None
+        self._known = Expiration()
+        self._next_look = 0
+        # Many jobs that begin together do not all look together.
+        self._next_partition_look = self._now() + int(random.random() * self._partition_options.check_interval_ms)  # noqa: S311 - not for secrets
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Do what is due after a snapshot. Raises whatever goes wrong."""
+        self._latest = snapshot
+        self._make_tags(snapshot)  # first, so that no snapshot expires before it gets one
+        self._expire(snapshot.id, is_end=snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER)
+
+    def keep_in_silence(self) -> None:
+        """Do what is due by time alone, which is no tag: those need a snapshot. Raises whatever goes wrong."""
+        self._latest = self._latest or self._committer.store.load_latest_snapshot()
+        if self._latest is not None:
+            self._expire(self._latest.id, is_end=False)
+
+    def _now(self) -> int:
+        return self._committer.clock_millis()
+
+    def _expire(self, latest_id: int, *, is_end: bool) -> None:
+        self._expire_tags_and_consumers()
+        latest_id += self._expire_partitions(is_end=is_end)
+        rules = self._expirer.rules(max_deletes=self._expirer.options.expire_limit)
+        if _may_expire(rules, self._known, latest_id):
+            self._known = self._expirer.run(rules, latest_id=latest_id)
+
+    def _make_tags(self, snapshot: Snapshot) -> None:
+        committer = self._committer
+        if self._tag_maker is not None:
+            self._tag_maker.run(snapshot)
+        elif (
+            self._tag_options.automatic_creation is TagCreation.BATCH
+            and snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
+            and load_touched_partitions(committer.store, snapshot)
+        ):
+            make_batch_tag(committer.ref, committer.store, self._tag_options)
+
+    def _expire_tags_and_consumers(self) -> None:
+        now, committer = self._now(), self._committer
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK_INTERVAL_MS
+        if self._tag_options.time_expire_enabled:
+            expire_tags(committer.ref, committer.store, reader=self._tags)
+        if self._consumer_options.expiration_time_ms is not None:
+            expire_consumers(committer.store, self._consumer_options.expiration_time_ms, clock=self._now)
+
+    def _expire_partitions(self, *, is_end: bool) -> int:
+        """Drop partitions when it is time to look for them; returns how many snapshots that made."""
+        options, committer = self._partition_options, self._committer
+        if options.expiration_time_ms is None or not committer.ref.schema.partition_keys:
+            return 0
+        if self._now() < self._next_partition_look and not (options.end_input_check and is_end):
+            return 0
+        self._next_partition_look = self._now() + options.check_interval_ms
+        expired = find_expired_partitions(committer.ref, committer.store, options=options)
+        # One without this hook, and without what the job's own committer is in the middle of.
+        own = replace(committer, index=BucketIndex(), after_commit=lambda _snapshot: None)
+        return drop_expired_partitions(own, expired, batch_size=options.batch_size)
+
+
+def _may_expire(rules: ExpireRules, known: Expiration, latest_id: int) -> bool:
+    earliest_id = known.earliest_id or 1
+    if latest_id < earliest_id:
+        return True  # the table was made anew since
+    if latest_id - rules.retain_min + 1 <= earliest_id:
+        return False
+    is_young = known.next_cutoff_millis is not None and rules.cutoff_millis <= known.next_cutoff_millis
+    return not is_young or latest_id - rules.retain_max + 1 > earliest_id

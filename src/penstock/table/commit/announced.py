@@ -1,0 +1,54 @@
+"""Which snapshots an expiration is deleting files of: a tag comes too late for those.
+
+The file ``.penstock/expiring`` of a table names the first snapshot that the furthest expiration so far keeps. It is
+written before tags are read for the last time and files are deleted, and a tag is put before it is read: so either the
+expiration sees the tag, or whoever makes the tag sees that it comes too late.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotFoundError
+from penstock.format.hint import decode_hint, encode_hint
+from penstock.format.layout import expiring_path
+
+if TYPE_CHECKING:
+    from penstock.table.store import MetadataStore
+
+
+def announce_expiration(store: MetadataStore, end: int) -> None:
+    """Say that files of snapshots below an id are about to be deleted; one read, and mostly a write.
+
+    Raises:
+        StorageError: the storage failed; nothing may be deleted then.
+    """
+    if expiring_end(store) < end:
+        store.file_io.write(expiring_path(store.location), encode_hint(end))
+
+
+def is_announced(store: MetadataStore, snapshot_id: int) -> bool:
+    """Whether an expiration has said that it deletes a snapshot: if it is gone, no rollback took it away.
+
+    Raises:
+        StorageError: the storage failed.
+    """
+    return snapshot_id < expiring_end(store)
+
+
+def is_expiring(store: MetadataStore, snapshot_id: int) -> bool:
+    """Whether files of a snapshot may be gone already. Raises ``StorageError``."""
+    return snapshot_id < expiring_end(store) or not store.has_snapshot(snapshot_id)
+
+
+def forget_expiration(store: MetadataStore) -> None:
+    """Let snapshots be tagged again whose ids have come back, as by a rollback to the tag of one that had expired."""
+    store.file_io.delete(expiring_path(store.location))
+
+
+def expiring_end(store: MetadataStore) -> int:
+    """Return the id below which files of snapshots may be gone; 0 where none are. Raises ``StorageError``."""
+    try:
+        return decode_hint(store.file_io.read(expiring_path(store.location))) or 0
+    except NotFoundError:
+        return 0

@@ -1,0 +1,444 @@
+"""The commit protocol: changes become a snapshot, or nothing does.
+
+An attempt builds everything on the latest snapshot and creates ``snapshot-N`` last, by ``put_if_absent``. Outrun, it
+starts again from the new latest one: data files stay, metadata is built anew.
+
+Source:
+    Paimon ``core:operation/FileStoreCommitImpl.java``; spec/commit.md sections 3 to 5.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+from penstock.errors import (
+    CheckpointError,
+    CommitConflictError,
+    CommitUnknownError,
+    FormatError,
+    NotFoundError,
+    StorageError,
+    TableStoreError,
+)
+from penstock.format.hint import encode_hint
+from penstock.format.layout import earliest_hint_path, latest_hint_path, snapshot_path
+from penstock.format.snapshot import Snapshot
+from penstock.format.snapshot_json import check_snapshot, decode_snapshot, encode_snapshot
+from penstock.io.settings import flush, relaxed
+from penstock.table.commit.announced import is_announced
+from penstock.table.commit.delta import build_delta
+from penstock.table.commit.fence import wait_for_rollback
+from penstock.table.commit.flush import flush_new_files
+from penstock.table.commit.late_put import is_in_time
+from penstock.table.commit.lookup import search_commits
+from penstock.table.commit.manifest_merge import Merge, apply_merges, merge_manifests
+from penstock.table.commit.manifest_write import ManifestWriter
+from penstock.table.commit.sequence import BucketIndex
+from penstock.table.commit.turns import Race
+from penstock.table.identity import check_same_table
+from penstock.table.stale_schema import check_schema_of_merges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.format.manifest.entry import ManifestEntry, ManifestFileMeta
+    from penstock.options import CommitOptions, ManifestOptions
+    from penstock.table.commit.request import CommitRequest
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+WRITER_VERSION: Final = "penstock"
+
+# 20 s in all, for a storage that does not answer, where no option says how often and how long.
+_PUT_TRIES: Final = 11
+_LONGEST_PUT_WAIT_MS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Everything of an attempt that stands on storage but for the snapshot file.
+
+    Attributes:
+        file_names: lists and manifests that the snapshot names.
+    """
+
+    snapshot: Snapshot
+    delta: tuple[ManifestEntry, ...]
+    file_names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Our snapshot is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outrun:
+    """Another snapshot has our id; ours is not there and will not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The storage does not say whether ours is there."""
+
+    cause: StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The storage refused to create ours, and says that it is not there."""
+
+    cause: StorageError
+
+
+Attempt: TypeAlias = Landed | Outrun | Unknown | Refused
+
+
+def new_commit_user(prefix: str | None = None) -> str:
+    """Return a fresh commit user, with ``commit.user-prefix`` before it when set."""
+    return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
+
+
+@dataclass(slots=True, kw_only=True)
+class TableCommitter:
+    """Commits to one table; keeps what it learned between commits, so that each costs the same.
+
+    Not for use by several threads at once.
+
+    Attributes:
+        may_have_landed: whether the last call of ``commit`` came so far that its snapshot may be there, however it
+            ended; False also when it found the request landed already.
+        after_commit: told of each snapshot that it made; never raises an ``Exception``.
+        in_silence: does what time alone makes due, for who commits nothing for a while; never raises an ``Exception``.
+        check_alone: raises where another process has taken over the job; asks storage. None where nobody can tell.
+    """
+
+    ref: TableRef
+    store: MetadataStore
+    options: CommitOptions
+    manifest_options: ManifestOptions
+    clock_millis: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    sleep: Callable[[float], None] = field(default=time.sleep)
+    index: BucketIndex = field(default_factory=BucketIndex)
+    may_have_landed: bool = False
+    after_commit: Callable[[Snapshot], None] = field(default=lambda _snapshot: None)
+    in_silence: Callable[[], None] = field(default=lambda: None)
+    check_alone: Callable[[], None] | None = None
+
+    def commit(self, request: CommitRequest) -> Snapshot | None:
+        """Make the request one snapshot.
+
+        Returns:
+            The snapshot; the one found when ``check_landed`` finds the request landed; None when there was nothing
+            to commit.
+
+        Raises:
+            CommitConflictError: a file to replace is gone, or other writers won every race; nothing is visible.
+            CommitUnknownError: the storage did not answer; nothing was deleted.
+            NotFoundError: the table was dropped or renamed, or is another one by now.
+            CheckpointError: nobody can tell whether a request to be looked for has landed.
+        """
+        self.may_have_landed = False
+        base = self._load_base()
+        landed = self._find_landed(request, base)
+        if landed is not None:
+            return landed
+        with Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
+            return self._attempt(request, base, race)
+
+    def _attempt(self, request: CommitRequest, base: Snapshot | None, race: Race) -> Snapshot | None:
+        """Build on the latest snapshot and put ours, until one attempt wins."""
+        writer = self._new_writer()
+        merges: tuple[Merge, ...] | None = None
+        for attempt_number in race.attempts():
+            # But for the put, no snapshot can name these files: whatever stops us, they go.
+            with writer.deleted_on_error():
+                if attempt_number > 0:
+                    race.wait()
+                    known, base = base, self._load_base()
+                    landed = self._find_landed(request, base, known=known)
+                    if landed is not None:
+                        writer.delete_written()
+                        return landed
+                try:
+                    prepared, merges = self._build(request, base, merges, writer)
+                except NotFoundError as error:
+                    self._check_expired(base, error)
+                    merges = None
+                    writer.delete_written()
+                    continue
+                if prepared is None:
+                    return None
+                flush_new_files(self.ref, request.messages, writer.written)
+            self.may_have_landed = True
+            attempt = self._put_in_time(base, prepared)
+            race.leave_turn()
+            match attempt:
+                case Landed():
+                    self._finish(base, prepared, writer)
+                    return prepared.snapshot
+                case Unknown(cause):
+                    raise CommitUnknownError(self._unknown_text(prepared.snapshot.id, cause)) from cause
+                case Outrun():
+                    self.may_have_landed = False
+                    writer.delete_written(keep=frozenset(_output_names(merges)))
+                case Refused(cause):
+                    self.may_have_landed = False
+                    writer.delete_written()
+                    raise cause
+                case other:
+                    assert_never(other)
+        writer.delete_written()
+        raise CommitConflictError(
+            f"table {self.ref.name}: other writers won {race.lost} races for the next snapshot id in "
+            f"{race.seconds:.0f} s; nothing was committed: raise 'commit.max-retries' or 'commit.timeout', or commit "
+            "less often"
+        )
+
+    def _check_expired(self, base: Snapshot | None, error: NotFoundError) -> None:
+        """Return where a base expired while it was read, so that there is a later one; else raise the error."""
+        # Its own file goes last: until then only the announcement says that the expiration is at it.
+        if base is None or (self.store.has_snapshot(base.id) and not is_announced(self.store, base.id)):
+            raise error
+
+    def _build(
+        self, request: CommitRequest, base: Snapshot | None, merges: tuple[Merge, ...] | None, writer: ManifestWriter
+    ) -> tuple[Prepared | None, tuple[Merge, ...]]:
+        """Write all metadata of an attempt but for the snapshot; None where there is nothing to commit."""
+        delta = build_delta(request, base, ref=self.ref, store=self.store, index=self.index)
+        if not delta and not request.commit_empty and not _moves_watermark(request, base):
+            writer.delete_written()
+            return None, ()
+        merges = self._merge(base, writer) if merges is None else merges
+        return self._prepare(request, base, delta, merges, writer), merges
+
+    def _load_base(self) -> Snapshot | None:
+        """Load the latest snapshot of the table that the changes were made for."""
+        check_same_table(self.ref)
+        return wait_for_rollback(self.store, self.store.load_latest_snapshot(), self.sleep)
+
+    def _find_landed(
+        self, request: CommitRequest, base: Snapshot | None, *, known: Snapshot | None = None
+    ) -> Snapshot | None:
+        """Return the snapshot that shows a request to be a replay.
+
+        Asked again after every lost race: the winner may be this very commit, made by a process thought to be dead.
+
+        Args:
+            known: the base that was looked at before.
+        """
+        if not request.check_landed or base is None:
+            return None
+        after_id = max(known.id if known else 0, request.landed_after_id)
+        found = search_commits(
+            self.store, lambda it: it.commit_user == request.commit_user, latest_id=base.id, after_id=after_id
+        )
+        if found.last is not None:
+            return found.last if found.last.commit_identifier >= request.commit_identifier else None
+        if not found.is_complete and not self.options.accept_unknown_batch:
+            self._check_alone(request)
+        return None
+
+    def _check_alone(self, request: CommitRequest) -> None:
+        """Make sure that no other process runs the job, where snapshots that it may have made have expired."""
+        if self.check_alone is not None:
+            self.check_alone()
+            return
+        raise CheckpointError(
+            f"table {self.ref.name}: batch {request.commit_identifier} of query {request.commit_user} was prepared so "
+            "long ago that snapshots made since have expired, so nobody can tell any more whether another process has "
+            "committed it; nothing was committed: start the query again"
+        )
+
+    def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:
+        """Tidy up behind a landed snapshot. Nothing here may fail the commit."""
+        self.index.landed(base, prepared.snapshot, prepared.delta)
+        writer.forget(prepared.file_names)
+        writer.delete_written()
+        self._write_hints(prepared.snapshot)
+        self.after_commit(prepared.snapshot)
+
+    def _prepare(
+        self,
+        request: CommitRequest,
+        base: Snapshot | None,
+        delta: tuple[ManifestEntry, ...],
+        merges: tuple[Merge, ...],
+        writer: ManifestWriter,
+    ) -> Prepared:
+        schema_id = self.store.latest_schema_id()
+        check_schema_of_merges(self.ref, self.store, request.messages, schema_id)
+        base_manifests = apply_merges(self._manifests(base), merges)
+        base_list = writer.write_list(base_manifests)
+        delta_manifests = self._write_manifests(writer, delta, schema_id)
+        delta_list = writer.write_list(delta_manifests)
+        self.store.remember_list(base_list.name, base_manifests)
+        self.store.remember_list(delta_list.name, delta_manifests)
+        added = sum(entry.file.row_count * (1 - 2 * entry.kind) for entry in delta)
+        snapshot = Snapshot(
+            id=base.id + 1 if base else 1,
+            schema_id=schema_id,
+            base_manifest_list=base_list.name,
+            base_manifest_list_size=base_list.size,
+            delta_manifest_list=delta_list.name,
+            delta_manifest_list_size=delta_list.size,
+            commit_user=request.commit_user,
+            commit_identifier=request.commit_identifier,
+            commit_kind=request.kind,
+            time_millis=self.clock_millis(),
+            total_record_count=((base.total_record_count or 0) if base else 0) + added,
+            delta_record_count=added,
+            watermark=request.watermark,
+            properties=request.properties,
+            next_row_id=0,
+            uuid=str(uuid.uuid4()),
+            writer_version=WRITER_VERSION,
+        )
+        snapshot = self._carry_forward(snapshot, base)
+        check_snapshot(snapshot)
+        names = {meta.file_name for meta in (*base_manifests, *delta_manifests)}
+        return Prepared(
+            snapshot=snapshot,
+            delta=delta,
+            file_names=frozenset(names | {base_list.name, delta_list.name}),
+        )
+
+    def _carry_forward(self, snapshot: Snapshot, base: Snapshot | None) -> Snapshot:
+        """Fill in what every commit inherits from its base (spec/commit.md section 4.1)."""
+        if base is None:
+            return snapshot
+        return replace(
+            snapshot,
+            index_manifest=base.index_manifest,
+            watermark=_later_watermark(snapshot.watermark, base.watermark),
+            statistics=base.statistics if self.store.is_statistics_of(base, snapshot.schema_id) else None,
+            next_row_id=base.next_row_id or 0,
+        )
+
+    def _put_in_time(self, base: Snapshot | None, prepared: Prepared) -> Attempt:
+        """Create the snapshot file, and take it back where others had its id before and it is gone again."""
+        attempt = self._put(prepared.snapshot)
+        if not isinstance(attempt, Landed):
+            return attempt
+        for try_number in range(self._put_tries):
+            try:
+                is_ours = is_in_time(self.store, base, prepared.snapshot, prepared.delta)
+            except TableStoreError as error:
+                cause = error if isinstance(error, StorageError) else StorageError(str(error))
+                if not cause.retryable:
+                    break
+                self.sleep(self._put_wait_seconds(try_number))
+                continue
+            return attempt if is_ours else Outrun()
+        return Unknown(cause)
+
+    def _put(self, snapshot: Snapshot) -> Attempt:
+        """Create the snapshot file; after an error look, and try again while it is surely not there."""
+        path = snapshot_path(self.ref.location, snapshot.id)
+        data = encode_snapshot(snapshot)
+        for try_number in range(self._put_tries):
+            try:
+                if self.ref.file_io.put_if_absent(path, data):
+                    return Landed()
+                # False may be about our own earlier try whose answer was lost.
+                if decode_snapshot(self.ref.file_io.read(path), path).uuid != snapshot.uuid:
+                    return Outrun()
+                # Or that failed when the name was there and was to be put on the disk.
+                flush(self.ref.file_io, [path], root=self.ref.location)
+            except StorageError as error:
+                cause = error
+                # A full disk or a missing permission stays until somebody acts. An earlier try may still arrive.
+                if try_number == 0 and not error.retryable and self._is_absent(path):
+                    return Refused(cause)
+            except (NotFoundError, FormatError) as error:
+                cause = StorageError(str(error))
+            else:
+                return Landed()
+            # Putting again is safe whatever happened: at most one put ever creates the file.
+            self.sleep(self._put_wait_seconds(try_number))
+        return Unknown(cause)
+
+    @property
+    def _put_tries(self) -> int:
+        return _PUT_TRIES if self.options.max_retries is None else self.options.max_retries + 1
+
+    def _put_wait_seconds(self, try_number: int) -> float:
+        longest_ms = self.options.max_retry_wait_ms or _LONGEST_PUT_WAIT_MS
+        wait_ms = min(self.options.min_retry_wait_ms << try_number, longest_ms)
+        return wait_ms / 1000 * (1 + 0.2 * random.random())  # noqa: S311 - not for secrets
+
+    def _is_absent(self, path: str) -> bool:
+        """Whether the storage says for sure that there is no such file."""
+        try:
+            self.ref.file_io.read(path)
+        except NotFoundError:
+            return True
+        except TableStoreError:
+            return False
+        return False
+
+    def _write_hints(self, snapshot: Snapshot) -> None:
+        try:
+            storage = relaxed(self.ref.file_io)
+            storage.write(latest_hint_path(self.ref.location), encode_hint(snapshot.id))
+            if snapshot.id == 1:
+                storage.write(earliest_hint_path(self.ref.location), encode_hint(1))
+        except TableStoreError:
+            # Hints may lag or vanish: readers list the directory then. The commit has landed.
+            return
+
+    def _merge(self, base: Snapshot | None, writer: ManifestWriter) -> tuple[Merge, ...]:
+        if base is None:
+            return ()
+        return merge_manifests(
+            self._manifests(base),
+            self.manifest_options,
+            lambda meta: self.store.load_manifest(meta.file_name, meta.file_size),
+            lambda entries: self._write_manifests(writer, entries, base.schema_id),
+        )
+
+    def _write_manifests(
+        self, writer: ManifestWriter, entries: Sequence[ManifestEntry], schema_id: int
+    ) -> tuple[ManifestFileMeta, ...]:
+        metas = writer.write_manifests(entries, schema_id=schema_id)
+        if len(metas) == 1:
+            self.store.remember_manifest(metas[0].file_name, entries)
+        return metas
+
+    def _manifests(self, base: Snapshot | None) -> tuple[ManifestFileMeta, ...]:
+        return tuple(self.store.load_manifests(base)) if base else ()
+
+    def _new_writer(self) -> ManifestWriter:
+        return ManifestWriter(
+            file_io=relaxed(self.ref.file_io),  # flushed together
+            location=self.ref.location,
+            options=self.manifest_options,
+            partition_types=tuple(field.type for field in self.ref.schema.partition_fields),
+        )
+
+    def _unknown_text(self, snapshot_id: int, cause: StorageError) -> str:
+        return (
+            f"table {self.ref.name}: the storage did not say whether snapshot {snapshot_id} was created ({cause}); "
+            "nothing was deleted. When the storage answers again, look at the latest snapshots: the rows are there "
+            "once or not at all"
+        )
+
+
+def _output_names(merges: tuple[Merge, ...]) -> list[str]:
+    return [meta.file_name for merge in merges for part in merge.parts for meta in part.outputs]
+
+
+def _moves_watermark(request: CommitRequest, base: Snapshot | None) -> bool:
+    known = None if base is None else base.watermark
+    return request.watermark is not None and (known is None or known < request.watermark)
+
+
+def _later_watermark(ours: int | None, base: int | None) -> int | None:
+    """A watermark never goes back (spec/commit.md section 4.1)."""
+    if ours is None or base is None:
+        return base if ours is None else ours
+    return max(ours, base)

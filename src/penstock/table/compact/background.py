@@ -1,0 +1,301 @@
+"""Compaction beside a stream: a thread that plans after commits, merges a few tasks at a time and commits them.
+
+It never delays a commit of the stream and never fails it: it has its own committer and its own thread, a merge that is
+outrun is dropped and planned again, one that fails is told and stays aside for a while, any other error is waited out.
+Of several streams into one table one at a time compacts, by a lease; when that dies another takes over.
+
+Source:
+    Paimon ``core:append/AppendCompactCoordinator.java``, ``flink:sink/AppendCompactWorkerOperator.java``;
+    spec/compaction.md section 4.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CommitConflictError, LeaseHeldError, NotFoundError, TableStoreError
+from penstock.options import WriteOptions
+from penstock.printable import open_log
+from penstock.table.actions.changes import open_committer
+from penstock.table.commit.discard import delete_new_files
+from penstock.table.compact.commit import Compacted, commit_compacted, is_outrun
+from penstock.table.compact.retry_queue import Aside
+from penstock.table.compact.state import CompactionState, waiting_of
+from penstock.table.compact.watch import CompactionWatch
+from penstock.table.lease.holder import LeaseKeeper, acquire, find_holder
+from penstock.table.locate import FileLocator
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.compact.job import Merged
+    from penstock.table.compact.task import CompactTask
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+LEASE_NAME: Final = "compaction"
+_LOG: Final = open_log(__name__)
+_IDLE_SECONDS: Final = 10.0
+# A snapshot for each merge would be as many as a batch has partitions and buckets, each in a race with the stream's.
+_GROUP_TASKS: Final = 64
+_GROUP_SECONDS: Final = 10.0
+
+
+class CompactionBeside:
+    """Compacts a table until ``stop``.
+
+    Args:
+        ref: the table; its stored options are looked at again when they change.
+        merge: runs one merge of the table as it is by then, on any thread; ``merge_one``, or what runs that elsewhere.
+        commit_user: of the COMPACT snapshots.
+        max_tasks: merges at a time.
+        idle_seconds: wait between looks when nobody calls ``wake``.
+        cancel: ends calls of ``merge`` early, those that run and those that are to come.
+    """
+
+    def __init__(
+        self,
+        ref: TableRef,
+        merge: Callable[[CompactTask, TableRef], Merged],
+        *,
+        commit_user: str,
+        max_tasks: int,
+        idle_seconds: float = _IDLE_SECONDS,
+        cancel: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._watch = CompactionWatch(ref, MetadataStore(ref))
+        self._committer: TableCommitter = open_committer(ref, adds_rows=False)
+        self._locator = FileLocator.of(ref)
+        self._merge = merge
+        self._commit_user = commit_user
+        self._max_tasks = max_tasks
+        self._idle_seconds = idle_seconds
+        self._cancel = cancel
+        self._queue: deque[CompactTask] = deque()
+        self._running: dict[Future[Merged], CompactTask] = {}
+        self._last_commit = time.monotonic()
+        self._state = CompactionState()
+        self._is_stopping = False
+        self._is_finishing = False
+        self._aside = Aside(first_pause_seconds=idle_seconds)
+        self._said: tuple[int, str] | None = None
+        self._news = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"compact {ref.name}", daemon=True)
+
+    @property
+    def state(self) -> CompactionState:
+        """What it has done so far; asked from any thread."""
+        return self._state
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that something was committed. Returns at once."""
+        self._news.set()
+
+    def stop(self) -> None:
+        """Cancel what runs, delete what is not committed, give the lease back; returns when that is done."""
+        self._is_stopping = True
+        self._news.set()
+        self._cancel()
+        self._thread.join()
+
+    def finish(self) -> None:
+        """Merge what is there now, then give the lease back; returns when that is done, or at once without the lease.
+
+        An error, or ``stop``, ends it early.
+        """
+        self._is_finishing = True
+        self._news.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with ThreadPoolExecutor(max_workers=self._max_tasks, thread_name_prefix="merge") as pool:
+            while not self._is_stopping:
+                try:
+                    keeper = self._take_lease()
+                    if keeper is not None:
+                        with keeper:
+                            self._compact(pool, keeper)
+                except TableStoreError as error:
+                    self._aside.failures += 1
+                    self._note_error(error)
+                if self._is_finishing:
+                    break
+                self._wait(self._aside.pause_seconds)
+
+    def _take_lease(self) -> LeaseKeeper | None:
+        """Take the lease if it is free; return None while another has it."""
+        ref = self._watch.ref
+        if find_holder(ref.file_io, ref.location, LEASE_NAME) is not None:
+            return None
+        try:
+            lease = acquire(ref.file_io, ref.location, LEASE_NAME)
+        except LeaseHeldError:
+            return None
+        self._state = replace(self._state, is_active=True)
+        return LeaseKeeper(lease)
+
+    def _compact(self, pool: ThreadPoolExecutor, keeper: LeaseKeeper) -> None:
+        """Work as the holder of the lease, until stopped; raises when the lease is lost or something fails."""
+        try:
+            while not self._is_stopping:
+                is_last = self._is_finishing
+                keeper.check()
+                self._release(self._aside.take_due())
+                self._look()
+                self._submit(pool)
+                self._commit_finished()
+                if not self._queue and not self._running:
+                    if not self._aside:
+                        self._aside.failures = 0
+                        self._state = replace(self._state, last_error=None)
+                    if is_last:
+                        return
+                if not self._queue or self._is_at_work():
+                    self._wait(self._idle_seconds)
+        finally:
+            self._abandon()
+            self._state = replace(self._state, is_active=False, running_tasks=0)
+
+    def _look(self) -> None:
+        """Plan what was committed since the last look, by the options of the day."""
+        store = self._watch.store
+        latest = store.load_latest_schema()
+        if latest.id != self._watch.ref.schema.id:
+            ref = replace(self._watch.ref, schema=latest)
+            self._watch.use(ref)
+            self._committer = open_committer(ref, adds_rows=False)
+        if WriteOptions.parse(self._watch.ref.options, table=self._watch.ref.name).write_only:
+            return  # set while the stream runs: the work is left to a dedicated job
+        self._queue.extend(self._watch.plan())
+        found = self._watch.waiting()
+        self._state = replace(
+            self._state,
+            waiting_files=sum(map(len, found.values())),
+            waiting_bytes=sum(file.file_size for files in found.values() for file in files),
+            waiting=waiting_of(found, self._locator),
+            running_tasks=len(self._queue) + len(self._running),
+        )
+
+    def _submit(self, pool: ThreadPoolExecutor) -> None:
+        while self._queue and not self._is_at_work():
+            task = self._queue.popleft()
+            future = pool.submit(self._merge, task, self._watch.ref)
+            self._running[future] = task
+            future.add_done_callback(lambda _: self._news.set())
+
+    def _is_at_work(self) -> bool:
+        """Whether as many merges run as may."""
+        return sum(not future.done() for future in self._running) >= self._max_tasks
+
+    def _is_due(self, done: Sequence[Future[Merged]]) -> bool:
+        """Whether merges that are done should not wait for others."""
+        is_last = not self._queue and len(done) == len(self._running)
+        has_failed = any(future.exception() or future.result().error for future in done)
+        is_late = time.monotonic() - self._last_commit >= _GROUP_SECONDS
+        return is_last or has_failed or is_late or len(done) >= _GROUP_TASKS
+
+    def _commit_finished(self) -> None:
+        """Commit the merges that are done as one snapshot, when no more are to come soon.
+
+        Those that failed stay aside for a while, and so do their files.
+        """
+        messages: dict[int, CommitMessage] = {}
+        tasks: dict[int, CompactTask] = {}
+        failed: list[tuple[CompactTask, BaseException | None]] = []
+        done = [future for future in self._running if future.done()]
+        if not self._is_due(done):
+            return
+        self._last_commit = time.monotonic()
+        for future in done:
+            task = self._running.pop(future)
+            error = future.exception() or future.result().error
+            message = None if error is not None else future.result().message
+            if message is None:
+                failed.append((task, error))
+            else:
+                messages[id(message)], tasks[id(message)] = message, task
+        if messages:
+            self._commit(messages, tasks)
+        self._put_aside(failed)
+
+    def _put_aside(self, failed: Sequence[tuple[CompactTask, BaseException | None]]) -> None:
+        """Count merges that others outran so far that an input is gone from storage; tell what else went wrong."""
+        for task, error in failed:
+            if self._is_stopping or error is None:
+                self._watch.finish(task, is_done=False)
+            elif isinstance(error, NotFoundError) and is_outrun(self._committer, task):
+                self._watch.finish(task, is_done=False)
+                self._state = replace(self._state, lost=self._state.lost + 1)
+            else:
+                self._aside.put(task)
+                self._note_error(error)
+
+    def _release(self, tasks: Iterable[CompactTask]) -> None:
+        """Let the files of tasks be planned again that came to nothing."""
+        for task in tasks:
+            self._watch.finish(task, is_done=False)
+
+    def _commit(self, messages: Mapping[int, CommitMessage], tasks: Mapping[int, CompactTask]) -> None:
+        """Commit merges, and say of each task whether it landed."""
+        done: Compacted | None = None
+        try:
+            done = commit_compacted(self._committer, tuple(messages.values()), commit_user=self._commit_user)
+        except CommitConflictError:
+            # Appends won every race; nothing is lost but the work, and the stream goes first.
+            done = Compacted(snapshot=None, lost=tuple(messages.values()))
+        finally:
+            committed = set(map(id, done.committed)) if done is not None else set()
+            for key, task in tasks.items():
+                self._watch.finish(task, is_done=key in committed)
+        self._count(done)
+
+    def _count(self, done: Compacted) -> None:
+        inputs = [file for message in done.committed for file in message.compact_before]
+        outputs = [file for message in done.committed for file in message.compact_after]
+        state = self._state
+        self._state = replace(
+            state,
+            landed=state.landed + len(done.committed),
+            lost=state.lost + len(done.lost),
+            files_in=state.files_in + len(inputs),
+            bytes_in=state.bytes_in + sum(file.file_size for file in inputs),
+            files_out=state.files_out + len(outputs),
+            bytes_out=state.bytes_out + sum(file.file_size for file in outputs),
+        )
+
+    def _abandon(self) -> None:
+        """Wait for what runs, and delete what it made."""
+        if self._running:
+            self._cancel()
+        for future in self._running:
+            message = future.result().message if future.exception() is None else None
+            if message is not None:
+                delete_new_files(self._watch.ref, (message,))
+        self._release((*self._running.values(), *self._queue, *self._aside.take_all()))
+        self._running.clear()
+        self._queue.clear()
+
+    def _note_error(self, error: BaseException) -> None:
+        self._state = replace(self._state, last_error=str(error))
+        # One that does not come again is no reason to worry anybody.
+        level = logging.INFO if self._aside.failures == 1 else logging.WARNING
+        if (level, str(error)) != self._said:
+            _LOG.log(level, "table %s: compaction beside the stream will try again: %s", self._watch.ref.name, error)
+        self._said = (level, str(error))
+
+    def _wait(self, seconds: float) -> None:
+        if not self._is_stopping:
+            self._news.wait(seconds)
+        self._news.clear()

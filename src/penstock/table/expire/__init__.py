@@ -1,0 +1,1 @@
+"""Removal of snapshots, partitions and files that nothing needs any more; rollback."""

@@ -1,0 +1,121 @@
+"""Everything that goes with a run of snapshots, found before anything is deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotFoundError
+from penstock.table.expire.branches import load_branch_readers
+from penstock.table.expire.files import (
+    DoomedFiles,
+    NamedSnapshot,
+    data_paths,
+    find_deletions,
+    find_metadata,
+    find_snapshot,
+    spare_added,
+    spare_read,
+    spare_revived,
+    spare_tagged,
+    tags_between,
+)
+from penstock.table.expire.plan import Hold, HoldKind
+from penstock.table.expire.readded import RevivalWatch
+from penstock.table.locate import FileLocator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+    from penstock.table.tags.reader import TagReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A run of snapshots that go.
+
+    Attributes:
+        end: the first snapshot that stays.
+    """
+
+    snapshot_ids: tuple[int, ...]
+    end: int
+    files: DoomedFiles
+
+
+class ChunkFinder:
+    """Finds chunks of one table; not for several threads at once."""
+
+    def __init__(self, ref: TableRef, store: MetadataStore, tags: TagReader, *, threads: int) -> None:
+        self._ref = ref
+        self._store = store
+        self._tags = tags
+        self._threads = threads
+        self._watch = RevivalWatch()
+        self._locator = FileLocator.of(ref)
+        self._tags_seen: dict[int, NamedSnapshot] = {}
+
+    def has_seen_all_tags(self) -> bool:
+        """Whether there are the same tags still as when a chunk was found last."""
+        return self._load_tags() == self._tags_seen
+
+    def find(self, first: int, end: int, latest_id: int) -> Chunk | None:
+        """Find what goes with snapshots ``first`` to ``end - 1``; None when ``end`` has expired itself."""
+        # The snapshot that stays first: were it loaded last, all would have been in vain.
+        kept = find_snapshot(self._store, end)
+        if kept is None:
+            return None
+        found = (find_snapshot(self._store, each) for each in range(first, end))
+        expired = [snapshot for snapshot in found if snapshot is not None]
+        try:
+            files = self._find_files(expired, kept, latest_id)
+        except NotFoundError:
+            if find_snapshot(self._store, end) is None:
+                return None
+            raise
+        return Chunk(snapshot_ids=tuple(snapshot.id for snapshot in expired), end=end, files=files)
+
+    def _find_files(self, expired: list[Snapshot], kept: Snapshot, latest_id: int) -> DoomedFiles:
+        # What the first of them deleted was read by snapshots before it only, and went with those.
+        changed = [*expired[1:], kept] if expired else []
+        deletions = find_deletions(self._store, changed)
+        later: list[Snapshot] = []
+        if deletions or any(snapshot.index_manifest or snapshot.statistics for snapshot in expired):
+            later = self._watch.find(self._store, after_id=kept.id, latest_id=latest_id, threads=self._threads)
+            spare_revived(self._store, deletions, later)
+        tags = self._tags_seen = self._load_tags()
+        spared = spare_tagged(self._ref, self._store, deletions, tags)
+        branches = load_branch_readers(self._store, up_to=kept.id)
+        by_branches = spare_read(self._ref, self._store, deletions, branches.oldest)
+        by_branches += spare_added(self._store, deletions, branches.later)
+        first = expired[0].id if expired else kept.id
+        keepers = (kept, *later, *tags_between(tags, first, kept.id), *branches.snapshots)
+        manifests, lists = find_metadata(self._store, expired, keepers)
+        entries = [deletion.entry for deletion in deletions.values()]
+        return DoomedFiles(
+            data=tuple(data_paths(self._locator, entries)),
+            data_file_count=len(entries),
+            data_bytes=sum(entry.file.file_size for entry in entries),
+            manifests=manifests,
+            lists=lists,
+            kept_by_tags=tuple(spared.items()),
+            kept_by_branches=tuple(by_branches.items()),
+        )
+
+    def _load_tags(self) -> dict[int, NamedSnapshot]:
+        return {
+            tag.snapshot.id: NamedSnapshot(name=name, snapshot=tag.snapshot) for name, tag in self._tags.load().items()
+        }
+
+
+def add_file_holds(holds: Iterable[Hold], files: DoomedFiles) -> tuple[Hold, ...]:
+    """Return the holds with those on top that keep files of more snapshots: one for each tag and branch."""
+    found = {(hold.kind, hold.name): hold for hold in holds}
+    for kind, pairs in ((HoldKind.TAG, files.kept_by_tags), (HoldKind.BRANCH, files.kept_by_branches)):
+        for name, count in pairs:
+            old = found.get((kind, name), Hold(kind=kind, name=name))
+            found[kind, name] = replace(old, files=old.files + count)
+    return tuple(found.values())

@@ -1,0 +1,272 @@
+"""Which files go when snapshots do.
+
+A data file goes with the last snapshot that reads it, which is the one before the snapshot whose delta deletes it; so
+the deltas say what goes, and no list of live files is needed. Metadata go when no snapshot that stays names them.
+
+Source:
+    Paimon ``core:operation/FileDeletionBase.java``, ``SnapshotDeletion.java``, ``TagDeletion.java``;
+    spec/commit.md section 7.1.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import FormatError, NotFoundError
+from penstock.format.layout import extra_file_paths, index_path, manifest_path, snapshot_path, statistics_path
+from penstock.format.manifest.entry import FileKind
+from penstock.format.manifest.index_manifest import decode_index_files
+from penstock.format.snapshot_json import decode_snapshot
+from penstock.table.read.live import load_live_of_partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from penstock.format.manifest.entry import FileIdentity, ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.locate import FileLocator
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoomedFiles:
+    """What goes with some snapshots.
+
+    Attributes:
+        data: paths of data files and of the files that belong to them.
+        data_file_count: data files among them.
+        data_bytes: of the data files.
+        manifests: paths of manifests, index files and statistics.
+        lists: paths of manifest lists and index manifests, which name the manifests and so go after them.
+        kept_by_tags: tag to the number of data files that would go but for it.
+        kept_by_branches: likewise.
+    """
+
+    data: tuple[str, ...]
+    data_file_count: int
+    data_bytes: int
+    manifests: tuple[str, ...]
+    lists: tuple[str, ...]
+    kept_by_tags: tuple[tuple[str, int], ...] = ()
+    kept_by_branches: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """A data file that a snapshot's delta deleted.
+
+    Attributes:
+        snapshot_id: of the delta: the first snapshot without the file.
+    """
+
+    entry: ManifestEntry
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedSnapshot:
+    """A snapshot with the name of a tag or branch that keeps it."""
+
+    name: str
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataNames:
+    """Metadata files that a snapshot names, as paths: see ``DoomedFiles``."""
+
+    manifests: frozenset[str]
+    lists: frozenset[str]
+
+
+def find_snapshot(store: MetadataStore, snapshot_id: int) -> Snapshot | None:
+    """Load a snapshot; None where it is not there."""
+    path = snapshot_path(store.location, snapshot_id)
+    try:
+        return decode_snapshot(store.file_io.read(path), path)
+    except NotFoundError:
+        return None
+
+
+def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[FileIdentity, Deletion]:
+    """Find the data files that the deltas of the snapshots deleted for good.
+
+    A delta that cannot be read deletes nothing: its files went in an earlier attempt, or are left as orphans.
+
+    Args:
+        snapshots: ascending.
+    """
+    found: dict[FileIdentity, Deletion] = {}
+    for snapshot in snapshots:
+        try:
+            delta = store.load_delta(snapshot)
+        except (NotFoundError, FormatError):
+            continue
+        for entry in delta:
+            if entry.kind is FileKind.DELETE:
+                found[entry.identity] = Deletion(entry=entry, snapshot_id=snapshot.id)
+            else:
+                found.pop(entry.identity, None)
+    return found
+
+
+def spare_revived(store: MetadataStore, deletions: dict[FileIdentity, Deletion], later: Iterable[Snapshot]) -> None:
+    """Take out of the deletions what a later snapshot made live again.
+
+    Raises:
+        TableStoreError: its delta cannot be read.
+    """
+    for snapshot in later:
+        for entry in store.load_delta(snapshot) if deletions else ():
+            if entry.kind is FileKind.ADD:
+                deletions.pop(entry.identity, None)
+
+
+def spare_tagged(
+    ref: TableRef, store: MetadataStore, deletions: dict[FileIdentity, Deletion], tags: Mapping[int, NamedSnapshot]
+) -> Counter[str]:
+    """Take out of the deletions what a tag still reads; count the files by tag.
+
+    The nearest tag before a deletion decides: a file that is not live there any more is in no older one.
+
+    Args:
+        tags: by snapshot id.
+
+    Raises:
+        TableStoreError: a tag's files cannot be read.
+    """
+    spared: Counter[str] = Counter()
+    ids = sorted(tags)
+    by_tag: dict[int, list[FileIdentity]] = {}
+    for identity, deletion in deletions.items():
+        place = bisect_left(ids, deletion.snapshot_id)
+        if place > 0:
+            by_tag.setdefault(ids[place - 1], []).append(identity)
+    for tag_id, identities in by_tag.items():
+        partitions = frozenset(identity.partition for identity in identities)
+        live = load_live_of_partitions(store, ref.schema, tags[tag_id].snapshot, partitions)
+        for identity in identities:
+            if identity in live:
+                del deletions[identity]
+                spared[tags[tag_id].name] += 1
+    return spared
+
+
+def spare_read(
+    ref: TableRef, store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
+) -> Counter[str]:
+    """Take out of the deletions what one of the snapshots reads; count the files by the name of that snapshot.
+
+    Raises:
+        TableStoreError: the files of one cannot be read.
+    """
+    spared: Counter[str] = Counter()
+    for reader in readers:
+        partitions = frozenset(identity.partition for identity in deletions)
+        live = load_live_of_partitions(store, ref.schema, reader.snapshot, partitions) if deletions else {}
+        for identity in [each for each in deletions if each in live]:
+            del deletions[identity]
+            spared[reader.name] += 1
+    return spared
+
+
+def spare_added(
+    store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
+) -> Counter[str]:
+    """Take out of the deletions what one of the snapshots added; count the files by the name of that snapshot.
+
+    Raises:
+        TableStoreError: what one changed cannot be read.
+    """
+    spared: Counter[str] = Counter()
+    for reader in readers:
+        for entry in store.load_delta(reader.snapshot) if deletions else ():
+            if entry.kind is FileKind.ADD and deletions.pop(entry.identity, None) is not None:
+                spared[reader.name] += 1
+    return spared
+
+
+def tags_between(tags: Mapping[int, NamedSnapshot], first: int, end: int) -> list[Snapshot]:
+    """Tagged snapshots whose metadata those of snapshots ``first`` to ``end - 1`` may share.
+
+    Those in between, and the nearest one before: whatever an older tag shares with them, it has too.
+    """
+    ids = sorted(tags)
+    low = max(0, bisect_left(ids, first + 1) - 1)
+    return [tags[each].snapshot for each in ids[low : bisect_left(ids, end)]]
+
+
+def load_metadata_names(store: MetadataStore, snapshot: Snapshot, *, is_partial: bool = False) -> MetadataNames:
+    """Return every metadata file that a snapshot names, its own file excepted.
+
+    Args:
+        is_partial: leave out what stands in a list that is missing or damaged. A list goes after all that it names,
+            so what an earlier attempt deleted is left out.
+
+    Raises:
+        NotFoundError: a manifest list is not there.
+        FormatError: one is damaged.
+    """
+
+    def attempt(load: Callable[[], Iterable[str]]) -> Iterable[str]:
+        try:
+            return tuple(load())
+        except (NotFoundError, FormatError):
+            if not is_partial:
+                raise
+            return ()
+
+    lists = {manifest_path(store.location, name) for name in _list_names(snapshot)}
+    manifests = {
+        manifest_path(store.location, name)
+        for load in (store.load_base_manifests, store.load_delta_manifests)
+        for name in attempt(lambda load=load: (meta.file_name for meta in load(snapshot)))  # type: ignore[misc]
+    }
+    index = attempt(lambda: _index_files(store, snapshot))
+    manifests.update(index_path(store.location, name) for name in index)
+    if snapshot.statistics is not None:
+        manifests.add(statistics_path(store.location, snapshot.statistics))
+    return MetadataNames(manifests=frozenset(manifests), lists=frozenset(lists))
+
+
+def _list_names(snapshot: Snapshot) -> tuple[str, ...]:
+    names = (snapshot.base_manifest_list, snapshot.delta_manifest_list, snapshot.index_manifest)
+    return tuple(name for name in names if name is not None)
+
+
+def _index_files(store: MetadataStore, snapshot: Snapshot) -> frozenset[str]:
+    data = store.read_index_manifest(snapshot)
+    if data is None:
+        return frozenset()
+    return decode_index_files(data, snapshot.index_manifest or "", store.limits)
+
+
+def find_metadata(
+    store: MetadataStore, expired: Iterable[Snapshot], kept: Iterable[Snapshot]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return manifests and lists that only the expired snapshots name.
+
+    Raises:
+        TableStoreError: what a snapshot to be kept names cannot be read.
+    """
+    kept_names = [load_metadata_names(store, snapshot) for snapshot in kept]
+    expired_names = [load_metadata_names(store, snapshot, is_partial=True) for snapshot in expired]
+    manifests = frozenset().union(*(names.manifests for names in expired_names))
+    lists = frozenset().union(*(names.lists for names in expired_names))
+    for names in kept_names:
+        manifests, lists = manifests - names.manifests, lists - names.lists
+    return tuple(sorted(manifests)), tuple(sorted(lists))
+
+
+def data_paths(locator: FileLocator, entries: Iterable[ManifestEntry]) -> list[str]:
+    """Paths of the entries' data files, and of the files that belong to them, but those not ours to delete."""
+    paths = []
+    for entry in entries:
+        path = locator.deletable_path(entry.partition, entry.bucket, entry.file)
+        if path is not None:
+            paths += [path, *extra_file_paths(path, entry.file)]
+    return paths

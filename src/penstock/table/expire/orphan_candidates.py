@@ -1,0 +1,180 @@
+"""Files of a table that may be left over: everything that lies where only files of known kinds lie.
+
+What nobody here makes or knows is not looked at: other directories, other names beside the metadata.
+
+Source:
+    Paimon ``core:operation/OrphanFilesClean.java``; spec/commit.md section 7.4.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from penstock.format.layout import (
+    INDEX_MANIFEST_PREFIX,
+    MANIFEST_PREFIX,
+    STAGING_PREFIX,
+    branch_path,
+    changelog_directory,
+    consumer_directory,
+    escape_path_name,
+    index_directory,
+    lease_directory,
+    manifest_directory,
+    own_directory,
+    query_directory,
+    schema_directory,
+    snapshot_directory,
+    statistics_directory,
+    tag_directory,
+)
+from penstock.options import LayoutOptions
+from penstock.table.bulk_files import map_parallel
+from penstock.table.expire.branches import list_branches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from penstock.io.file_io import FileIO, FileStatus
+    from penstock.table.ref import TableRef
+
+# Files that are written aside and then renamed or linked: ours, Java's, and the checksums of Hadoop's local files.
+_TEMPORARY: Final = re.compile(r"^\..+\.tmp(\.crc)?$")
+_BUCKET: Final = "bucket-"
+
+
+class OrphanKind(StrEnum):
+    """What a file was meant to be."""
+
+    DATA = "data"
+    MANIFEST = "manifest"
+    INDEX = "index"
+    STATISTICS = "statistics"
+    TEMPORARY = "temporary"
+    STAGING = "staging"
+    LEASE = "lease"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A file that is left over if nobody uses it, or a directory of a job that never finished.
+
+    Attributes:
+        size: bytes; of a directory, of all in it.
+        modified_millis: ms since 1970-01-01 UTC by the storage's clock, 0 where it has none; of a directory, of the
+            newest file in it.
+    """
+
+    path: str
+    size: int
+    modified_millis: int
+    kind: OrphanKind
+
+    @property
+    def name(self) -> str:
+        """Last component of the path."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What lies in a table's directory.
+
+    Attributes:
+        buckets: directories of data files.
+    """
+
+    candidates: tuple[Candidate, ...]
+    buckets: tuple[FileStatus, ...]
+
+
+def list_candidates(
+    ref: TableRef, *, threads: int, progress: Callable[[int, int | None], None] = lambda _files, _total: None
+) -> Listing:
+    """List every file that could be an orphan, used or not.
+
+    Args:
+        threads: directories that are listed at once.
+        progress: told how many files were found.
+
+    Raises:
+        StorageError: a directory cannot be listed.
+    """
+    found = list(_list_metadata(ref.file_io, ref.location))
+    found += _list_staging(ref.file_io, ref.location)
+    progress(len(found), None)
+    buckets = _list_buckets(ref, threads)
+    paths = [bucket.path for bucket in buckets]
+    for statuses in map_parallel(ref.file_io.list, paths, threads=threads):
+        found += [
+            _candidate(status, OrphanKind.TEMPORARY if _TEMPORARY.match(status.name) else OrphanKind.DATA)
+            for status in statuses
+            if not status.is_dir
+        ]
+        progress(len(found), None)
+    return Listing(candidates=tuple(found), buckets=tuple(buckets))
+
+
+def _list_metadata(file_io: FileIO, location: str) -> Iterator[Candidate]:
+    for status in _files(file_io, manifest_directory(location)):
+        if status.name.startswith((MANIFEST_PREFIX, INDEX_MANIFEST_PREFIX)):
+            yield _candidate(status, OrphanKind.MANIFEST)
+    for status in _files(file_io, index_directory(location)):
+        yield _candidate(status, OrphanKind.INDEX)
+    for status in _files(file_io, statistics_directory(location)):
+        yield _candidate(status, OrphanKind.STATISTICS)
+    for status in _files(file_io, lease_directory(location)):
+        yield _candidate(status, OrphanKind.LEASE)
+    roots = [location, *(branch_path(location, name) for name in list_branches(file_io, location))]
+    directories = (schema_directory, snapshot_directory, changelog_directory, tag_directory, consumer_directory)
+    shared = (manifest_directory(location), own_directory(location), query_directory(location))
+    for directory in (*shared, *(each(root) for root in roots for each in directories)):
+        for status in _files(file_io, directory):
+            if _TEMPORARY.match(status.name):
+                yield _candidate(status, OrphanKind.TEMPORARY)
+
+
+def _list_staging(file_io: FileIO, location: str) -> Iterator[Candidate]:
+    for status in file_io.list(location):
+        if status.is_dir and status.name.startswith(STAGING_PREFIX):
+            files = list(_walk(file_io, status.path))
+            yield Candidate(
+                path=status.path,
+                size=sum(file.size for file in files),
+                modified_millis=max([status.modified_millis, *(file.modified_millis for file in files)]),
+                kind=OrphanKind.STAGING,
+            )
+
+
+def _list_buckets(ref: TableRef, threads: int) -> list[FileStatus]:
+    data_directory = LayoutOptions.parse(ref.options, table=ref.name).data_directory
+    level = [f"{ref.location}/{data_directory}" if data_directory else ref.location]
+    for key in ref.schema.partition_keys:
+        prefix = f"{escape_path_name(key)}="
+        below = _directories(ref.file_io, level, prefix, threads)
+        level = [status.path for status in below]
+    return list(_directories(ref.file_io, level, _BUCKET, threads))
+
+
+def _directories(file_io: FileIO, paths: Sequence[str], prefix: str, threads: int) -> Iterator[FileStatus]:
+    for statuses in map_parallel(file_io.list, paths, threads=threads):
+        yield from (status for status in statuses if status.is_dir and status.name.startswith(prefix))
+
+
+def _files(file_io: FileIO, directory: str) -> Iterator[FileStatus]:
+    return (status for status in file_io.list(directory) if not status.is_dir)
+
+
+def _walk(file_io: FileIO, directory: str) -> Iterator[FileStatus]:
+    for status in file_io.list(directory):
+        if status.is_dir:
+            yield from _walk(file_io, status.path)
+        else:
+            yield status
+
+
+def _candidate(status: FileStatus, kind: OrphanKind) -> Candidate:
+    return Candidate(path=status.path, size=status.size, modified_millis=status.modified_millis, kind=kind)

@@ -1,0 +1,165 @@
+"""Orphan removal: files that a stopped job left, which no snapshot, tag or branch uses.
+
+What lies there is listed first and what is used is looked up afterwards, so a file that a commit made live in between
+is seen as used. Files that a running job has written and not yet committed look like orphans; their age protects them.
+
+Source:
+    Paimon ``core:operation/LocalOrphanFilesClean.java``; spec/commit.md section 7.4.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, StorageError
+from penstock.format.layout import own_directory
+from penstock.io.memory import wall_clock_millis
+from penstock.io.settings import relaxed
+from penstock.options import RetentionOptions
+from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
+from penstock.table.expire.orphan_candidates import Candidate, Listing, OrphanKind, list_candidates
+from penstock.table.expire.used_files import UsedFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.table.ref import TableRef
+
+DEFAULT_AGE_MS: Final = 86_400_000
+FLOOR_MS: Final = 3_600_000
+# Times of files are coarser than clocks, and a few seconds matter to nobody here.
+_SKEW_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphanReport:
+    """What nobody uses.
+
+    Attributes:
+        orphans: what was deleted, or would be; sorted by path.
+        bytes: of those.
+        young: how many files more nobody uses that are too young to go.
+        used: how many of the files that were looked at are used.
+        older_than_millis: what was last changed up to then goes, ms since 1970-01-01 UTC.
+    """
+
+    orphans: tuple[Candidate, ...]
+    bytes: int
+    young: int
+    used: int
+    older_than_millis: int
+    is_dry_run: bool
+
+
+def remove_orphan_files(
+    ref: TableRef,
+    *,
+    older_than_millis: int | None = None,
+    dry_run: bool = True,
+    allow_recent: bool = False,
+    clock_millis: Callable[[], int] | None = None,
+    progress: Callable[[int, int | None], None] = lambda _files, _total: None,
+) -> OrphanReport:
+    """Find the files that nobody uses, and delete them.
+
+    Args:
+        older_than_millis: files last changed up to then go, ms since 1970-01-01 UTC by the storage's clock; None for
+            a day ago. It has to lie further back than the longest job takes from its first file to its commit.
+        dry_run: only find them.
+        allow_recent: take ``older_than_millis`` also where it lies less than an hour back; nobody may write then.
+        clock_millis: now, ms since 1970-01-01 UTC; None for the storage's clock.
+        progress: told how many files were found, then how many manifests were read, then how many files are gone.
+
+    Raises:
+        InvalidOptionError: ``older_than_millis`` is too recent, or in the future.
+        NotFoundError: the table or a branch has no schema.
+        FormatError: metadata are damaged or missing, so nobody can say what is used; nothing was deleted.
+        StorageError: something cannot be listed or read, and nothing was deleted; or it could not be deleted.
+    """
+    now_millis = clock_millis() if clock_millis is not None else _storage_millis(ref, wall_clock_millis())
+    cutoff = _check_cutoff(ref.name, older_than_millis, now_millis, allow_recent=allow_recent)
+    threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads)
+    listing = list_candidates(ref, threads=threads, progress=progress)
+    used = UsedFiles(ref, threads=threads, progress=progress).collect()
+    leases_until = min(cutoff, now_millis - FLOOR_MS)
+    unused = [candidate for candidate in listing.candidates if candidate.name not in used]
+    orphans = [each for each in unused if _is_old(each, leases_until if each.kind is OrphanKind.LEASE else cutoff)]
+    report = OrphanReport(
+        orphans=tuple(sorted(orphans, key=lambda orphan: orphan.path)),
+        bytes=sum(orphan.size for orphan in orphans),
+        young=sum(1 for each in unused if each.kind is not OrphanKind.LEASE and each.modified_millis > cutoff),
+        used=len(listing.candidates) - len(unused),
+        older_than_millis=cutoff,
+        is_dry_run=dry_run,
+    )
+    if not dry_run:
+        _delete(ref, report, listing, threads, progress)
+    return report
+
+
+def _storage_millis(ref: TableRef, now_millis: int) -> int:
+    """Return now by the storage's clock, which files are dated by, where it is far from the clock of this process.
+
+    A process whose clock is a day ahead would else take files for old that others are writing.
+    """
+    directory = own_directory(ref.location)
+    path = f"{directory}/.clock.{uuid.uuid4()}.tmp"
+    try:
+        relaxed(ref.file_io).write(path, b"")
+        found = [status.modified_millis for status in ref.file_io.list(directory) if status.path == path]
+    except StorageError:
+        return now_millis  # it is read-only, so nothing will be deleted
+    finally:
+        with suppress(StorageError):
+            ref.file_io.delete(path)
+    stored = found[0] if found else 0
+    return stored if stored and abs(stored - now_millis) > _SKEW_MS else now_millis
+
+
+def _check_cutoff(table: str, older_than_millis: int | None, now_millis: int, *, allow_recent: bool) -> int:
+    if older_than_millis is None:
+        return now_millis - DEFAULT_AGE_MS
+    if older_than_millis > now_millis:
+        raise InvalidOptionError(
+            f"table {table}: 'older_than' lies in the future, where all that jobs are writing would count as orphans; "
+            "give a time in the past"
+        )
+    if older_than_millis > now_millis - FLOOR_MS and not allow_recent:
+        raise InvalidOptionError(
+            f"table {table}: files younger than an hour may belong to a job that commits them soon; give a time that "
+            "lies further back, or say that nobody writes (allow_recent, --allow-recent)"
+        )
+    return older_than_millis
+
+
+def _is_old(candidate: Candidate, cutoff: int) -> bool:
+    # Where the storage has no times nothing is known to be old.
+    return 0 < candidate.modified_millis <= cutoff
+
+
+def _delete(
+    ref: TableRef,
+    report: OrphanReport,
+    listing: Listing,
+    threads: int,
+    progress: Callable[[int, int | None], None],
+) -> None:
+    gone = 0
+
+    def note_deleted(count: int) -> None:
+        nonlocal gone
+        gone += count
+        progress(gone, None)
+
+    staging = [orphan.path for orphan in report.orphans if orphan.kind is OrphanKind.STAGING]
+    files = [orphan.path for orphan in report.orphans if orphan.kind is not OrphanKind.STAGING]
+    delete_files(ref.file_io, files, threads=threads, deleted=note_deleted)
+    for path in staging:
+        ref.file_io.delete(path, recursive=True)
+        note_deleted(1)
+    # By what the listing said: deleting files has made the directories young again.
+    old = [bucket.path for bucket in listing.buckets if 0 < bucket.modified_millis <= report.older_than_millis]
+    delete_empty_directories(ref.file_io, old, root=ref.location)

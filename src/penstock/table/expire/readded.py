@@ -1,0 +1,48 @@
+"""Snapshots that may have made deleted files live again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.format.snapshot import CommitKind
+from penstock.table.bulk_files import map_parallel
+from penstock.table.commit.committer import WRITER_VERSION
+from penstock.table.expire.files import find_snapshot
+
+if TYPE_CHECKING:
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+
+
+class RevivalWatch:
+    """Finds the snapshots whose deltas may add files that an older delta deleted.
+
+    Newer Paimon rolls back by a new snapshot that adds the old files again; we never do. Each snapshot is read once,
+    however often it is asked for.
+
+    Source:
+        spec/commit.md section 7.2, "rollback as latest".
+    """
+
+    def __init__(self) -> None:
+        self._suspects: dict[int, Snapshot] = {}
+        self._from = 0
+        self._until: Snapshot | None = None
+
+    def find(self, store: MetadataStore, *, after_id: int, latest_id: int, threads: int) -> list[Snapshot]:
+        """Return the suspects among snapshots ``after_id`` < id <= ``latest_id``, ascending."""
+        seen = self._until
+        # A rollback may have put another history under the same ids.
+        if seen is None or self._from > after_id or find_snapshot(store, seen.id) != seen:
+            self._suspects.clear()
+            self._from, seen = after_id, None
+        first = after_id + 1 if seen is None else seen.id + 1
+        ids = range(first, latest_id + 1)
+        for snapshot in map_parallel(lambda each: find_snapshot(store, each), ids, threads=threads):
+            if snapshot is not None:
+                seen = snapshot
+                if snapshot.commit_kind is CommitKind.OVERWRITE and snapshot.writer_version != WRITER_VERSION:
+                    self._suspects[snapshot.id] = snapshot
+        self._until = seen
+        self._suspects = {each: snapshot for each, snapshot in self._suspects.items() if each > after_id}
+        return [self._suspects[each] for each in sorted(self._suspects) if each <= latest_id]

@@ -1,0 +1,141 @@
+"""Going back to an older snapshot.
+
+Source:
+    Paimon ``core:table/RollbackHelper.java``, ``core:utils/SnapshotManager.java``; spec/commit.md section 7.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidOptionError, NotFoundError
+from penstock.format.hint import decode_hint, encode_hint
+from penstock.format.layout import earliest_hint_path, snapshot_path, tag_path, tag_success_path
+from penstock.format.snapshot_json import encode_snapshot
+from penstock.table.commit.announced import forget_expiration
+from penstock.table.commit.fence import clear_below, put_fence, remove_fences
+from penstock.table.read.travel import nearest_with_watermark, newest_before, utc_text, watermark_of
+
+if TYPE_CHECKING:
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPlan:
+    """What a rollback does.
+
+    Attributes:
+        target: the snapshot that becomes the latest.
+        is_recreated: its file had expired and comes back from the tag.
+        snapshot_ids: snapshots that go, newest first.
+        tags: tags of later snapshots, which go too.
+    """
+
+    target: Snapshot
+    is_recreated: bool
+    snapshot_ids: tuple[int, ...]
+    tags: tuple[str, ...]
+
+
+def plan_rollback(
+    store: MetadataStore, *, snapshot_id: int | None = None, tag: str | None = None, watermark: int | None = None
+) -> RollbackPlan:
+    """Find what a rollback to a snapshot, to a tag, or to a point in event time would delete.
+
+    Args:
+        watermark: ms of event time: the newest snapshot whose watermark is not beyond it. One without a watermark
+            counts as the nearest earlier one that has it.
+
+    Raises:
+        InvalidOptionError: not exactly one target.
+        NotFoundError: there is no such snapshot or tag.
+    """
+    if [snapshot_id, tag, watermark].count(None) != 2:
+        raise InvalidOptionError(f"table {store.name}: a rollback takes either a snapshot id, or a tag, or a watermark")
+    target = _find_target(store, snapshot_id, tag, watermark)
+    ids = store.list_snapshot_ids()
+    return RollbackPlan(
+        target=target,
+        is_recreated=target.id not in ids,
+        snapshot_ids=tuple(sorted((each for each in ids if each > target.id), reverse=True)),
+        tags=tuple(name for name in store.list_tags() if store.load_tag(name).snapshot.id > target.id),
+    )
+
+
+def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
+    """Make the target the latest snapshot. Files of what goes become orphans; schemas stay.
+
+    Commits may be made meanwhile: one that is not on the target is rolled back before it is acknowledged, or is one of
+    those that go. Where one lands on the target before all others are gone, ids go on after it, with a gap.
+
+    Stopped half-way it leaves a table that reads as the target; then do it again.
+
+    Returns:
+        The latest snapshot, with the target's content.
+
+    Raises:
+        CommitConflictError: others committed all the time, so that nothing was changed; or rolled it back themselves.
+        StorageError: the storage failed; do it again.
+    """
+    file_io, location, target = store.file_io, store.location, plan.target
+    latest = target
+    if plan.is_recreated:
+        # First: were the others gone before it is there, the table would be empty to whoever reads, or commits.
+        file_io.put_if_absent(snapshot_path(location, target.id), encode_snapshot(target))
+        forget_expiration(store)
+    if plan.snapshot_ids:
+        fence = put_fence(store, target)
+        first = clear_below(store, fence, target)
+        latest = remove_fences(store, (fence,) if first is fence else (fence, first), target)
+    _lower_earliest_hint(store, target)
+    for name in plan.tags:
+        file_io.delete(tag_path(location, name))
+        file_io.delete(tag_success_path(location, name))
+    return latest
+
+
+def _find_target(store: MetadataStore, snapshot_id: int | None, tag: str | None, watermark: int | None) -> Snapshot:
+    if tag is not None:
+        return store.load_tag(tag).snapshot
+    return store.load_snapshot(snapshot_id or 0) if watermark is None else _newest_until(store, watermark)
+
+
+def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:
+    """Return the newest snapshot whose watermark is not beyond one.
+
+    Where all are beyond it the reference returns the earliest snapshot: by a mistyped time, nearly all rows would go.
+    """
+    latest, first_id = store.load_latest_snapshot(), store.earliest_snapshot_id()
+    if latest is None or first_id is None:
+        raise NotFoundError(f"table {store.name}: nothing was committed yet, so there is nothing to go back to")
+
+    def reached_by(snapshot: Snapshot) -> int | None:
+        holder = nearest_with_watermark(store, snapshot.id, first_id)
+        return None if holder is None else watermark_of(holder)
+
+    def is_before(snapshot: Snapshot) -> bool:
+        reached = reached_by(snapshot)
+        return reached is None or reached <= watermark
+
+    found = newest_before(store, latest, is_before)
+    if found is None or reached_by(found) is None:
+        beyond = store.load_snapshot(first_id if found is None else min(found.id + 1, latest.id))
+        least = watermark_of(beyond)
+        raise NotFoundError(
+            f"table {store.name}: no snapshot has a watermark of {utc_text(watermark)} ({watermark}) or earlier; "
+            + ("none of them has one" if least is None else f"the least is {utc_text(least)} ({least})")
+        )
+    return found
+
+
+def _lower_earliest_hint(store: MetadataStore, target: Snapshot) -> None:
+    """Where the earliest snapshot lay behind a target that came back, in this attempt or in one before, say the new."""
+    path = earliest_hint_path(store.location)
+    try:
+        hint = decode_hint(store.file_io.read(path))
+    except NotFoundError:
+        return  # readers list
+    if hint is None or hint > target.id:
+        store.file_io.write(path, encode_hint(min(store.list_snapshot_ids())))

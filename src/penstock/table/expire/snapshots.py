@@ -1,0 +1,254 @@
+"""Snapshot expiration: old snapshots go, with the files that nothing else reads.
+
+Data files go first, then manifests, then the lists that name them, then the snapshot files from the oldest on. Stopped
+anywhere, every snapshot that stays is whole, and doing it again finds the rest: what is still to be deleted is still
+named by something.
+
+Source:
+    Paimon ``core:table/ExpireSnapshotsImpl.java``, ``core:operation/SnapshotDeletion.java``;
+    spec/commit.md section 7.1.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureError
+from penstock.format.hint import decode_hint, encode_hint
+from penstock.format.layout import changelog_directory, earliest_hint_path, snapshot_path
+from penstock.io.settings import relaxed
+from penstock.options import ConsumerOptions, RetentionOptions
+from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
+from penstock.table.commit.announced import announce_expiration, expiring_end
+from penstock.table.expire.chunk import Chunk, ChunkFinder, add_file_holds
+from penstock.table.expire.files import find_snapshot
+from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Hold, plan_expiration
+from penstock.table.tags.reader import TagReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+# Bounds memory, and what is lost of the work when it is stopped.
+_CHUNK: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiration:
+    """What expired, or would.
+
+    Attributes:
+        snapshot_ids: ascending.
+        data_files: data files that only these snapshots read.
+        data_bytes: of those.
+        metadata_files: manifests, manifest lists, index files and statistics.
+        earliest_id: the earliest snapshot that stays; None where there is none.
+        holds: what keeps the others, and files of these.
+        next_cutoff_millis: no other goes for its age before the rules' cutoff is later than this; None where age is
+            not what keeps it.
+    """
+
+    snapshot_ids: tuple[int, ...] = ()
+    data_files: int = 0
+    data_bytes: int = 0
+    metadata_files: int = 0
+    earliest_id: int | None = None
+    holds: tuple[Hold, ...] = ()
+    next_cutoff_millis: int | None = None
+    is_dry_run: bool = False
+
+
+class SnapshotExpirer:
+    """Expires snapshots of one table; what it learned makes the next time cheap.
+
+    Not for several threads at once, nor is the store; several processes may expire one table.
+
+    Args:
+        clock_millis: now, ms since 1970-01-01 UTC.
+    """
+
+    def __init__(self, ref: TableRef, store: MetadataStore, *, clock_millis: Callable[[], int] | None = None) -> None:
+        self.ref = ref
+        self.options = RetentionOptions.parse(ref.options, table=ref.name)
+        self.clock_millis = clock_millis or (lambda: time.time_ns() // 1_000_000)
+        self.tags = TagReader(ref.file_io, ref.location, clock_millis=self.clock_millis)
+        self._store = store
+        self._threads = thread_count(self.options.file_operation_threads)
+        self._finder = ChunkFinder(ref, store, self.tags, threads=self._threads)
+        self._ignores_consumers = ConsumerOptions.parse(ref.options, table=ref.name).changelog_only
+
+    def rules(
+        self,
+        *,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: int | None = None,
+        max_deletes: int | None = None,
+    ) -> ExpireRules:
+        """Return the rules of the table's options, with what is given on top.
+
+        Args:
+            older_than: ms since 1970-01-01 UTC.
+
+        Raises:
+            InvalidOptionError: they contradict each other.
+        """
+        options = self.options
+        rules = ExpireRules(
+            retain_min=options.num_retained_min if retain_min is None else retain_min,
+            retain_max=options.num_retained_max if retain_max is None else retain_max,
+            cutoff_millis=self.clock_millis() - options.time_retained_ms if older_than is None else older_than,
+            max_deletes=max_deletes,
+        )
+        rules.check(self.ref.name)
+        return rules
+
+    def run(
+        self,
+        rules: ExpireRules,
+        *,
+        latest_id: int | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int | None], None] = lambda _files, _total: None,
+    ) -> Expiration:
+        """Expire what the rules let go.
+
+        Args:
+            latest_id: the latest snapshot where it is known.
+            dry_run: only find what would go.
+            progress: told how many files are gone.
+
+        Raises:
+            StorageError: files could not be deleted or looked at; doing it again goes on.
+            FormatError: what a tag, a consumer or the first snapshot to stay needs cannot be read; nothing that it
+                may need was deleted.
+            UnsupportedFeatureError: other engines keep changelogs beside the snapshots.
+        """
+        latest_id = self._store.latest_snapshot_id() if latest_id is None else latest_id
+        earliest_id = self._find_earliest(dry_run=dry_run) if latest_id is not None else None
+        if latest_id is None or earliest_id is None:
+            return Expiration(is_dry_run=dry_run)
+        plan = self._plan(rules, earliest_id, latest_id)
+        if plan.end > plan.first:
+            self._check_changelogs()
+            plan = self._with_interrupted(plan, latest_id)
+        return self._run_plan(plan, latest_id, dry_run=dry_run, progress=progress)
+
+    def _with_interrupted(self, plan: ExpirationPlan, latest_id: int) -> ExpirationPlan:
+        """Let the plan go on to where an expiration wanted to go that was stopped half-way.
+
+        Snapshots below that may have lost their files, so none of them can be the first one to stay.
+        """
+        end = expiring_end(self._store)
+        return replace(plan, end=end) if plan.first < end <= latest_id and plan.end < end else plan
+
+    def _run_plan(
+        self,
+        plan: ExpirationPlan,
+        latest_id: int,
+        *,
+        dry_run: bool,
+        progress: Callable[[int, int | None], None],
+    ) -> Expiration:
+        done = Expiration(
+            earliest_id=plan.first,
+            holds=plan.holds,
+            next_cutoff_millis=plan.next_cutoff_millis,
+            is_dry_run=dry_run,
+        )
+        files_gone = 0
+
+        def note_deleted(count: int) -> None:
+            nonlocal files_gone
+            files_gone += count
+            progress(files_gone, None)
+
+        for first in range(plan.first, plan.end, _CHUNK):
+            chunk = self._find(first, min(first + _CHUNK, plan.end), latest_id, dry_run=dry_run)
+            if chunk is None:
+                break  # another process expires it and is further
+            if not dry_run:
+                self._delete(chunk, note_deleted)
+            done = _add(done, chunk)
+        return done
+
+    def _find(self, first: int, end: int, latest_id: int, *, dry_run: bool) -> Chunk | None:
+        """Find what goes, and say so to those who make tags: from then on they come too late."""
+        chunk = self._finder.find(first, end, latest_id)
+        if chunk is None or dry_run:
+            return chunk
+        announce_expiration(self._store, end)
+        return chunk if self._finder.has_seen_all_tags() else self._finder.find(first, end, latest_id)
+
+    def _find_earliest(self, *, dry_run: bool) -> int | None:
+        """Return the earliest snapshot; where the hint does not say it, the hint is mended, but in a dry run."""
+        path = earliest_hint_path(self.ref.location)
+        with suppress(NotFoundError):
+            hint = decode_hint(self.ref.file_io.read(path))
+            if hint and self.ref.file_io.exists(snapshot_path(self.ref.location, hint)):
+                return hint
+        earliest_id = min(self._store.list_snapshot_ids(), default=None)
+        if earliest_id is not None and not dry_run:
+            self._write_hint(earliest_id)
+        return earliest_id
+
+    def _plan(self, rules: ExpireRules, earliest_id: int, latest_id: int) -> ExpirationPlan:
+        has_some = latest_id - rules.retain_min + 1 > earliest_id
+        return plan_expiration(
+            earliest=earliest_id,
+            latest=latest_id,
+            rules=rules,
+            consumers=self._load_consumers() if has_some and not self._ignores_consumers else {},
+            time_of=self._time_of,
+        )
+
+    def _load_consumers(self) -> Mapping[str, int]:
+        found = {name: self._store.load_consumer(name) for name in self._store.list_consumers()}
+        return {name: next_id for name, next_id in found.items() if next_id is not None}
+
+    def _time_of(self, snapshot_id: int) -> int | None:
+        snapshot = find_snapshot(self._store, snapshot_id)
+        return None if snapshot is None else snapshot.time_millis
+
+    def _check_changelogs(self) -> None:
+        if self.ref.file_io.list(changelog_directory(self.ref.location)):
+            raise UnsupportedFeatureError(
+                f"table {self.ref.name} keeps changelogs longer than snapshots ('changelog.*' options), whose files "
+                "Penstock cannot tell; expire its snapshots with the engine that writes them"
+            )
+
+    def _delete(self, chunk: Chunk, note_deleted: Callable[[int], None]) -> None:
+        file_io, files = self.ref.file_io, chunk.files
+        delete_files(file_io, files.data, threads=self._threads, deleted=note_deleted)
+        if self.options.clean_empty_directories:
+            directories = {path.rpartition("/")[0] for path in files.data}
+            delete_empty_directories(file_io, directories, root=self.ref.location)
+        delete_files(file_io, files.manifests, threads=self._threads, deleted=note_deleted)
+        delete_files(file_io, files.lists, threads=self._threads, deleted=note_deleted)
+        for snapshot_id in chunk.snapshot_ids:
+            file_io.delete(snapshot_path(self.ref.location, snapshot_id))
+            note_deleted(1)
+        self._write_hint(chunk.end)
+
+    def _write_hint(self, snapshot_id: int) -> None:
+        # Readers list the directory where the hint is wrong.
+        with suppress(TableStoreError):
+            relaxed(self.ref.file_io).write(earliest_hint_path(self.ref.location), encode_hint(snapshot_id))
+
+
+def _add(done: Expiration, chunk: Chunk) -> Expiration:
+    """Count a chunk to what is done; of its files' names none is kept."""
+    return replace(
+        done,
+        snapshot_ids=(*done.snapshot_ids, *chunk.snapshot_ids),
+        data_files=done.data_files + chunk.files.data_file_count,
+        data_bytes=done.data_bytes + chunk.files.data_bytes,
+        metadata_files=done.metadata_files + len(chunk.files.manifests) + len(chunk.files.lists),
+        earliest_id=chunk.end,
+        holds=add_file_holds(done.holds, chunk.files),
+    )

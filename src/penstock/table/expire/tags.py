@@ -1,0 +1,139 @@
+"""Tags that go, by their age or by hand, with the files that only they read.
+
+Source:
+    Paimon ``core:operation/TagDeletion.java``, ``core:tag/TagTimeExpire.java``; spec/commit.md section 7.2.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotFoundError, TableStoreError
+from penstock.format.layout import tag_path, tag_success_path
+from penstock.options import RetentionOptions, TagOptions
+from penstock.table.bulk_files import delete_files, thread_count
+from penstock.table.expire.branches import load_branch_readers
+from penstock.table.expire.files import (
+    Deletion,
+    NamedSnapshot,
+    data_paths,
+    find_metadata,
+    find_snapshot,
+    spare_added,
+    spare_read,
+    spare_revived,
+)
+from penstock.table.expire.readded import RevivalWatch
+from penstock.table.locate import FileLocator
+from penstock.table.read.live import load_live_entries
+from penstock.table.tags.reader import TagReader
+from penstock.table.tags.store import local_now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.format.tag import Tag
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
+    """Delete a tag; when its snapshot has expired, then also the files that only the tag kept.
+
+    The tag's own file goes first: stopped then, or where a file cannot be deleted, the rest are orphans.
+
+    Returns:
+        The snapshot that it named.
+
+    Raises:
+        NotFoundError: there is no such tag.
+    """
+    snapshot = store.load_tag(name).snapshot
+    store.file_io.delete(tag_path(store.location, name))
+    if TagOptions.parse(ref.options, table=ref.name).create_success_file:
+        store.file_io.delete(tag_success_path(store.location, name))
+    forget_snapshot(ref, store, snapshot)
+    return snapshot
+
+
+def forget_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> None:
+    """Delete the files of a snapshot that has lost a tag, unless it or another tag is there; what cannot be is left."""
+    with suppress(TableStoreError):
+        _delete_files(ref, store, snapshot)
+
+
+def find_expired_tags(tags: Mapping[str, Tag], *, now: Callable[[], datetime] = local_now) -> tuple[str, ...]:
+    """Names of the tags that have outlived their retention, sorted.
+
+    Args:
+        now: wall clock of this machine's zone, taken as if it were UTC, as the tags' own times are.
+    """
+    now_micros = (now() - _EPOCH) // timedelta(microseconds=1)
+    return tuple(
+        sorted(
+            name
+            for name, tag in tags.items()
+            if tag.create_time is not None
+            and tag.retained_seconds is not None
+            and tag.create_time / 1000 + float(tag.retained_seconds) * 1_000_000 < now_micros
+        )
+    )
+
+
+def expire_tags(
+    ref: TableRef, store: MetadataStore, *, dry_run: bool = False, reader: TagReader | None = None
+) -> tuple[str, ...]:
+    """Delete the tags that have outlived their retention; returns their names, sorted.
+
+    Args:
+        dry_run: only find them.
+        reader: one that is kept reads only what is new to it.
+    """
+    names = find_expired_tags((reader or TagReader(ref.file_io, ref.location)).load())
+    for name in () if dry_run else names:
+        with suppress(NotFoundError):  # another process was faster
+            delete_tag(ref, store, name)
+    return names
+
+
+def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
+    tags = TagReader(ref.file_io, ref.location).load()
+    if find_snapshot(store, gone.id) is not None or any(tag.snapshot.id == gone.id for tag in tags.values()):
+        return
+    earliest = store.load_earliest_snapshot()
+    if earliest is None or earliest.id < gone.id:
+        return  # no expiration did that: who knows what else there is
+    neighbours = _neighbours(tags, gone.id, earliest)
+    branches = load_branch_readers(store, up_to=earliest.id)
+    readers = [*(NamedSnapshot(name="", snapshot=each) for each in neighbours), *branches.oldest]
+    live = load_live_entries(store, gone, lambda _: True)
+    deletions = {identity: Deletion(entry=entry, snapshot_id=gone.id + 1) for identity, entry in live.items()}
+    spare_read(ref, store, deletions, readers)
+    spare_added(store, deletions, branches.later)
+    threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads)
+    latest_id = store.latest_snapshot_id() or earliest.id
+    later = RevivalWatch().find(store, after_id=earliest.id, latest_id=latest_id, threads=threads)
+    spare_revived(store, deletions, later)
+    manifests, lists = find_metadata(store, [gone], [*neighbours, *branches.snapshots, *later])
+    entries = [deletion.entry for deletion in deletions.values()]
+    delete_files(ref.file_io, data_paths(FileLocator.of(ref), entries), threads=threads)
+    delete_files(ref.file_io, manifests, threads=threads)
+    delete_files(ref.file_io, lists, threads=threads)
+
+
+def _neighbours(tags: Mapping[str, Tag], gone_id: int, earliest: Snapshot) -> list[Snapshot]:
+    """Return the nearest snapshots on either side that somebody can read.
+
+    What neither of the two reads no other does: a file is live without a gap.
+    """
+    tagged = {tag.snapshot.id: tag.snapshot for tag in tags.values()}
+    tagged[earliest.id] = earliest
+    ids = sorted(tagged)
+    place = bisect_left(ids, gone_id)
+    return [tagged[each] for each in ids[max(0, place - 1) : place + 1]]

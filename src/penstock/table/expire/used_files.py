@@ -1,0 +1,221 @@
+"""Names of all files that some snapshot, tag or changelog of a table uses, those of its branches included."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from penstock.errors import FormatError, NotFoundError, StorageError
+from penstock.format.layout import (
+    branch_path,
+    changelog_directory,
+    changelog_id_of,
+    manifest_path,
+    schema_directory,
+    schema_id_of,
+    snapshot_directory,
+    snapshot_id_of,
+    tag_directory,
+    tag_name_of,
+)
+from penstock.format.manifest.files import decode_manifest, decode_manifest_list
+from penstock.format.manifest.index_manifest import decode_index_files
+from penstock.format.snapshot_json import decode_snapshot
+from penstock.format.tag import decode_tag
+from penstock.table.bulk_files import map_parallel
+from penstock.table.commit.announced import expiring_end
+from penstock.table.expire.branches import list_branches
+from penstock.table.store import MetadataStore, TableLocation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from penstock.format.avro.limits import AvroLimits
+    from penstock.format.snapshot import Snapshot
+    from penstock.io.file_io import FileStatus
+    from penstock.table.store import HasLocation
+
+_T = TypeVar("_T")
+
+_TRIES: Final = 3
+_WAIT_SECONDS: Final = 0.005
+_MAX_ROUNDS: Final = 100
+_GONE_TRIES: Final = 20
+_GONE_WAIT_SECONDS: Final = 0.1
+
+
+class UsedFiles:
+    """Collects names, round by round, until no snapshot is there that it has not seen.
+
+    A snapshot that expires meanwhile is left out: what is still used, later ones use. Everything else that cannot be
+    read ends the search, because nobody knows then what is used.
+
+    Args:
+        table: where; a ``TableRef``.
+        threads: files that are read at once.
+        progress: told how many manifests were read.
+        sleep: seconds between tries.
+    """
+
+    def __init__(
+        self,
+        table: HasLocation,
+        *,
+        threads: int,
+        progress: Callable[[int, int | None], None] = lambda _files, _total: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._sleep = sleep
+        self.names: set[str] = set()
+        self._file_io = table.file_io
+        self._location = table.location
+        self._table = table.name
+        self._limits = table.limits
+        self._threads = threads
+        self._progress = progress
+        self._seen: set[FileStatus] = set()
+        # Metadata file to those that name it, up to the files of snapshots and tags.
+        self._owners: dict[str, set[str]] = {}
+        self._read: set[str] = set()
+
+    def collect(self) -> frozenset[str]:
+        """Return the base names of all files that are used.
+
+        Raises:
+            NotFoundError: the table or a branch has no schema.
+            FormatError: metadata that are in use are damaged or missing.
+            StorageError: they cannot be read, or snapshots come faster than they are read.
+        """
+        for _ in range(_MAX_ROUNDS):
+            new = [status for status in self._list_roots() if status not in self._seen]
+            if not new:
+                return frozenset(self.names)
+            self._seen.update(new)
+            self._take_in(new)
+        raise StorageError(
+            f"table {self._table}: snapshots come faster than they can be looked at; try again when less is written",
+            True,  # noqa: FBT003 - positional, so that pickling works
+        )
+
+    def _list_roots(self) -> Iterator[FileStatus]:
+        """Files of snapshots, tags and changelogs."""
+        branches = (branch_path(self._location, name) for name in list_branches(self._file_io, self._location))
+        for root in (self._location, *branches):
+            schemas = self._file_io.list(schema_directory(root))
+            if all(schema_id_of(status.name) is None for status in schemas):
+                raise NotFoundError(
+                    f"table {self._table}: {root} has no schema, so nobody can say which files it needs; nothing was "
+                    "deleted. Restore the schema, or delete that directory if it is none of the table's branches"
+                )
+            for directory, id_of in (
+                (snapshot_directory(root), snapshot_id_of),
+                (tag_directory(root), tag_name_of),
+                (changelog_directory(root), changelog_id_of),
+            ):
+                for status in self._file_io.list(directory):
+                    if not status.is_dir and id_of(status.name) is not None:
+                        yield status
+
+    def _take_in(self, roots: Sequence[FileStatus]) -> None:
+        lists: set[str] = set()
+        indexes: set[str] = set()
+        for status, snapshot in zip(roots, map_parallel(self._load_root, roots, threads=self._threads), strict=True):
+            if snapshot is not None:
+                self._own_metadata(snapshot, status.path, lists, indexes)
+        for _, files in self._load_all(indexes, decode_index_files):
+            self.names.update(files)
+        manifests: set[str] = set()
+        for name, metas in self._load_all(lists, decode_manifest_list):
+            for meta in metas:
+                self._own(meta.file_name, name, manifests)
+        for _, entries in self._load_all(manifests, decode_manifest):
+            for entry in entries:
+                self.names.add(entry.file.file_name)
+                self.names.update(entry.file.extra_files)
+
+    def _own_metadata(self, snapshot: Snapshot, owner: str, lists: set[str], indexes: set[str]) -> None:
+        if snapshot.statistics is not None:
+            self.names.add(snapshot.statistics)
+        if snapshot.index_manifest is not None:
+            self._own(snapshot.index_manifest, owner, indexes)
+        self._own(snapshot.base_manifest_list, owner, lists)
+        self._own(snapshot.delta_manifest_list, owner, lists)
+        if snapshot.changelog_manifest_list is not None:
+            self._own(snapshot.changelog_manifest_list, owner, lists)
+
+    def _own(self, name: str, owner: str, fresh: set[str]) -> None:
+        """Note who names a metadata file; it is to be read unless it was."""
+        self.names.add(name)
+        self._owners.setdefault(name, set()).add(owner)
+        if name not in self._read:
+            fresh.add(name)
+
+    def _load_root(self, status: FileStatus) -> Snapshot | None:
+        decode = decode_tag if tag_name_of(status.name) is not None else decode_snapshot
+        try:
+            found = self._try(lambda: decode(self._file_io.read(status.path), status.path))
+        except NotFoundError:
+            return None  # it expired, or was deleted, since it was listed
+        return found if not hasattr(found, "snapshot") else found.snapshot
+
+    def _load_all(
+        self, names: Iterable[str], decode: Callable[[bytes, str, AvroLimits], _T]
+    ) -> Iterator[tuple[str, _T]]:
+        """Load metadata files, those left out that went with every snapshot that named them."""
+
+        def load(name: str) -> _T | None:
+            path = manifest_path(self._location, name)
+            try:
+                return self._try(lambda: decode(self._file_io.read(path), path, self._limits))
+            except NotFoundError:
+                return None
+
+        ordered = sorted(names)
+        for name, content in zip(ordered, map_parallel(load, ordered, threads=self._threads), strict=True):
+            if content is None:
+                self._check_gone(name)
+                continue
+            self._read.add(name)
+            self._progress(len(self._read), None)
+            yield name, content
+
+    def _check_gone(self, name: str) -> None:
+        """Return when everything that named a missing file has gone too, which an expiration that runs does last."""
+        for root in sorted(self._roots_of(name)):
+            if self._is_expiring(root):
+                continue  # an expiration was stopped half-way, and the next one goes on with it
+            for _ in range(_GONE_TRIES):
+                if not self._file_io.exists(root):
+                    break
+                self._sleep(_GONE_WAIT_SECONDS)
+            else:
+                raise FormatError(
+                    f"table {self._table}: {manifest_path(self._location, name)} is missing, which {root} needs; so "
+                    "nobody can say which files are used, and nothing was deleted. If an expiration was stopped "
+                    "half-way, expire up to that snapshot with 'penstock expire'; else look with 'penstock fsck "
+                    "--all-snapshots'"
+                )
+
+    def _is_expiring(self, root: str) -> bool:
+        """Whether an expiration has begun to delete what the snapshot file names."""
+        directory, _, name = root.rpartition("/")
+        snapshot_id = snapshot_id_of(name)
+        if snapshot_id is None or directory != snapshot_directory(self._location):
+            return False
+        place = TableLocation(file_io=self._file_io, location=self._location, name=self._table)
+        return snapshot_id < expiring_end(MetadataStore(place))
+
+    def _roots_of(self, name: str) -> Iterator[str]:
+        for owner in self._owners.get(name, ()):
+            if owner in self._owners:
+                yield from self._roots_of(owner)
+            else:
+                yield owner
+
+    def _try(self, load: Callable[[], _T]) -> _T:
+        for _ in range(_TRIES - 1):
+            try:
+                return load()
+            except (StorageError, FormatError):
+                self._sleep(_WAIT_SECONDS)  # it may have been seen half-written, or the storage was busy
+        return load()

@@ -1,0 +1,1 @@
+"""System tables, checks of files, and explanations of reads."""

@@ -1,0 +1,239 @@
+"""Whether everything that a table names is there.
+
+Only metadata and directory listings are read: a data file is taken to be whole when it has the recorded size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from penstock.errors import FormatError, NotFoundError, UnsupportedFeatureError
+from penstock.format.layout import manifest_path, schema_path, snapshot_path, tag_path
+from penstock.table.locate import FileLocator
+from penstock.table.read.scan import live_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry, ManifestFileMeta
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+
+class FindingKind(StrEnum):
+    """What is wrong."""
+
+    MISSING = "missing"
+    SIZE = "size"
+    DAMAGED = "damaged"
+    ROWS = "rows"
+    OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        what: the kind of file: snapshot, tag, schema, manifest or data file.
+        snapshot_id: the first snapshot that was found to need it; None where that is not known.
+    """
+
+    kind: FindingKind
+    what: str
+    path: str
+    snapshot_id: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What was looked at, and what is wrong with it.
+
+    Attributes:
+        files: distinct data files, extra files left out.
+        bytes: that they should have.
+    """
+
+    snapshots: int
+    manifests: int
+    files: int
+    bytes: int
+    findings: tuple[Finding, ...]
+
+
+def check_table(
+    ref: TableRef,
+    store: MetadataStore,
+    *,
+    all_snapshots: bool = False,
+    progress: Callable[[int, int | None], None] = lambda _files, _bytes: None,
+) -> Report:
+    """Look for every file that the latest snapshot needs.
+
+    Args:
+        all_snapshots: also those that only older snapshots and tags need.
+        progress: told the number of data files looked at.
+    """
+    check = _Check(ref, store, progress)
+    for snapshot in check.snapshots(all_snapshots=all_snapshots):
+        check.check_snapshot(snapshot)
+    return Report(
+        snapshots=check.snapshot_count,
+        manifests=len(check.manifests),
+        files=len(check.files),
+        bytes=check.bytes,
+        findings=tuple(check.findings),
+    )
+
+
+class _Check:
+    """One run: what was seen is looked at once, however many snapshots need it."""
+
+    def __init__(self, ref: TableRef, store: MetadataStore, progress: Callable[[int, int | None], None]) -> None:
+        self.findings: list[Finding] = []
+        self.manifests: set[str] = set()
+        self.files: set[str] = set()
+        self.bytes = 0
+        self.snapshot_count = 0
+        self._ref = ref
+        self._store = store
+        self._progress = progress
+        self._locator = FileLocator.of(ref)
+        self._sizes: dict[str, dict[str, int]] = {}
+        self._schemas: set[int] = set()
+
+    def snapshots(self, *, all_snapshots: bool) -> Iterator[Snapshot]:
+        """Yield readable snapshots, the latest first; what cannot be read is a finding."""
+        ids = sorted(self._store.list_snapshot_ids(), reverse=True)
+        for snapshot_id in ids if all_snapshots else ids[:1]:
+            path = snapshot_path(self._ref.location, snapshot_id)
+            try:
+                yield self._store.load_snapshot(snapshot_id)
+            except NotFoundError:
+                continue  # it has expired since it was listed
+            except FormatError as error:
+                self._find(FindingKind.DAMAGED, "snapshot", path, snapshot_id, str(error))
+        for name in self._store.list_tags() if all_snapshots else ():
+            try:
+                snapshot = self._store.load_tag(name).snapshot
+            except FormatError as error:
+                self._find(FindingKind.DAMAGED, "tag", tag_path(self._ref.location, name), None, str(error))
+                continue
+            if snapshot.id not in ids:
+                yield snapshot
+
+    def check_snapshot(self, snapshot: Snapshot) -> None:
+        self.snapshot_count += 1
+        self._check_schema(snapshot.schema_id, snapshot.id)
+        entries = self._load_entries(snapshot)
+        if entries is None:
+            return
+        try:
+            live = live_entries(entries)
+        except FormatError as error:
+            path = manifest_path(self._ref.location, snapshot.base_manifest_list)
+            self._find(FindingKind.DAMAGED, "manifest", path, snapshot.id, str(error))
+            return
+        for entry in live:
+            self._check_schema(entry.file.schema_id, snapshot.id)
+            self._check_file(entry, snapshot.id)
+        rows = sum(entry.file.row_count for entry in live)
+        if snapshot.total_record_count not in (None, rows):
+            self._find(
+                FindingKind.ROWS,
+                "snapshot",
+                snapshot_path(self._ref.location, snapshot.id),
+                snapshot.id,
+                f"it says {snapshot.total_record_count} rows, its live files have {rows}",
+            )
+
+    def _load_entries(self, snapshot: Snapshot) -> list[ManifestEntry] | None:
+        """Load all entries; None where one manifest cannot be read, since what is live is not known then."""
+        location = self._ref.location
+        metas: list[ManifestFileMeta] = []
+        is_whole = True
+        for name, load in (
+            (snapshot.base_manifest_list, self._store.load_base_manifests),
+            (snapshot.delta_manifest_list, self._store.load_delta_manifests),
+        ):
+            try:
+                metas += load(snapshot)
+            except (NotFoundError, FormatError) as error:
+                self._find_unreadable("manifest list", manifest_path(location, name), snapshot.id, error)
+                is_whole = False
+        entries: list[ManifestEntry] = []
+        for meta in metas:
+            self.manifests.add(meta.file_name)
+            try:
+                entries += self._store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
+            except (NotFoundError, FormatError) as error:
+                self._find_unreadable("manifest", manifest_path(location, meta.file_name), snapshot.id, error)
+                is_whole = False
+        try:
+            self._store.read_index_manifest(snapshot)
+        except NotFoundError as error:
+            path = manifest_path(location, snapshot.index_manifest or "")
+            self._find_unreadable("index manifest", path, snapshot.id, error)
+        return entries if is_whole else None
+
+    def _check_schema(self, schema_id: int, snapshot_id: int) -> None:
+        if schema_id in self._schemas:
+            return
+        self._schemas.add(schema_id)
+        try:
+            self._store.load_schema(schema_id)
+        except (NotFoundError, FormatError) as error:
+            self._find_unreadable("schema", schema_path(self._ref.location, schema_id), snapshot_id, error)
+
+    def _check_file(self, entry: ManifestEntry, snapshot_id: int) -> None:
+        path = self._locator.stated_path(entry.partition, entry.bucket, entry.file)
+        if path in self.files:
+            return
+        self.files.add(path)
+        self.bytes += entry.file.file_size
+        self._progress(len(self.files), None)
+        try:
+            path = self._locator.path(entry.partition, entry.bucket, entry.file)
+        except UnsupportedFeatureError as error:
+            self._find(FindingKind.OUTSIDE, "data file", path, snapshot_id, str(error))
+            return
+        size = self._size_of(path)
+        if size is None:
+            self._find(FindingKind.MISSING, "data file", path, snapshot_id, _lost(entry.file))
+        elif size != entry.file.file_size:
+            message = f"it has {size} bytes instead of {entry.file.file_size}; {_lost(entry.file)}"
+            self._find(FindingKind.SIZE, "data file", path, snapshot_id, message)
+        for extra in _extra_paths(path, entry.file.extra_files):
+            if self._size_of(extra) is None:
+                self._find(FindingKind.MISSING, "extra file", extra, snapshot_id, f"it belongs to {path}")
+
+    def _size_of(self, path: str) -> int | None:
+        """Return the size from a listing: one call for all files of a bucket."""
+        directory, _, name = path.rpartition("/")
+        sizes = self._sizes.get(directory)
+        if sizes is None:
+            listed = self._ref.file_io.list(directory)
+            sizes = self._sizes[directory] = {status.name: status.size for status in listed if not status.is_dir}
+        return sizes.get(name)
+
+    def _find_unreadable(self, what: str, path: str, snapshot_id: int, error: NotFoundError | FormatError) -> None:
+        kind = FindingKind.MISSING if isinstance(error, NotFoundError) else FindingKind.DAMAGED
+        # One finding a file: the newest snapshot that needs it speaks for the others.
+        if all(finding.path != path for finding in self.findings):
+            self._find(kind, what, path, snapshot_id, str(error))
+
+    def _find(self, kind: FindingKind, what: str, path: str, snapshot_id: int | None, message: str) -> None:
+        self.findings.append(Finding(kind=kind, what=what, path=path, snapshot_id=snapshot_id, message=message))
+
+
+def _lost(file: DataFileMeta) -> str:
+    return f"{file.row_count} rows cannot be read"
+
+
+def _extra_paths(path: str, names: Iterable[str]) -> list[str]:
+    directory = path.rpartition("/")[0]
+    return [f"{directory}/{name}" for name in names]

@@ -1,0 +1,213 @@
+"""What each commit did to a table, and what the table held after it.
+
+A look at a snapshot costs its file, its delta manifest list and the manifests that this names. What the table held is
+counted backwards from the newest snapshot, so that no base manifest list but that one's is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NotFoundError
+from penstock.format.manifest.entry import FileKind
+from penstock.format.snapshot import CommitKind
+from penstock.table.compact.task import CompactSizes
+from penstock.table.read.travel import watermark_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+DEFAULT_LIMIT: Final = 1_000
+"""Snapshots to look at: a second or two on a local disk."""
+
+END_OF_TIME_MS: Final = 253_402_300_800_000
+"""The first ms that no calendar has, year 10000: a watermark beyond it says that the input has ended."""
+
+_WITH_ROWS: Final = frozenset({CommitKind.APPEND, CommitKind.OVERWRITE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSums:
+    """Sums over data files.
+
+    Attributes:
+        bytes: on storage.
+        small_files: that a merge would make larger, by the sizes of the table's options of today.
+    """
+
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    small_files: int = 0
+    small_bytes: int = 0
+
+    def __add__(self, other: FileSums) -> FileSums:
+        """Return the sums over both."""
+        return FileSums(
+            files=self.files + other.files,
+            rows=self.rows + other.rows,
+            bytes=self.bytes + other.bytes,
+            small_files=self.small_files + other.small_files,
+            small_bytes=self.small_bytes + other.small_bytes,
+        )
+
+    def __sub__(self, other: FileSums) -> FileSums:
+        """Return the sums without those of the other."""
+        return FileSums(
+            files=self.files - other.files,
+            rows=self.rows - other.rows,
+            bytes=self.bytes - other.bytes,
+            small_files=self.small_files - other.small_files,
+            small_bytes=self.small_bytes - other.small_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What one commit did.
+
+    Attributes:
+        added: files that it brought; those of a merge too.
+        removed: files that it took away.
+    """
+
+    snapshot: Snapshot
+    added: FileSums
+    removed: FileSums
+
+    @property
+    def brings_rows(self) -> bool:
+        """Whether it wrote rows that were not there: a merge only moves them."""
+        return self.added.rows > 0 and self.snapshot.commit_kind in _WITH_ROWS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """What one commit did, and what the table held then.
+
+    Attributes:
+        live: all files of the snapshot.
+    """
+
+    change: Change
+    live: FileSums
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot that it made."""
+        return self.change.snapshot
+
+    @property
+    def watermark(self) -> int | None:
+        """Event time in ms up to which the snapshot is complete; None where it does not say."""
+        return watermark_of(self.snapshot)
+
+    @property
+    def event_time_lag_ms(self) -> int | None:
+        """How far the watermark was behind the clock of the commit, negative where ahead; None where there is none."""
+        watermark = self.watermark
+        if watermark is None or watermark >= END_OF_TIME_MS:
+            return None
+        return self.snapshot.time_millis - watermark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What the newest commits did, oldest first.
+
+    Attributes:
+        left_out: older snapshots that are there too.
+    """
+
+    changes: tuple[Change, ...]
+    left_out: int
+
+
+class ChangeReader:
+    """Reads what commits did; asked again, it reads only what is new. Not for several threads."""
+
+    def __init__(self, ref: TableRef, store: MetadataStore) -> None:
+        self._store = store
+        self._sizes = CompactSizes.of(ref)
+        self._known: dict[int, Change] = {}
+
+    def load(self, limit: int = DEFAULT_LIMIT) -> Changes:
+        """Load what the newest commits did.
+
+        Args:
+            limit: most snapshots to look at.
+
+        Returns:
+            Fewer than asked for where snapshots expire meanwhile.
+
+        Raises:
+            NotFoundError: a manifest is missing of a snapshot that is there.
+            FormatError: metadata is damaged.
+        """
+        ids = self._store.list_snapshot_ids()
+        self._forget(frozenset(ids))
+        changes: list[Change] = []
+        for snapshot_id in reversed(ids[max(0, len(ids) - limit) :]):
+            change = self._known.get(snapshot_id) or self._load(snapshot_id)
+            if change is None:
+                if changes:
+                    break  # it has expired meanwhile, and so have all before it
+                continue  # a rollback runs beside us
+            self._known[snapshot_id] = change
+            changes.append(change)
+        return Changes(changes=tuple(reversed(changes)), left_out=len(ids) - len(changes))
+
+    def sum_up(self, files: Iterable[DataFileMeta]) -> FileSums:
+        """Return the sums over some files."""
+        files = list(files)
+        small = [file.file_size for file in files if self._sizes.is_small(file)]
+        return FileSums(
+            files=len(files),
+            rows=sum(file.row_count for file in files),
+            bytes=sum(file.file_size for file in files),
+            small_files=len(small),
+            small_bytes=sum(small),
+        )
+
+    def _forget(self, there: Collection[int]) -> None:
+        self._known = {known: change for known, change in self._known.items() if known in there}
+        newest = max(self._known, default=None)
+        # After a rollback an id comes again with other content.
+        if newest is not None and self._store.find_snapshot(newest) != self._known[newest].snapshot:
+            self._known.clear()
+
+    def _load(self, snapshot_id: int) -> Change | None:
+        snapshot = self._store.find_snapshot(snapshot_id)
+        if snapshot is None:
+            return None
+        try:
+            entries = self._store.load_delta(snapshot)
+        except NotFoundError:
+            if self._store.find_snapshot(snapshot_id) is None:
+                return None
+            raise
+        return Change(
+            snapshot=snapshot,
+            added=self.sum_up(entry.file for entry in entries if entry.kind is FileKind.ADD),
+            removed=self.sum_up(entry.file for entry in entries if entry.kind is FileKind.DELETE),
+        )
+
+
+def with_totals(changes: Sequence[Change], live: FileSums) -> tuple[Commit, ...]:
+    """Say of each commit what the table held after it.
+
+    Args:
+        changes: of snapshots that follow each other, oldest first.
+        live: after the last one.
+    """
+    commits = []
+    for change in reversed(changes):
+        commits.append(Commit(change=change, live=live))
+        live = live - change.added + change.removed
+    return tuple(reversed(commits))

@@ -1,0 +1,215 @@
+"""A table over time, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import NotFoundError, UnsupportedFeatureError
+from penstock.format.snapshot import CommitKind
+from penstock.format.watermark import declared_watermark
+from penstock.io.memory import wall_clock_millis
+from penstock.options import BucketOptions
+from penstock.table.compact.debt import measure_debt
+from penstock.table.compact.task import CompactSizes
+from penstock.table.inspect.history.buckets import measure_buckets, measure_order
+from penstock.table.inspect.history.commits import DEFAULT_LIMIT, ChangeReader, with_totals
+from penstock.table.inspect.history.readers import measure_readers
+from penstock.table.inspect.history.watermarks import find_standstills
+from penstock.table.locate import FileLocator
+from penstock.table.read.live import load_live_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.inspect.history.buckets import BucketSize, Order
+    from penstock.table.inspect.history.commits import Commit
+    from penstock.table.inspect.history.readers import Reader
+    from penstock.table.inspect.history.watermarks import Standstill
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+# A compaction beside a stream lets a bucket grow to about so many times `compaction.min.file-num` small files.
+_SLACK = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debt:
+    """What compaction has before it now, over all partitions.
+
+    Attributes:
+        waiting_files: that a full compaction would merge, with ``waiting_bytes``.
+        usual_small_files: as many a compaction that keeps up leaves behind.
+    """
+
+    small_files: int
+    small_bytes: int
+    waiting_files: int
+    waiting_bytes: int
+    usual_small_files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagMark:
+    """A tag, and the commit time of its snapshot."""
+
+    name: str
+    snapshot_id: int
+    time_millis: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """A table over time.
+
+    Attributes:
+        seen_millis: when it was looked at, ms since 1970-01-01 UTC.
+        total_buckets: of new files; -1 for a scalable table.
+        event_time_column: the column that the table declares a watermark for; None where it declares none.
+        commits: the newest ones, oldest first.
+        left_out: older snapshots that are there too.
+        standstills: of the watermark, oldest first.
+        debt: None where it is not for us to compact; ``no_debt`` says why.
+        buckets: of the newest snapshot, as ``order``, which is None for a scalable table.
+    """
+
+    name: str
+    location: str
+    seen_millis: int
+    schema_id: int
+    partition_keys: tuple[str, ...]
+    total_buckets: int
+    event_time_column: str | None
+    commits: tuple[Commit, ...]
+    left_out: int
+    standstills: tuple[Standstill, ...]
+    debt: Debt | None
+    no_debt: str | None
+    readers: tuple[Reader, ...]
+    tags: tuple[TagMark, ...]
+    buckets: tuple[BucketSize, ...]
+    order: Order | None
+
+    @property
+    def latest(self) -> Commit | None:
+        """The newest commit; None where there is none."""
+        return self.commits[-1] if self.commits else None
+
+    @property
+    def last_rows(self) -> Commit | None:
+        """The newest commit that brought rows, of those that were looked at."""
+        return next((commit for commit in reversed(self.commits) if commit.change.brings_rows), None)
+
+    @property
+    def last_merge(self) -> Commit | None:
+        """The newest merge, of those that were looked at."""
+        kinds = (commit for commit in reversed(self.commits) if commit.snapshot.commit_kind is CommitKind.COMPACT)
+        return next(kinds, None)
+
+
+def load_history(ref: TableRef, store: MetadataStore, *, limit: int = DEFAULT_LIMIT) -> tuple[Commit, ...]:
+    """Load what the newest commits did and what the table held then, oldest first; as ``ChangeReader.load``."""
+    reader = ChangeReader(ref, store)
+    changes = reader.load(limit).changes
+    live = load_live_entries(store, changes[-1].snapshot, lambda _: True).values() if changes else ()
+    return with_totals(changes, reader.sum_up(entry.file for entry in live))
+
+
+class StoryReader:
+    """Tells the story of a table; asked again, it reads only what is new. Not for several threads.
+
+    Args:
+        checkpoints: of Spark queries that read the table, to be listed among its readers; paths or URIs.
+        limit: most snapshots to look at.
+        clock: ms since 1970-01-01 UTC.
+    """
+
+    def __init__(
+        self,
+        ref: TableRef,
+        store: MetadataStore,
+        *,
+        checkpoints: Sequence[str] = (),
+        limit: int = DEFAULT_LIMIT,
+        clock: Callable[[], int] = wall_clock_millis,
+    ) -> None:
+        self._ref = ref
+        self._store = store
+        self._checkpoints = tuple(checkpoints)
+        self._limit = limit
+        self._clock = clock
+        self._changes = ChangeReader(ref, store)
+        locator = FileLocator.of(ref)
+        # Days as they are written, not as directories count them.
+        self._locator = replace(locator, layout=replace(locator.layout, legacy_partition_name=False))
+        self._live: tuple[Snapshot | None, tuple[ManifestEntry, ...]] = (None, ())
+        self._debt: tuple[Debt | None, str | None] = (None, None)
+
+    def load(self) -> Story:
+        """Look at the table; reads metadata only.
+
+        Raises:
+            NotFoundError: a manifest is missing, or a checkpoint.
+            FormatError: metadata is damaged.
+        """
+        ref = self._ref
+        loaded = self._changes.load(self._limit)
+        latest = loaded.changes[-1].snapshot if loaded.changes else None
+        if latest is None or latest != self._live[0]:
+            self._look_at_files(latest)
+        live = self._live[1]
+        commits = with_totals(loaded.changes, self._changes.sum_up(entry.file for entry in live))
+        declared = declared_watermark(ref.options)
+        total_buckets = BucketOptions.parse(ref.options, table=ref.name).bucket
+        debt, no_debt = self._debt
+        now = self._clock()
+        return Story(
+            name=ref.name,
+            location=ref.location,
+            seen_millis=now,
+            schema_id=ref.schema.id,
+            partition_keys=ref.schema.partition_keys,
+            total_buckets=total_buckets,
+            event_time_column=None if declared is None else declared.column,
+            commits=commits,
+            left_out=loaded.left_out,
+            standstills=find_standstills(commits),
+            debt=debt,
+            no_debt=no_debt,
+            readers=measure_readers(ref, self._store, self._checkpoints, now_millis=now),
+            tags=_tags(self._store),
+            buckets=measure_buckets(live, self._locator),
+            order=measure_order(live, self._locator) if total_buckets > 0 else None,
+        )
+
+    def _look_at_files(self, latest: Snapshot | None) -> None:
+        entries = load_live_entries(self._store, latest, lambda _: True).values() if latest else ()
+        self._live = (latest, tuple(entries))
+        try:
+            self._debt = (_sum_debt(self._ref, self._store, latest), None)
+        except UnsupportedFeatureError as error:
+            self._debt = (None, str(error))
+
+
+def _sum_debt(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> Debt:
+    parts = measure_debt(ref, store, snapshot, with_history=False)
+    return Debt(
+        small_files=sum(part.small_files for part in parts),
+        small_bytes=sum(part.small_bytes for part in parts),
+        waiting_files=sum(part.waiting_files for part in parts),
+        waiting_bytes=sum(part.waiting_bytes for part in parts),
+        usual_small_files=_SLACK * CompactSizes.of(ref).min_files * sum(part.buckets for part in parts),
+    )
+
+
+def _tags(store: MetadataStore) -> tuple[TagMark, ...]:
+    marks = []
+    for name in store.list_tags():
+        try:
+            snapshot = store.load_tag(name).snapshot
+        except NotFoundError:  # deleted since they were listed
+            continue
+        marks.append(TagMark(name=name, snapshot_id=snapshot.id, time_millis=snapshot.time_millis))
+    return tuple(marks)

@@ -1,0 +1,62 @@
+"""When the watermark stood still while rows came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.table.inspect.history.commits import Commit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standstill:
+    """A time in which rows were committed and the watermark stayed where it was.
+
+    Attributes:
+        watermark: ms of event time.
+        from_millis: commit time of the first snapshot with it that was looked at.
+        to_millis: commit time of the last one that brought rows and did not move it.
+        commits: that brought rows and did not move it.
+        is_open: it still stands.
+    """
+
+    watermark: int
+    from_millis: int
+    to_millis: int
+    commits: int
+    is_open: bool
+
+    @property
+    def duration_ms(self) -> int:
+        """How long it stood."""
+        return max(0, self.to_millis - self.from_millis)
+
+
+def find_standstills(commits: Sequence[Commit]) -> tuple[Standstill, ...]:
+    """Find the times in which rows came and the watermark did not move, oldest first.
+
+    A watermark that nothing moves because nothing comes is none of them.
+
+    Args:
+        commits: oldest first.
+    """
+    runs = [(watermark, tuple(run)) for watermark, run in groupby(commits, key=lambda commit: commit.watermark)]
+    found = []
+    for number, (watermark, run) in enumerate(runs):
+        stuck = [commit for commit in run[1:] if commit.change.brings_rows]
+        if watermark is None or not stuck:
+            continue
+        found.append(
+            Standstill(
+                watermark=watermark,
+                from_millis=run[0].snapshot.time_millis,
+                to_millis=stuck[-1].snapshot.time_millis,
+                commits=len(stuck),
+                is_open=number + 1 == len(runs),
+            )
+        )
+    return tuple(found)

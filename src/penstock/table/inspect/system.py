@@ -1,0 +1,410 @@
+"""System tables: what a table knows of itself, with the reference's column names.
+
+Instants (``commit_time``, ``update_time``) are timestamps in UTC. What the format stores as a writer's wall clock
+(``creation_time``, ``last_update_time``, ``create_time``) stays a timestamp without a zone.
+
+``compaction`` is our own.
+
+Source:
+    Paimon ``core:table/system/*.java``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+
+from penstock.errors import NotFoundError, UnsupportedFeatureError
+from penstock.format.file_format import format_of
+from penstock.format.row.row import arity_of, decode_row
+from penstock.format.text.json import format_json
+from penstock.format.text.partitions import partition_text
+from penstock.format.types.text import encode_field
+from penstock.options import ReadOptions, check_reads
+from penstock.printable import mask_options
+from penstock.table.compact.debt import measure_debt
+from penstock.table.locate import FileLocator
+from penstock.table.read.column_stats import decode_file_stats
+from penstock.table.read.incremental import reads_changes
+from penstock.table.read.scan import plan_scan
+from penstock.table.read.travel import POSITION_KEYS, resolve_read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from decimal import Decimal
+
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.format.types.data_types import DataField
+    from penstock.table.read.scan import ScanPartition
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+    SystemTable: TypeAlias = Callable[[TableRef, MetadataStore, Snapshot | None], pa.Table]
+
+_TEXT: Final[pa.DataType] = pa.string()
+_LONG: Final[pa.DataType] = pa.int64()
+_INT: Final[pa.DataType] = pa.int32()
+_INSTANT: Final[pa.DataType] = pa.timestamp("ms", tz="UTC")
+_WALL_CLOCK: Final[pa.DataType] = pa.timestamp("ms")
+
+_SNAPSHOTS: Final = pa.schema(
+    {
+        "snapshot_id": _LONG,
+        "schema_id": _LONG,
+        "commit_user": _TEXT,
+        "commit_identifier": _LONG,
+        "commit_kind": _TEXT,
+        "commit_time": _INSTANT,
+        "base_manifest_list": _TEXT,
+        "delta_manifest_list": _TEXT,
+        "changelog_manifest_list": _TEXT,
+        "total_record_count": _LONG,
+        "delta_record_count": _LONG,
+        "changelog_record_count": _LONG,
+        "watermark": _LONG,
+    }
+)
+_SCHEMAS: Final = pa.schema(
+    {
+        "schema_id": _LONG,
+        "fields": _TEXT,
+        "partition_keys": _TEXT,
+        "primary_keys": _TEXT,
+        "options": _TEXT,
+        "comment": _TEXT,
+        "update_time": _INSTANT,
+    }
+)
+_OPTIONS: Final = pa.schema({"key": _TEXT, "value": _TEXT})
+_FILES: Final = pa.schema(
+    {
+        "partition": _TEXT,
+        "bucket": _INT,
+        "file_path": _TEXT,
+        "file_format": _TEXT,
+        "schema_id": _LONG,
+        "level": _INT,
+        "record_count": _LONG,
+        "file_size_in_bytes": _LONG,
+        "min_key": _TEXT,
+        "max_key": _TEXT,
+        "null_value_counts": _TEXT,
+        "min_value_stats": _TEXT,
+        "max_value_stats": _TEXT,
+        "min_sequence_number": _LONG,
+        "max_sequence_number": _LONG,
+        "creation_time": _WALL_CLOCK,
+        "deleteRowCount": _LONG,
+        "file_source": _TEXT,
+    }
+)
+_COUNTS: Final = {
+    "record_count": _LONG,
+    "file_size_in_bytes": _LONG,
+    "file_count": _LONG,
+    "last_update_time": _WALL_CLOCK,
+}
+_PARTITIONS: Final = pa.schema({"partition": _TEXT, **_COUNTS})
+_BUCKETS: Final = pa.schema({"partition": _TEXT, "bucket": _INT, **_COUNTS})
+_MANIFESTS: Final = pa.schema(
+    {
+        "file_name": _TEXT,
+        "file_size": _LONG,
+        "num_added_files": _LONG,
+        "num_deleted_files": _LONG,
+        "schema_id": _LONG,
+        "min_partition_stats": _TEXT,
+        "max_partition_stats": _TEXT,
+    }
+)
+_TAGS: Final = pa.schema(
+    {
+        "tag_name": _TEXT,
+        "snapshot_id": _LONG,
+        "schema_id": _LONG,
+        "commit_time": _INSTANT,
+        "record_count": _LONG,
+        "create_time": _WALL_CLOCK,
+        "time_retained": _TEXT,
+    }
+)
+_COMPACTION: Final = pa.schema(
+    {
+        "partition": _TEXT,
+        "file_count": _LONG,
+        "small_file_count": _LONG,
+        "small_file_bytes": _LONG,
+        "waiting_file_count": _LONG,
+        "waiting_bytes": _LONG,
+        "bucket_count": _LONG,
+        "max_bucket_file_count": _LONG,
+        "last_compaction_snapshot_id": _LONG,
+    }
+)
+_CONSUMERS: Final = pa.schema({"consumer_id": _TEXT, "next_snapshot_id": _LONG})
+
+
+def load_system_table(name: str, ref: TableRef, store: MetadataStore, snapshot: Snapshot | None = None) -> pa.Table:
+    """Load the system table of that name.
+
+    Args:
+        snapshot: whose files, partitions, buckets, manifests and debt; None for the one that options of this use name,
+            else the latest. The others always show all.
+
+    Raises:
+        NotFoundError: there is no such system table, the message says which there are; or no such snapshot or tag.
+        UnsupportedFeatureError: options of this use that name no single snapshot, or any for a table that shows all.
+    """
+    table = SYSTEM_TABLES.get(name)
+    if table is None:
+        known = ", ".join(SYSTEM_TABLES)
+        raise NotFoundError(f"table {ref.name}: no system table '${name}'; there are {known}")
+    return table(ref, store, _snapshot_of_use(name, ref, store) if snapshot is None else snapshot)
+
+
+def _snapshot_of_use(name: str, ref: TableRef, store: MetadataStore) -> Snapshot | None:
+    wanted = POSITION_KEYS if name in _OF_ONE_SNAPSHOT else POSITION_KEYS[1:]
+    given = [key for key in wanted if key in dict(ref.dynamic_options)]
+    if not given:
+        return store.load_latest_snapshot()
+    if name not in _OF_ONE_SNAPSHOT:
+        raise UnsupportedFeatureError(f"table {ref.name}${name} shows all there is: leave '{given[0]}' out")
+    check_reads(ref.options, ref.name)
+    options = ReadOptions.parse(ref.options, table=ref.name)
+    point = None if reads_changes(options, ref.name) else resolve_read(store, options)
+    if point is None or point.created_from_millis is not None:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}${name} shows one snapshot, which '{given[0]}' does not name: give scan.snapshot-id, "
+            "scan.tag-name or scan.timestamp-millis"
+        )
+    return point.snapshot
+
+
+def _snapshots(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    rows = [
+        (
+            snapshot.id,
+            snapshot.schema_id,
+            snapshot.commit_user,
+            snapshot.commit_identifier,
+            snapshot.commit_kind.value,
+            snapshot.time_millis,
+            snapshot.base_manifest_list,
+            snapshot.delta_manifest_list,
+            snapshot.changelog_manifest_list,
+            snapshot.total_record_count,
+            snapshot.delta_record_count,
+            snapshot.changelog_record_count,
+            snapshot.watermark,
+        )
+        for snapshot in store.snapshots_between()
+    ]
+    return _table(rows, _SNAPSHOTS)
+
+
+def _schemas(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    schemas = [store.load_schema(schema_id) for schema_id in store.list_schema_ids()]
+    rows = [
+        (
+            schema.id,
+            format_json([encode_field(field) for field in schema.fields]),
+            format_json(schema.partition_keys),
+            format_json(schema.primary_keys),
+            format_json(mask_options(schema.options)),
+            schema.comment,
+            schema.time_millis,
+        )
+        for schema in schemas
+    ]
+    return _table(rows, _SCHEMAS)
+
+
+def _options(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    return _table(list(mask_options(ref.schema.options).items()), _OPTIONS)
+
+
+def _files(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    locator = FileLocator.of(ref)
+    rows = [
+        _file_row(ref, store, partition, entry, locator.stated_path(entry.partition, entry.bucket, entry.file))
+        for partition in plan_scan(store, ref, snapshot).partitions
+        for entry in partition.entries
+    ]
+    return _table(rows, _FILES)
+
+
+def _file_row(
+    ref: TableRef, store: MetadataStore, partition: ScanPartition, entry: ManifestEntry, path: str
+) -> tuple[object, ...]:
+    file = entry.file
+    fields = store.load_schema(file.schema_id).fields
+    stats = decode_file_stats(file, fields)
+    covered = [field for field in fields if field.name in stats]
+    return (
+        _row_text(ref.schema.partition_fields, partition.values),
+        entry.bucket,
+        path,
+        format_of(file.file_name).value,
+        file.schema_id,
+        file.level,
+        file.row_count,
+        file.file_size,
+        "[]",
+        "[]",
+        _map_text({field.name: str(stats[field.name].null_count) for field in covered}),
+        _map_text({field.name: value_text(field, stats[field.name].min) for field in covered}),
+        _map_text({field.name: value_text(field, stats[field.name].max) for field in covered}),
+        file.min_sequence_number,
+        file.max_sequence_number,
+        file.creation_millis,
+        file.delete_row_count,
+        None if file.file_source is None else file.file_source.name,
+    )
+
+
+def _partitions(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    rows = [
+        (_row_text(ref.schema.partition_fields, partition.values), *_counts(partition.entries))
+        for partition in plan_scan(store, ref, snapshot).partitions
+    ]
+    return _table(rows, _PARTITIONS)
+
+
+def _buckets(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    rows = []
+    for partition in plan_scan(store, ref, snapshot).partitions:
+        text = _row_text(ref.schema.partition_fields, partition.values)
+        by_bucket: dict[int, list[ManifestEntry]] = {}
+        for entry in partition.entries:
+            by_bucket.setdefault(entry.bucket, []).append(entry)
+        rows += [(text, bucket, *_counts(by_bucket[bucket])) for bucket in sorted(by_bucket)]
+    return _table(rows, _BUCKETS)
+
+
+def _counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | None]:
+    created = [entry.file.creation_millis for entry in entries if entry.file.creation_millis is not None]
+    return (
+        sum(entry.file.row_count for entry in entries),
+        sum(entry.file.file_size for entry in entries),
+        len(entries),
+        max(created, default=None),
+    )
+
+
+def _manifests(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    metas = () if snapshot is None else store.load_manifests(snapshot)
+    rows = [
+        (
+            meta.file_name,
+            meta.file_size,
+            meta.num_added_files,
+            meta.num_deleted_files,
+            meta.schema_id,
+            _stats_text(ref, meta.partition_stats.min_values),
+            _stats_text(ref, meta.partition_stats.max_values),
+        )
+        for meta in metas
+    ]
+    return _table(rows, _MANIFESTS)
+
+
+def _tags(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    rows = []
+    for name in store.list_tags():
+        tag = store.load_tag(name)
+        rows.append(
+            (
+                name,
+                tag.snapshot.id,
+                tag.snapshot.schema_id,
+                tag.snapshot.time_millis,
+                tag.snapshot.total_record_count,
+                None if tag.create_time is None else tag.create_time // 1_000_000,
+                None if tag.retained_seconds is None else duration_text(tag.retained_seconds),
+            )
+        )
+    return _table(rows, _TAGS)
+
+
+def _consumers(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    rows = [(consumer, store.load_consumer(consumer)) for consumer in store.list_consumers()]
+    return _table(rows, _CONSUMERS)
+
+
+def _compaction(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    types = [field.type for field in ref.schema.partition_fields]
+    rows = [
+        (
+            _row_text(ref.schema.partition_fields, decode_row(debt.data, types)),
+            debt.files,
+            debt.small_files,
+            debt.small_bytes,
+            debt.waiting_files,
+            debt.waiting_bytes,
+            debt.buckets,
+            debt.most_files,
+            debt.last_compaction,
+        )
+        for debt in measure_debt(ref, store, snapshot)
+    ]
+    return _table(rows, _COMPACTION)
+
+
+_OF_ONE_SNAPSHOT: Final = frozenset({"files", "partitions", "buckets", "manifests", "compaction"})
+
+SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
+    "snapshots": _snapshots,
+    "schemas": _schemas,
+    "options": _options,
+    "files": _files,
+    "partitions": _partitions,
+    "buckets": _buckets,
+    "manifests": _manifests,
+    "tags": _tags,
+    "consumers": _consumers,
+    "compaction": _compaction,
+}
+
+
+def value_text(field: DataField, value: object) -> str:
+    """Text of an internal value as SQL casts it; ``null`` for null."""
+    if value is None:
+        return "null"
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    try:
+        return partition_text(field, value, legacy_name=False)
+    except UnsupportedFeatureError:
+        return str(value)
+
+
+def duration_text(seconds: Decimal) -> str:
+    """ISO 8601 text of a duration as Java prints it: ``PT36H``, ``PT1H0.5S``."""
+    whole = int(seconds)
+    hours, minutes, rest = whole // 3600, whole % 3600 // 60, seconds - whole // 60 * 60
+    text = f"{rest:f}".rstrip("0").rstrip(".") if "." in f"{rest:f}" else f"{rest:f}"
+    parts = [f"{hours}H" if hours else "", f"{minutes}M" if minutes else "", f"{text}S" if rest else ""]
+    return "PT" + ("".join(parts) or "0S")
+
+
+def _row_text(fields: Sequence[DataField], values: Sequence[object]) -> str:
+    return "{" + ", ".join(value_text(field, value) for field, value in zip(fields, values, strict=True)) + "}"
+
+
+def _stats_text(ref: TableRef, row: bytes) -> str | None:
+    fields = ref.schema.partition_fields
+    if arity_of(row) != len(fields):
+        return None
+    return _row_text(fields, decode_row(row, [field.type for field in fields]))
+
+
+def _map_text(items: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name}={text}" for name, text in items.items()) + "}"
+
+
+def _table(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:
+    rows = list(rows)
+    columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,1 @@
+"""Leases: one holder of a name at a time, across processes."""

@@ -1,0 +1,1 @@
+"""Partitions marked done, by hand or by time."""

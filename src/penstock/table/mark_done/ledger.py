@@ -1,0 +1,82 @@
+"""What is remembered of the partitions that were marked done, so that a job that starts need not ask each of them.
+
+It is a cache: what it lacks the success files tell, and losing it loses time only. One thing more it knows, the rows
+that a partition had when it was marked: so rows that came later are told from a merge also when they were merged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import FormatError, NotFoundError
+from penstock.format.layout import done_ledger_path
+from penstock.format.text.json import decode_json, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.io.file_io import FileIO
+
+_LOOKED: Final = "lookedMillis"
+_NEXT_DUE: Final = "nextDue"
+_PARTITIONS: Final = "partitions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """A partition as it was when it was marked.
+
+    Attributes:
+        rows: in its live files.
+        millis: when, ms since 1970-01-01 UTC.
+    """
+
+    rows: int
+    millis: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """What is remembered of a table.
+
+    Attributes:
+        looked_millis: when a job last looked through all partitions, ms since 1970-01-01 UTC; 0 for never.
+        next_due: what the clock that counts has to pass until the first of those that it found is done; None where
+            there was none.
+        partitions: by directory.
+    """
+
+    looked_millis: int = 0
+    next_due: int | None = None
+    partitions: Mapping[str, Marked] = field(default_factory=dict)
+
+
+def load_ledger(file_io: FileIO, location: str) -> Ledger:
+    """Load what is remembered; nothing where there is no file, or a damaged one."""
+    path = done_ledger_path(location)
+    try:
+        json = decode_json(file_io.read(path), "ledger of done partitions", path)
+        return Ledger(
+            looked_millis=json.integer(_LOOKED),
+            next_due=json.optional_integer(_NEXT_DUE),
+            partitions={
+                directory: Marked(rows=int(rows), millis=int(millis))
+                for directory, (rows, millis) in dict(json.values[_PARTITIONS]).items()
+            },
+        )
+    except (NotFoundError, FormatError, KeyError, TypeError, ValueError):
+        return Ledger()
+
+
+def save_ledger(file_io: FileIO, location: str, ledger: Ledger) -> None:
+    """Write what is remembered in the place of what was. Of two jobs at once one undoes the other's part."""
+    partitions = {directory: [each.rows, each.millis] for directory, each in sorted(ledger.partitions.items())}
+    values = {_LOOKED: ledger.looked_millis, _NEXT_DUE: ledger.next_due, _PARTITIONS: partitions}
+    file_io.write(done_ledger_path(location), encode_json(values))
+
+
+def add_to_ledger(file_io: FileIO, location: str, marked: Mapping[str, Marked]) -> None:
+    """Remember partitions that were marked, by directory."""
+    known = load_ledger(file_io, location)
+    save_ledger(file_io, location, replace(known, partitions={**known.partitions, **marked}))

@@ -1,0 +1,193 @@
+"""Marking partitions done: the file ``_SUCCESS`` in their directories.
+
+Source:
+    Paimon ``core:partition/actions/SuccessFileMarkDoneAction.java``, ``PartitionMarkDoneAction.java``;
+    spec/commit.md section 7.3.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.format.layout import partition_success_path
+from penstock.format.manifest.entry import FileSource
+from penstock.options import MarkDoneAction
+from penstock.table.locate import FileLocator
+from penstock.table.mark_done.ledger import Marked
+from penstock.table.partition_scope import partition_of_spec, partition_test, scope_of_specs
+from penstock.table.read.live import load_live_entries, load_live_of_partitions
+from penstock.table.success import find_success, write_success
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.format.manifest.entry import FileIdentity, ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.options import MarkDoneOptions
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+_WHY: Final = {
+    MarkDoneAction.DONE_PARTITION: "needs a metastore, which no table has here",
+    MarkDoneAction.MARK_EVENT: "needs a metastore, which no table has here",
+    MarkDoneAction.HTTP_REPORT: "sends requests, which no commit does here",
+    MarkDoneAction.CUSTOM: "names a Java class",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LivePartition:
+    """A partition that has files.
+
+    Attributes:
+        data: serialized BinaryRow of its values.
+        directory: such as ``dt=2026-01-01/hour=5``.
+        rows: in its files.
+        written_millis: when the newest of its files was made that is not the result of a merge, the writer's wall clock
+            as ms since 1970-01-01; None where there are only such.
+    """
+
+    data: bytes
+    directory: str
+    rows: int
+    written_millis: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DonePartition:
+    """A partition that was marked done, or would be.
+
+    Attributes:
+        directory: such as ``dt=2026-01-01/hour=5``.
+        rows: in its live files; 0 where it has none.
+        creation_millis: when it was marked for the first time, ms since 1970-01-01 UTC.
+        modification_millis: when it was marked last.
+    """
+
+    directory: str
+    rows: int
+    creation_millis: int
+    modification_millis: int
+
+
+def check_actions(options: MarkDoneOptions, table: str) -> None:
+    """Refuse ways to mark partitions that nobody here has.
+
+    Raises:
+        UnsupportedFeatureError: names the way, why not, and what there is.
+    """
+    for action in options.actions:
+        if action is not MarkDoneAction.SUCCESS_FILE:
+            raise UnsupportedFeatureError(
+                f"table {table}: option 'partition.mark-done-action' = '{action}' {_WHY[action]}: take 'success-file', "
+                "with with_options for this job alone"
+            )
+
+
+def load_live_partitions(
+    ref: TableRef, store: MetadataStore, snapshot: Snapshot, partitions: frozenset[bytes] | None = None
+) -> dict[bytes, LivePartition]:
+    """Load partitions of a snapshot by their serialized values.
+
+    Args:
+        partitions: only these, which reads few manifests; None for all.
+    """
+    entries: Mapping[FileIdentity, ManifestEntry] = (
+        load_live_entries(store, snapshot, lambda _: True)
+        if partitions is None
+        else load_live_of_partitions(store, ref.schema, snapshot, partitions)
+    )
+    groups: dict[bytes, list[ManifestEntry]] = {}
+    for entry in entries.values():
+        groups.setdefault(entry.partition, []).append(entry)
+    locator = FileLocator.of(ref)
+    return {
+        data: LivePartition(
+            data=data,
+            directory=locator.partition_name(data),
+            rows=sum(entry.file.row_count for entry in group),
+            written_millis=_written_millis(group),
+        )
+        for data, group in groups.items()
+    }
+
+
+def _written_millis(entries: Iterable[ManifestEntry]) -> int | None:
+    return max(
+        (entry.file.creation_millis or 0 for entry in entries if entry.file.file_source is not FileSource.COMPACT),
+        default=None,
+    )
+
+
+def find_partitions(
+    ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]]
+) -> tuple[LivePartition, ...]:
+    """Find the partitions that agree with at least one spec, sorted by their directories.
+
+    A spec that names all columns stands for its partition also where that has no rows: a day without any can be done.
+
+    Args:
+        specs: partition column to value, as for ``scope_of_specs``.
+
+    Raises:
+        InvalidOptionError: no spec, an empty one, a column that is no partition column, or a value that does not fit.
+        NotFoundError: no partition agrees with a spec that does not name all columns.
+    """
+    if not specs or any(not spec for spec in specs):
+        raise InvalidOptionError(f"table {ref.name}: name the partitions to mark, such as {{'dt': '2026-01-01'}}")
+    snapshot = store.load_latest_snapshot()
+    live = {} if snapshot is None else load_live_partitions(ref, store, snapshot)
+    found: dict[str, LivePartition] = {}
+    for spec in specs:
+        test = partition_test(scope_of_specs(ref, [spec]), touched=frozenset(), ref=ref)
+        matching = [each for data, each in live.items() if test(data)]
+        if not matching and len(spec) == len(ref.schema.partition_keys):
+            data = partition_of_spec(ref, spec)
+            directory = FileLocator.of(ref).partition_name(data)
+            matching = [LivePartition(data=data, directory=directory, rows=0, written_millis=None)]
+        if not matching:
+            raise NotFoundError(
+                f"table {ref.name}: no partition agrees with {dict(spec)}; to mark one without rows, name all of "
+                + ", ".join(ref.schema.partition_keys)
+            )
+        found |= {each.directory: each for each in matching}
+    return tuple(found[directory] for directory in sorted(found))
+
+
+def mark_done(
+    ref: TableRef, partitions: Sequence[LivePartition], *, now_millis: int | None = None, dry_run: bool = False
+) -> tuple[DonePartition, ...]:
+    """Mark partitions done, one after the other; those that are marked already are marked again.
+
+    The caller adds them to the ledger.
+
+    Args:
+        now_millis: what is written, ms since 1970-01-01 UTC; None for the present.
+        dry_run: only say what would be written.
+
+    Raises:
+        StorageError: one could not be marked; those before it are.
+    """
+    now = time.time_ns() // 1_000_000 if now_millis is None else now_millis
+    done: list[DonePartition] = []
+    for partition in partitions:
+        path = partition_success_path(ref.location, partition.directory)
+        if dry_run:
+            known = find_success(ref.file_io, path)
+            created = now if known is None else known.creation_millis
+        else:
+            created = write_success(ref.file_io, path, now).creation_millis
+        done.append(
+            DonePartition(
+                directory=partition.directory, rows=partition.rows, creation_millis=created, modification_millis=now
+            )
+        )
+    return tuple(done)
+
+
+def ledger_entries(done: Iterable[DonePartition]) -> dict[str, Marked]:
+    """Return what is to be remembered of partitions that were marked."""
+    return {each.directory: Marked(rows=each.rows, millis=each.modification_millis) for each in done}

@@ -1,0 +1,56 @@
+"""Telling partitions that are marked since their last rows from those that are not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.format.layout import partition_success_path
+from penstock.options import RetentionOptions
+from penstock.table.bulk_files import map_parallel, thread_count
+from penstock.table.mark_done.ledger import Marked
+from penstock.table.read.scan import to_wall_clock
+from penstock.table.success import find_success
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.format.success_file import SuccessFile
+    from penstock.table.mark_done.ledger import Ledger
+    from penstock.table.mark_done.marker import LivePartition
+    from penstock.table.ref import TableRef
+
+
+def is_remembered(partition: LivePartition, ledger: Ledger) -> bool:
+    """Whether the ledger knows a partition as it is: with as many rows, none of them from behind its mark."""
+    entry = ledger.partitions.get(partition.directory)
+    return entry is not None and entry.rows == partition.rows and _is_behind(entry.millis, partition)
+
+
+def load_marked(ref: TableRef, partitions: Sequence[LivePartition], ledger: Ledger) -> dict[str, Marked]:
+    """Load the marks of partitions that have one since their last rows, by directory.
+
+    Where the ledger does not know a partition as it is, its success file is read, several at once.
+    """
+    unsure = [each for each in partitions if not is_remembered(each, ledger)]
+    paths = [partition_success_path(ref.location, each.directory) for each in unsure]
+    threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads)
+    found = map_parallel(lambda path: find_success(ref.file_io, path), paths, threads=threads)
+    marked = {
+        each.directory: Marked(rows=each.rows, millis=success.modification_millis)
+        for each, success in zip(unsure, found, strict=True)
+        if success is not None and _covers(success, each, ledger.partitions.get(each.directory))
+    }
+    unknown = {each.directory for each in unsure}
+    known = {each.directory: ledger.partitions[each.directory] for each in partitions if each.directory not in unknown}
+    return {**known, **marked}
+
+
+def _covers(success: SuccessFile, partition: LivePartition, entry: Marked | None) -> bool:
+    # The mark that the ledger remembers was of other rows: only one that somebody else has made since counts.
+    is_other = entry is None or success.modification_millis > entry.millis
+    return is_other and _is_behind(success.modification_millis, partition)
+
+
+def _is_behind(mark_millis: int, partition: LivePartition) -> bool:
+    """Whether a mark is no older than the files of a partition; merged ones do not tell, they are as old as a part."""
+    return partition.written_millis is None or partition.written_millis <= to_wall_clock(mark_millis)

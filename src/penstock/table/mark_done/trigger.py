@@ -1,0 +1,290 @@
+"""Which partitions have become done while a job writes to a table.
+
+A partition is done when the clock is further than the idle time behind its end and behind its last rows. Flink keeps
+those that are to be marked in its state; here the table tells them: when a job starts, those whose mark is missing or
+older than their rows; then those that its own commits add rows to. design/0013 has the reasons.
+
+Source:
+    Paimon ``flink:sink/listener/PartitionMarkDoneTrigger.java``, ``PartitionMarkDoneListener.java``;
+    spec/commit.md section 7.3.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from datetime import UTC
+from typing import TYPE_CHECKING, Final
+
+from penstock.format.layout import partition_success_path
+from penstock.format.row.row import row_decoder
+from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
+from penstock.options import MarkDoneMode
+from penstock.printable import open_log
+from penstock.table.commit.written_partitions import load_touched_partitions
+from penstock.table.mark_done.ledger import Ledger, Marked, add_to_ledger, load_ledger, save_ledger
+from penstock.table.mark_done.marker import check_actions, ledger_entries, load_live_partitions, mark_done
+from penstock.table.mark_done.marks import is_remembered, load_marked
+from penstock.table.partition_time import partition_time_parser
+from penstock.table.read.travel import newest_by_time, watermark_of
+from penstock.table.success import find_success
+from penstock.table.zones import instant, wall_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.options import MarkDoneOptions
+    from penstock.table.mark_done.marker import DonePartition, LivePartition
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+_LOG: Final = open_log(__name__)
+_LONG_AGO: Final = -(2**63)
+_NEVER: Final = 2**63
+# Jobs that begin soon after each other do not each look through all partitions.
+_MOST_BETWEEN_LOOKS_MS: Final = 3_600_000
+_NAMES_IN_LOG: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch:
+    """When a partition got rows last.
+
+    Attributes:
+        clock: by the clock that counts: ms of the present, or of event time.
+        millis: ms since 1970-01-01 UTC, so that a mark from behind it is one of these rows; None for what was there
+            before this job, of which only the files tell.
+    """
+
+    clock: int
+    millis: int | None
+
+
+class DoneWatch:
+    """Watches over the partitions of one table; a worker that lives as long as a job that commits to it.
+
+    ``note`` may be called while another thread is in one of the others.
+
+    Args:
+        clock_millis: now, ms since 1970-01-01 UTC.
+
+    Raises:
+        UnsupportedFeatureError: another mark than the success file is asked for.
+        InvalidOptionError: a pattern of time that does not fit the partition columns.
+    """
+
+    def __init__(self, ref: TableRef, options: MarkDoneOptions, *, clock_millis: Callable[[], int]) -> None:
+        check_actions(options, ref.name)
+        self._ref = ref
+        self._options = options
+        self._now = clock_millis
+        self._by_watermark = options.mode is MarkDoneMode.WATERMARK
+        self._decode = row_decoder(tuple(field.type for field in ref.schema.partition_fields))
+        self._time_of = partition_time_parser(
+            ref.schema.partition_fields,
+            pattern=options.timestamp_pattern,
+            formatter=options.timestamp_formatter,
+            table=ref.name,
+        )
+        self._ends: dict[bytes, int | None] = {}
+        self._noted: deque[tuple[Snapshot, frozenset[bytes], int]] = deque()
+        self._pending: dict[bytes, Touch] = {}
+        # Their input has ended, so they are done whatever the time.
+        self._ended: set[bytes] = set()
+        # Until this job has looked through all partitions: when it has to, by its own clock and by the one that counts.
+        self._look_by: tuple[int, int] | None = (0, _LONG_AGO) if options.recover and options.is_by_time else None
+        # What the ledger does not know yet.
+        self._fresh: Ledger | None = None
+        self._learned: dict[str, Marked] = {}
+
+    def note(self, store: MetadataStore, snapshot: Snapshot) -> None:
+        """Take notice of a snapshot that this job has made.
+
+        Args:
+            store: that of the committer, which has cached what it wrote.
+        """
+        if snapshot.commit_kind is not CommitKind.COMPACT:
+            self._noted.append((snapshot, load_touched_partitions(store, snapshot), self._now()))
+
+    def look(self, store: MetadataStore, latest: Snapshot) -> tuple[DonePartition, ...]:
+        """Mark what is done by a snapshot that this job has made; asks the storage nothing where nothing is.
+
+        Args:
+            latest: none that is newer is looked at.
+
+        Raises:
+            TableStoreError: not all could be marked; the next look goes on.
+        """
+        self._take_notes()
+        if latest.commit_kind is not CommitKind.COMPACT:  # who only merges does not watch
+            self._recover_in_turn(store, latest)
+        return self._mark(self.find_due(store, latest))
+
+    def look_in_silence(
+        self, store: MetadataStore, load_latest: Callable[[], Snapshot | None]
+    ) -> tuple[DonePartition, ...]:
+        """Mark what is done by the clock alone, though nothing was committed. Raises as ``look``.
+
+        Args:
+            load_latest: asked where partitions may be due, or the job has made no snapshot yet, and else not.
+        """
+        if self._by_watermark or not (self._is_to_recover(self._now()) or self._due(self._now())):
+            return ()
+        latest = load_latest()
+        if latest is None:
+            return ()
+        self._recover_in_turn(store, latest)
+        return self._mark(self.find_due(store, latest))
+
+    def recover(self, store: MetadataStore, latest: Snapshot, ledger: Ledger) -> Ledger:
+        """Watch the partitions that may not have been marked before this job began, too; reads all manifests.
+
+        Returns:
+            What is to be remembered: the ledger without partitions that are gone, and when the next one is due.
+        """
+        live = load_live_partitions(self._ref, store, latest)
+        for data, each in live.items():
+            if self._end(data) is not None and not is_remembered(each, ledger):
+                self._pending.setdefault(data, Touch(clock=_LONG_AGO, millis=None))
+        directories = {each.directory for each in live.values()}
+        clock = self._clock(latest)
+        dues = [self._due_at(data, touch) for data, touch in self._pending.items()]
+        return Ledger(
+            looked_millis=self._now(),
+            # Those that are due are marked now.
+            next_due=min((due for due in dues if clock is None or due >= clock), default=None),
+            partitions={name: marked for name, marked in ledger.partitions.items() if name in directories},
+        )
+
+    def find_due(self, store: MetadataStore, latest: Snapshot) -> tuple[LivePartition, ...]:
+        """Find the partitions to be marked now, those first that are over first."""
+        due, ended = self._due(self._clock(latest)), frozenset(self._ended)
+        if not due | ended:
+            return ()
+        live = load_live_partitions(self._ref, store, latest, due | ended)
+        for data in (due | ended) - live.keys():  # dropped meanwhile
+            self._pending.pop(data, None)
+            self._ended.discard(data)
+        self._forget_marked([live[data] for data in due & live.keys() if self._pending[data].millis is None])
+        ready = [
+            each
+            for data, each in live.items()
+            if data in ended or (data in self._pending and self._is_still_due(store, latest, each))
+        ]
+        return tuple(sorted(ready, key=lambda each: (self._end(each.data) or 0, each.directory)))
+
+    def _is_to_recover(self, clock: int) -> bool:
+        return self._look_by is not None and (self._now() >= self._look_by[0] or clock > self._look_by[1])
+
+    def _recover_in_turn(self, store: MetadataStore, latest: Snapshot) -> None:
+        """Recover once in the life of this job, and not before anything can be due that no other job has marked."""
+        clock = self._clock(latest)
+        if clock is None or not self._is_to_recover(clock):
+            return
+        ledger = load_ledger(self._ref.file_io, self._ref.location)
+        # What got rows since that look cannot be done before an idle time has passed.
+        pause = min(self._options.idle_time_ms or 0, _MOST_BETWEEN_LOOKS_MS)
+        due = _NEVER if ledger.next_due is None else ledger.next_due
+        self._look_by = (ledger.looked_millis + pause, due)
+        if self._is_to_recover(clock):
+            self._fresh = self.recover(store, latest, ledger)
+            self._look_by = None
+
+    def _take_notes(self) -> None:
+        while self._noted:
+            snapshot, partitions, millis = self._noted.popleft()
+            if self._options.at_end_of_input and snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER:
+                self._ended |= partitions
+            clock = _event_time(snapshot) if self._by_watermark else millis
+            for data in partitions if self._options.is_by_time else ():
+                if self._end(data) is not None:
+                    self._pending[data] = Touch(clock=clock, millis=millis)
+
+    def _clock(self, latest: Snapshot) -> int | None:
+        return watermark_of(latest) if self._by_watermark else self._now()
+
+    def _end(self, data: bytes) -> int | None:
+        """Return when a partition is over, in ms; None for those that never are."""
+        if data not in self._ends:
+            time = self._time_of(self._decode(data))
+            start = None if time is None else instant(time, UTC if self._by_watermark else None)
+            self._ends[data] = None if start is None else start + (self._options.time_interval_ms or 0)
+        return self._ends[data]
+
+    def _due(self, clock: int | None) -> frozenset[bytes]:
+        if clock is None:
+            return frozenset()
+        return frozenset(data for data, touch in self._pending.items() if self._is_due(data, touch, clock))
+
+    def _is_due(self, data: bytes, touch: Touch, clock: int) -> bool:
+        return clock > self._due_at(data, touch)
+
+    def _due_at(self, data: bytes, touch: Touch) -> int:
+        """Return what the clock has to pass."""
+        return max(self._end(data) or 0, touch.clock) + (self._options.idle_time_ms or 0)
+
+    def _forget_marked(self, partitions: list[LivePartition]) -> None:
+        """Watch those no longer that have a mark since their last rows."""
+        if not partitions:
+            return
+        ledger = load_ledger(self._ref.file_io, self._ref.location)
+        marked = load_marked(self._ref, partitions, ledger)
+        for each in partitions:
+            if each.directory in marked:
+                del self._pending[each.data]
+        self._learned |= {each: mark for each, mark in marked.items() if ledger.partitions.get(each) != mark}
+
+    def _is_still_due(self, store: MetadataStore, latest: Snapshot, partition: LivePartition) -> bool:
+        """Look whether others have written to a partition that is due by what this job knows, or have marked it."""
+        touch = self._pending[partition.data]
+        if partition.written_millis is not None:
+            clock_time = wall_clock(partition.written_millis, UTC)
+            written = (None if clock_time is None else instant(clock_time, None)) or 0
+            if touch.millis is None or written > touch.millis:
+                clock = _watermark_then(store, latest, written) if self._by_watermark else written
+                touch = Touch(clock=max(clock, touch.clock), millis=None if touch.millis is None else written)
+        if not self._is_due(partition.data, touch, self._clock(latest) or 0):
+            self._pending[partition.data] = touch
+            return False
+        if touch.millis is not None:
+            success = find_success(self._ref.file_io, partition_success_path(self._ref.location, partition.directory))
+            if success is not None and success.modification_millis > touch.millis:
+                del self._pending[partition.data]
+                return False
+        return True
+
+    def _mark(self, partitions: tuple[LivePartition, ...]) -> tuple[DonePartition, ...]:
+        done = mark_done(self._ref, partitions, now_millis=self._now())
+        for each in partitions:
+            self._pending.pop(each.data, None)
+            self._ended.discard(each.data)
+        self._remember({**self._learned, **ledger_entries(done)})
+        if not done:
+            return ()
+        names = ", ".join(each.directory for each in done[:_NAMES_IN_LOG])
+        more = f" and {len(done) - _NAMES_IN_LOG} more" if len(done) > _NAMES_IN_LOG else ""
+        _LOG.info("table %s: marked done: %s%s", self._ref.name, names, more)
+        return done
+
+    def _remember(self, marked: dict[str, Marked]) -> None:
+        """Write the ledger when there is something new: behind the marks, so that it never knows more than is there."""
+        file_io, location = self._ref.file_io, self._ref.location
+        if self._fresh is not None:
+            save_ledger(file_io, location, replace(self._fresh, partitions={**self._fresh.partitions, **marked}))
+        elif marked:
+            add_to_ledger(file_io, location, marked)
+        self._fresh, self._learned = None, {}
+
+
+def _event_time(snapshot: Snapshot) -> int:
+    watermark = watermark_of(snapshot)
+    return _LONG_AGO if watermark is None else watermark
+
+
+def _watermark_then(store: MetadataStore, latest: Snapshot, millis: int) -> int:
+    """Return the watermark of the first snapshot from a time on; where it may have expired, one of long ago."""
+    before = newest_by_time(store, latest, millis)
+    if before is None:
+        return _LONG_AGO
+    return _event_time(latest if before.id >= latest.id else store.load_snapshot(before.id + 1))

@@ -1,0 +1,1 @@
+"""Batch reads: from a snapshot to its live files, splits and rows."""

@@ -1,0 +1,275 @@
+"""The rows of planned files as Arrow.
+
+Source:
+    Paimon ``core:operation/RawFileSplitRead.java``, ``core:utils/FormatReaderMapping.java``; spec/format.md section 8.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from penstock.datafile.conform import make_batch
+from penstock.datafile.evolve import plan_evolution
+from penstock.datafile.filter import filter_batch, to_scalar
+from penstock.datafile.formats import FORMATS
+from penstock.datafile.types import ArrowAny, to_arrow_schema
+from penstock.errors import FormatError, InvalidSchemaError, NotFoundError
+from penstock.format.file_format import format_of
+from penstock.predicate.tree import FALSE
+from penstock.table.external_paths import ExternalPaths
+from penstock.table.read.prefetch import read_ahead
+from penstock.table.read.split import plan_splits
+from penstock.table.stale_schema import check_schema_of_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from penstock.datafile.evolve import Evolution
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.types.data_types import DataField
+    from penstock.table.read.scan import ScanPlan
+    from penstock.table.read.split import DataSplit
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+# A row group of ours: fewer would cost Python's time per batch, more would only cost memory.
+BATCH_ROWS: Final = 131_072
+# Two files decode while a third is opened; pyarrow uses threads of its own below.
+_READ_AHEAD: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FilePlan:
+    """How files of one schema become rows of the read schema.
+
+    Attributes:
+        evolution: from the file's columns to ``fields``.
+        fields: what the projection and the filter need, partition columns left out.
+        is_plain: rows pass as they come.
+    """
+
+    evolution: Evolution
+    fields: tuple[DataField, ...]
+    is_plain: bool
+
+
+class TableReader:
+    """Reads splits of one table into record batches of one schema. Not for several tables; threads may share it.
+
+    Args:
+        ref: its schema is the read schema.
+        store: for the schemas that files were written with.
+        columns: names in the order wanted; None for all.
+
+    Attributes:
+        schema: canonical Arrow schema of every batch.
+
+    Raises:
+        NotFoundError: no column of that name.
+        InvalidSchemaError: a column twice.
+    """
+
+    def __init__(
+        self, ref: TableRef, store: MetadataStore, columns: Sequence[str] | None = None, *, batch_rows: int = BATCH_ROWS
+    ) -> None:
+        self._ref = ref
+        self._store = store
+        self._batch_rows = batch_rows
+        self._fields = select_fields(ref, columns)
+        self._external = ExternalPaths.of(ref)
+        self._partition_keys = ref.schema.partition_keys
+        self._plans: dict[tuple[int, tuple[str, ...]], _FilePlan] = {}
+        self.schema = to_arrow_schema(self._fields)
+
+    def read_split(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split that pass, in write order; no batch is empty.
+
+        Raises:
+            NotFoundError: a data file is missing.
+            FormatError: a data file is damaged, or has another number of rows than its manifest says.
+            SchemaMismatchError: it was written after a column got a type that the read schema cannot hold.
+        """
+        for file in split.files:
+            yield from self.read_file(split, file)
+
+    def read_file(self, split: DataSplit, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one file of a split that pass, in file order. Raises as ``read_split``."""
+        if split.rest.root == FALSE:
+            return
+        plan = self._plan(file.schema_id, split)
+        if not plan.fields:
+            # Partition columns, or none at all: the manifest knows them, and how many rows there are.
+            rows: Iterable[pa.RecordBatch] = _count_out(file.row_count, self._batch_rows)
+        else:
+            rows = self._load(split, file, plan.evolution)
+        constants = _Constants(self._ref, split)
+        for batch in rows:
+            evolved = plan.evolution.apply(batch) if plan.fields else batch
+            kept = evolved if split.rest.is_always_true else filter_batch(evolved, split.rest)
+            if not kept.num_rows:
+                continue
+            yield kept if plan.is_plain else self._assemble(kept, constants)
+
+    def _load(self, split: DataSplit, file: DataFileMeta, evolution: Evolution) -> Iterator[pa.RecordBatch]:
+        path = split.path_of(file, self._external)
+        data_format = FORMATS[format_of(file.file_name)]
+        rows = 0
+        try:
+            for batch in data_format.read(self._ref.file_io, path, evolution.file_fields, batch_rows=self._batch_rows):
+                rows += batch.num_rows
+                if rows > file.row_count:
+                    break
+                yield batch
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {path} is missing; if the snapshot "
+                "has expired read a newer one, else look with 'penstock fsck', restore the file, or roll back to a "
+                "snapshot without it"
+            ) from error
+        except FormatError as error:
+            raise FormatError(
+                f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {error}; restore it from a copy, or "
+                "roll back to a snapshot without it"
+            ) from error
+        if rows != file.row_count:
+            raise FormatError(
+                f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {path} has "
+                f"{'more' if rows > file.row_count else rows} rows, while its manifest says {file.row_count}: it was "
+                "overwritten or damaged; restore it from a copy, or roll back to a snapshot without it"
+            )
+
+    def _plan(self, schema_id: int, split: DataSplit) -> _FilePlan:
+        key = schema_id, split.rest.columns
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._new_plan(schema_id, split)
+        return plan
+
+    def _new_plan(self, schema_id: int, split: DataSplit) -> _FilePlan:
+        wanted = {field.name: field for field in (*self._fields, *split.rest.fields)}
+        fields = tuple(field for name, field in wanted.items() if name not in self._partition_keys)
+        check_schema_of_file(self._ref, self._store, schema_id, fields)
+        is_today = schema_id == self._ref.schema.id
+        file_fields = self._ref.schema.fields if is_today else self._store.load_schema(schema_id).fields
+        return _FilePlan(
+            evolution=plan_evolution(file_fields, fields),
+            fields=fields,
+            is_plain=fields == self._fields and bool(fields),
+        )
+
+    def _assemble(self, batch: pa.RecordBatch, constants: _Constants) -> pa.RecordBatch:
+        arrays = [
+            constants.array(field, arrow_field.type, batch.num_rows)
+            if field.name in self._partition_keys
+            else batch.column(field.name)
+            for field, arrow_field in zip(self._fields, self.schema, strict=True)
+        ]
+        return make_batch(arrays, self.schema, batch.num_rows)
+
+
+def select_fields(ref: TableRef, columns: Sequence[str] | None) -> tuple[DataField, ...]:
+    """Return the columns of the read schema that are wanted, in that order.
+
+    Raises:
+        NotFoundError: no column of that name.
+        InvalidSchemaError: a column twice.
+    """
+    if columns is None:
+        return ref.schema.fields
+    by_name = {field.name: field for field in ref.schema.fields}
+    for name in columns:
+        if name not in by_name:
+            near = difflib.get_close_matches(name, by_name, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"its columns are {', '.join(by_name)}"
+            raise NotFoundError(f"table {ref.name}: no column '{name}'; {hint}")
+    if len(set(columns)) < len(columns):
+        raise InvalidSchemaError(f"table {ref.name}: a column is asked for twice in {', '.join(columns)}")
+    return tuple(by_name[name] for name in columns)
+
+
+def read_split(
+    ref: TableRef, store: MetadataStore, split: DataSplit, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one split; see ``TableReader``."""
+    return TableReader(ref, store, columns).read_split(split)
+
+
+def open_batches(
+    ref: TableRef,
+    store: MetadataStore,
+    plan: ScanPlan,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> pa.RecordBatchReader:
+    """Return a reader over the rows of a plan, in the order of its splits; files are read while it is consumed.
+
+    Args:
+        limit: most rows; None for all.
+    """
+    reader = TableReader(ref, store, columns)
+    return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader, ref, plan, limit, _READ_AHEAD))
+
+
+def read_arrow(
+    ref: TableRef,
+    store: MetadataStore,
+    plan: ScanPlan,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> pa.Table:
+    """Return the rows of a plan, in the order of its splits.
+
+    Args:
+        limit: most rows; None for all.
+    """
+    reader = TableReader(ref, store, columns)
+    # Everything ends up in memory, so nobody has to wait for anybody; a limit is reached sooner in small steps.
+    batches = _batches(reader, ref, plan, limit, 0 if limit is None else _READ_AHEAD)
+    return pa.Table.from_batches(list(batches), schema=reader.schema)
+
+
+def _batches(
+    reader: TableReader, ref: TableRef, plan: ScanPlan, limit: int | None, items_ahead: int
+) -> Iterator[pa.RecordBatch]:
+    sources = [partial(reader.read_file, split, file) for split in plan_splits(ref, plan) for file in split.files]
+    threads = min(os.cpu_count() or 1, len(sources))
+    return _limited(read_ahead(sources, threads=threads, items_ahead=items_ahead), limit)
+
+
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    if limit is None:
+        yield from batches
+        return
+    left = limit
+    for batch in batches:
+        if left <= 0:
+            return
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+
+
+class _Constants:
+    """Columns of one partition's values."""
+
+    def __init__(self, ref: TableRef, split: DataSplit) -> None:
+        self._values = dict(zip(ref.schema.partition_keys, split.values, strict=True))
+        self._arrays: dict[str, ArrowAny] = {}
+
+    def array(self, field: DataField, arrow_type: ArrowAny, rows: int) -> ArrowAny:
+        array = self._arrays.get(field.name)
+        if array is None or len(array) < rows:
+            value = self._values[field.name]
+            scalar: ArrowAny = to_scalar(value, arrow_type)
+            array = self._arrays[field.name] = pa.repeat(scalar, rows)
+        return array.slice(0, rows)
+
+
+def _count_out(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, rows, batch_rows):
+        yield make_batch((), pa.schema([]), min(batch_rows, rows - start))

@@ -1,0 +1,204 @@
+"""What a filter excludes without opening a data file: manifests, partitions, buckets, files.
+
+Each step excludes only what cannot hold a row that passes; whatever is not known stays in.
+
+Source:
+    Paimon ``core:operation/AbstractFileStoreScan.java``, ``core:stats/SimpleStatsEvolution.java``,
+    ``core:operation/BucketSelectConverter.java``; spec/format.md section 7.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from penstock.format.manifest.stats import ColumnStats
+from penstock.format.row.bucket import BucketFunction, bucket_of
+from penstock.format.row.row import arity_of, row_decoder
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.options import BucketOptions
+from penstock.predicate.evaluate import allowed_values, residual
+from penstock.predicate.prune import may_match
+from penstock.predicate.tree import FALSE, TRUE, BoundPredicate
+from penstock.table.read.column_stats import ColumnStatsReader, is_same_but_nulls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry, ManifestFileMeta
+    from penstock.format.schema import TableSchema
+    from penstock.format.types.data_types import DataField, DataType
+    from penstock.table.ref import TableRef
+
+NO_FILTER: Final = BoundPredicate(root=TRUE, fields=())
+# More combinations of bucket key values than this hit nearly every bucket anyhow.
+_MAX_KEYS: Final = 1024
+# Equal values of these types may differ in bytes (two zeros, NaNs, padding), so that a bucket does not follow.
+_SEVERAL_SPELLINGS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.CHAR})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionVerdict:
+    """What is known of one partition.
+
+    Attributes:
+        values: internal values, in ``partition_keys`` order.
+        rest: what of the filter is still to be asked of its rows; FALSE where none can pass.
+    """
+
+    values: tuple[object, ...]
+    rest: BoundPredicate
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether no row of the partition can pass."""
+        return self.rest.root == FALSE
+
+
+class PartitionPruner:
+    """Judges partitions, each distinct one once."""
+
+    def __init__(self, schema: TableSchema, predicate: BoundPredicate) -> None:
+        self._names = schema.partition_keys
+        self._predicate = predicate
+        self._decode = row_decoder(tuple(field.type for field in schema.partition_fields))
+        self._names_partition = any(name in schema.partition_keys for name in predicate.columns)
+
+    def judge(self, partition: bytes) -> PartitionVerdict:
+        """Decode a serialized partition and put its values into the filter."""
+        values = self._decode(partition)
+        known = dict(zip(self._names, values, strict=True))
+        rest = residual(self._predicate, known) if self._predicate.root != TRUE else self._predicate
+        return PartitionVerdict(values=values, rest=rest)
+
+    def may_hold(self, meta: ManifestFileMeta) -> bool:
+        """Whether a manifest may name a file of a partition that is not excluded."""
+        if not self._names_partition:
+            return True
+        stats = meta.partition_stats
+        if arity_of(stats.min_values) != len(self._names) or arity_of(stats.max_values) != len(self._names):
+            return True
+        low, high = self._decode(stats.min_values), self._decode(stats.max_values)
+        nulls = stats.null_counts if len(stats.null_counts) == len(self._names) else (None,) * len(self._names)
+        by_name = {
+            name: ColumnStats(min=low[place], max=high[place], null_count=nulls[place])
+            for place, name in enumerate(self._names)
+        }
+        return may_match(self._predicate, by_name, meta.num_added_files + meta.num_deleted_files)
+
+
+class BucketPruner:
+    """Judges buckets where the filter pins every column of the bucket key to a few values."""
+
+    def __init__(self, ref: TableRef, predicate: BoundPredicate, load_schema: Callable[[int], TableSchema]) -> None:
+        options = BucketOptions.parse(ref.options, table=ref.name)
+        self._load_schema = load_schema
+        self._key = _key_fields(ref, options.bucket_key)
+        self._function = _sure_function(ref)
+        self._keys = _pinned_keys(predicate, self._key) if self._function is not None else None
+        self._buckets: dict[int, frozenset[int]] = {}
+        self._same_key: dict[int, bool] = {}
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it can exclude anything."""
+        return self._keys is not None
+
+    def keeps(self, entry: ManifestEntry) -> bool:
+        """Whether the entry's bucket, of the entry's own number of buckets, may hold one of the keys."""
+        if self._keys is None or entry.total_buckets <= 0 or not self._has_same_key(entry.file.schema_id):
+            return True
+        return entry.bucket in self.buckets(entry.total_buckets)
+
+    def may_hold(self, meta: ManifestFileMeta, totals: frozenset[int]) -> bool:
+        """Whether a manifest may name a file of a bucket that ``keeps`` keeps.
+
+        Args:
+            totals: every number of buckets that the table has ever had; with -1 among them nothing is excluded.
+        """
+        low, high = meta.min_bucket, meta.max_bucket
+        if self._keys is None or low is None or high is None or any(total <= 0 for total in totals):
+            return True
+        return any(low <= bucket <= high for total in totals for bucket in self.buckets(total))
+
+    def buckets(self, total: int) -> frozenset[int]:
+        """Buckets, out of ``total``, that hold the keys."""
+        found = self._buckets.get(total)
+        if found is None:
+            types = [field.type for field in self._key]
+            function = self._function or BucketFunction.DEFAULT
+            found = frozenset(bucket_of(key, types, total, function) for key in self._keys or ())
+            self._buckets[total] = found
+        return found
+
+    def _has_same_key(self, schema_id: int) -> bool:
+        """Whether files of a schema were bucketed by the types of today: a widened key hashes differently."""
+        same = self._same_key.get(schema_id)
+        if same is None:
+            types = {field.id: field.type for field in self._load_schema(schema_id).fields}
+            same = all(field.id in types and is_same_but_nulls(types[field.id], field.type) for field in self._key)
+            self._same_key[schema_id] = same
+        return same
+
+
+class StatsPruner:
+    """Judges files by the statistics in their entries."""
+
+    def __init__(self, load_schema: Callable[[int], TableSchema]) -> None:
+        self._load_schema = load_schema
+        self._readers: dict[tuple[str, ...], ColumnStatsReader] = {}
+
+    def keeps(self, file: DataFileMeta, predicate: BoundPredicate) -> bool:
+        """Whether the file may hold a row that passes.
+
+        Args:
+            predicate: bound to the read schema; no partition column in it.
+        """
+        if file.row_count == 0:
+            return False
+        if not predicate.fields:
+            return predicate.root != FALSE
+        reader = self._readers.get(predicate.columns)
+        if reader is None:
+            reader = self._readers[predicate.columns] = ColumnStatsReader(self._load_schema, predicate.fields)
+        return may_match(predicate, reader.read(file), file.row_count)
+
+
+def _key_fields(ref: TableRef, names: Sequence[str]) -> tuple[DataField, ...]:
+    by_name = {field.name: field for field in ref.schema.fields}
+    return tuple(by_name[name] for name in names) if all(name in by_name for name in names) else ()
+
+
+def _sure_function(ref: TableRef) -> BucketFunction | None:
+    """The table's bucket function; None for one that is not computed here."""
+    text = ref.options.get("bucket-function.type", BucketFunction.DEFAULT.value).strip().lower()
+    return BucketFunction(text) if text in {BucketFunction.DEFAULT, BucketFunction.MOD} else None
+
+
+def _pinned_keys(predicate: BoundPredicate, key: Sequence[DataField]) -> tuple[tuple[object, ...], ...] | None:
+    """Every bucket key with which a row can pass; None where a column of the key is not pinned."""
+    if not key or not all(_is_sure_key(field.type) for field in key):
+        return None
+    allowed: list[frozenset[object]] = []
+    for field in key:
+        values = allowed_values(predicate.root, field.name)
+        if values is None:
+            return None
+        allowed.append(values)
+    return tuple(product(*allowed)) if prod(map(len, allowed)) <= _MAX_KEYS else None
+
+
+def _is_sure_key(data_type: DataType) -> bool:
+    """Whether equal values of the type lie in the same bucket, whoever wrote them."""
+    match data_type:
+        case AtomicType(root=TypeRoot.DECIMAL, precision=precision):
+            # pypaimon hashes what does not fit a slot in its own ways: nulls up to 2.1, all values up to 1.4.
+            return (precision or 10) <= 18
+        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ, precision=precision):
+            return precision is not None and precision <= 3
+        case AtomicType(root=root):
+            return root not in _SEVERAL_SPELLINGS
+        case _:
+            return False

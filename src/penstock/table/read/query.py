@@ -1,0 +1,68 @@
+"""A batch read from options to a plan: which state or which changes, with which columns, which files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.options import ReadOptions, check_reads
+from penstock.predicate.parse import parse_filter
+from penstock.table.identity import check_same_table
+from penstock.table.read.incremental import plan_changes, reads_changes
+from penstock.table.read.scan import plan_scan
+from penstock.table.read.travel import at_snapshot, resolve_read
+
+if TYPE_CHECKING:
+    from penstock.predicate.tree import Predicate
+    from penstock.table.read.scan import ScanPlan
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A batch read, planned.
+
+    Attributes:
+        ref: the table with the columns to read: of a state of the past that state's own, else the latest.
+    """
+
+    ref: TableRef
+    plan: ScanPlan
+
+
+def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
+    """Return the table with the columns that a read with its options sees; errors as ``plan_query``."""
+    check_reads(ref.options, ref.name)
+    options = ReadOptions.parse(ref.options, table=ref.name)
+    if reads_changes(options, ref.name):
+        return ref
+    point = resolve_read(store, options)
+    return ref if point.is_latest or point.snapshot is None else at_snapshot(ref, store, point.snapshot)
+
+
+def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str | None = None) -> Query:
+    """Plan the read that the table's options ask for.
+
+    Args:
+        predicate: a filter, or the text of one.
+
+    Raises:
+        NotFoundError: there is no such snapshot or tag, or metadata is missing; or the table is not there any more.
+        InvalidOptionError: options that contradict each other.
+        InvalidFilterError: the filter cannot be parsed, or does not fit the columns.
+        UnsupportedFeatureError: the rows of the table are not simply those of its files, or options ask for what
+            Penstock does not have.
+        FormatError: metadata is damaged.
+    """
+    check_reads(ref.options, ref.name)
+    options = ReadOptions.parse(ref.options, table=ref.name)
+    check_same_table(ref)
+    parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
+    if reads_changes(options, ref.name):
+        return Query(ref=ref, plan=plan_changes(store, ref, options, parsed))
+    point = resolve_read(store, options)
+    if not point.is_latest and point.snapshot is not None:
+        ref = at_snapshot(ref, store, point.snapshot)
+    plan = plan_scan(store, ref, point.snapshot, parsed, created_from_millis=point.created_from_millis)
+    return Query(ref=ref, plan=plan)

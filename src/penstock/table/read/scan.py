@@ -1,0 +1,340 @@
+"""Which files a read of one snapshot opens.
+
+Source:
+    Paimon ``core:operation/AbstractFileStoreScan.java``; spec/format.md sections 5.4 and 7, spec/streaming.md 5.1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.layout import manifest_path
+from penstock.format.manifest.entries import merge_entries
+from penstock.format.manifest.entry import FileKind, ManifestEntry
+from penstock.format.manifest.index_manifest import DELETION_VECTORS, decode_index_types
+from penstock.predicate.bind import bind
+from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
+from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner
+from penstock.table.stale_schema import check_schema_of_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from penstock.format.manifest.entry import ManifestFileMeta
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+# A table with more schemas than that is not worth reading them all to skip a manifest.
+_MAX_SCHEMAS: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanPartition:
+    """The files to read of one partition.
+
+    Attributes:
+        data: serialized BinaryRow (arity prefix included) of the partition values.
+        values: internal values, in ``partition_keys`` order.
+        created_millis: least creation of its live files, those that pruning left out included; a writer's wall clock
+            as ms since 1970-01-01.
+        rest: what of the filter is still to be asked of the rows.
+        entries: in manifest order.
+    """
+
+    data: bytes
+    values: tuple[object, ...]
+    created_millis: int
+    rest: BoundPredicate
+    entries: tuple[ManifestEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunnelStage:
+    """What is left after a step of pruning.
+
+    Attributes:
+        name: ``live``, ``partition``, ``bucket``, ``statistics`` or ``difference``.
+        buckets: distinct pairs of partition and bucket.
+        bytes: of data files on storage.
+    """
+
+    name: str
+    partitions: int
+    buckets: int
+    files: int
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Funnel:
+    """What pruning left out, and where.
+
+    Attributes:
+        manifests_total: named by the snapshot.
+        manifests_read: not excluded by their own statistics.
+        files_total: live files of the snapshot, those of unread manifests included.
+        rows_total: of the snapshot; None where it does not say.
+        stages: each after the one before; ``live`` counts what the manifests that were read name.
+    """
+
+    manifests_total: int = 0
+    manifests_read: int = 0
+    files_total: int = 0
+    rows_total: int | None = 0
+    stages: tuple[FunnelStage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanPlan:
+    """The files of a read.
+
+    Attributes:
+        snapshot: None where nothing was ever committed.
+        predicate: the whole filter, bound to the read schema.
+        partitions: in the order in which the manifests name them first.
+        after_snapshot_id: of a read of changes, the snapshot whose rows are not among them any more; else None.
+    """
+
+    snapshot: Snapshot | None
+    predicate: BoundPredicate
+    partitions: tuple[ScanPartition, ...]
+    funnel: Funnel
+    after_snapshot_id: int | None = None
+
+    @property
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        """All files, partition by partition."""
+        return tuple(chain.from_iterable(partition.entries for partition in self.partitions))
+
+    @property
+    def file_count(self) -> int:
+        """Files to read."""
+        return sum(len(partition.entries) for partition in self.partitions)
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the files to read, of which the filter may drop some."""
+        return sum(entry.file.row_count for partition in self.partitions for entry in partition.entries)
+
+
+def plan_scan(
+    store: MetadataStore,
+    ref: TableRef,
+    snapshot: Snapshot | None,
+    predicate: Predicate | None = None,
+    created_from_millis: int | None = None,
+) -> ScanPlan:
+    """Find the live files of a snapshot that may hold a row that passes.
+
+    Args:
+        ref: its schema is the read schema, to whose columns the filter is bound.
+        snapshot: None plans nothing.
+        created_from_millis: only files created at or after it, ms since 1970-01-01 UTC.
+
+    Raises:
+        InvalidFilterError: the filter does not fit the schema.
+        UnsupportedFeatureError: the rows of the table are not simply those of its files.
+        NotFoundError: metadata is missing.
+        FormatError: metadata is damaged.
+    """
+    bound = bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name)
+    if snapshot is None:
+        return ScanPlan(snapshot=None, predicate=bound, partitions=(), funnel=Funnel())
+    check_deletion_vectors(store, snapshot)
+    scan = _Scan(store, ref, bound)
+    live = live_entries(scan.load(snapshot, store.load_manifests(snapshot)))
+    if created_from_millis is not None:
+        wall_clock = to_wall_clock(created_from_millis)
+        live = [entry for entry in live if (entry.file.creation_millis or 0) >= wall_clock]
+    return scan.plan(snapshot, live, snapshot.total_record_count)
+
+
+def plan_added(
+    store: MetadataStore, ref: TableRef, snapshots: Sequence[Snapshot], predicate: Predicate | None = None
+) -> ScanPlan:
+    """Find the files that some snapshots added and that may hold a row that passes; what they deleted is ignored.
+
+    Args:
+        ref: its schema is the read schema, to whose columns the filter is bound.
+        snapshots: ascending; the last one is the plan's.
+
+    Raises:
+        InvalidFilterError: the filter does not fit the schema.
+        NotFoundError: metadata is missing.
+        FormatError: metadata is damaged.
+    """
+    scan = _Scan(store, ref, bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name))
+    added = [
+        entry
+        for snapshot in snapshots
+        for entry in scan.load(snapshot, store.load_delta_manifests(snapshot))
+        if entry.kind is FileKind.ADD
+    ]
+    counts = [snapshot.delta_record_count for snapshot in snapshots]
+    rows_total = None if None in counts else sum(count or 0 for count in counts)
+    return scan.plan(snapshots[-1] if snapshots else None, added, rows_total)
+
+
+def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    """Return the ADD entries that no DELETE takes back, in their order.
+
+    Names are looked at before identities, which cost five times as much: they hold a UUID, so nearly always differ.
+
+    Raises:
+        FormatError: a file is added twice.
+    """
+    entries = list(entries)
+    added = [entry for entry in entries if entry.kind is FileKind.ADD]
+    counts = Counter(entry.file.file_name for entry in added)
+    suspects = {entry.file.file_name for entry in entries if entry.kind is not FileKind.ADD}
+    if len(counts) < len(added):
+        suspects.update(name for name, count in counts.items() if count > 1)
+    if not suspects:
+        return added
+    merged = merge_entries(entry for entry in entries if entry.file.file_name in suspects)
+    survivors = {id(entry) for entry in merged.values()}
+    return [entry for entry in added if entry.file.file_name not in suspects or id(entry) in survivors]
+
+
+def funnel_stage(name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> FunnelStage:
+    """Count what a step of pruning left, by serialized partition."""
+    return FunnelStage(
+        name=name,
+        partitions=len(groups),
+        buckets=sum(len({entry.bucket for entry in entries}) for entries in groups.values()),
+        files=sum(map(len, groups.values())),
+        bytes=sum(entry.file.file_size for entries in groups.values() for entry in entries),
+        rows=sum(entry.file.row_count for entries in groups.values() for entry in entries),
+    )
+
+
+def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
+    """Refuse a snapshot with live deletion vectors: deleted rows would come back.
+
+    Raises:
+        UnsupportedFeatureError: it has some.
+    """
+    data = store.read_index_manifest(snapshot)
+    if data is None:
+        return
+    path = manifest_path(store.location, snapshot.index_manifest or "")
+    if DELETION_VECTORS in decode_index_types(data, path, store.limits):
+        raise UnsupportedFeatureError(
+            f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which Penstock "
+            "does not read, so they would come back; compact the table fully with Paimon on Flink or Spark first"
+        )
+
+
+class _Scan:
+    """The pruners of one plan, and what each left."""
+
+    def __init__(self, store: MetadataStore, ref: TableRef, predicate: BoundPredicate) -> None:
+        self._stages: list[FunnelStage] = []
+        self._metas: list[ManifestFileMeta] = []
+        self._manifests_read = 0
+        self._ref = ref
+        self._store = store
+        self._predicate = predicate
+        self._partitions = PartitionPruner(ref.schema, predicate)
+        self._buckets = BucketPruner(ref, predicate, store.load_schema)
+        self._stats = StatsPruner(store.load_schema)
+        self._totals = self._bucket_counts() if self._buckets.is_active else frozenset[int]()
+
+    def _may_hold(self, meta: ManifestFileMeta) -> bool:
+        return (
+            self._predicate.root != FALSE
+            and self._partitions.may_hold(meta)
+            and self._buckets.may_hold(meta, self._totals)
+        )
+
+    def load(self, snapshot: Snapshot, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestEntry]:
+        """Yield the entries of those of a snapshot's manifests that must be read."""
+        self._metas += metas
+        if self._predicate.root != TRUE:
+            # A value that the older type cannot hold passes no filter, so that its file might not even be opened.
+            for schema_id in {meta.schema_id for meta in metas}:
+                check_schema_of_file(self._ref, self._store, schema_id, self._ref.schema.fields)
+        for meta in metas:
+            if self._may_hold(meta):
+                self._manifests_read += 1
+                yield from self._store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
+
+    def plan(self, snapshot: Snapshot | None, entries: Sequence[ManifestEntry], rows_total: int | None) -> ScanPlan:
+        """Prune the files that were loaded."""
+        planned = self._prune(entries)
+        funnel = Funnel(
+            manifests_total=len(self._metas),
+            manifests_read=self._manifests_read,
+            files_total=sum(meta.num_added_files - meta.num_deleted_files for meta in self._metas),
+            rows_total=rows_total,
+            stages=tuple(self._stages),
+        )
+        return ScanPlan(snapshot=snapshot, predicate=self._predicate, partitions=planned, funnel=funnel)
+
+    def _prune(self, live: Sequence[ManifestEntry]) -> tuple[ScanPartition, ...]:
+        groups: dict[bytes, list[ManifestEntry]] = {}
+        for entry in live:
+            groups.setdefault(entry.partition, []).append(entry)
+        self._note("live", groups)
+        verdicts = {partition: self._partitions.judge(partition) for partition in groups}
+        created = {data: min(entry.file.creation_millis or 0 for entry in entries) for data, entries in groups.items()}
+        if self._predicate.root != TRUE:
+            groups = self._pruned(groups, verdicts)
+        return tuple(
+            ScanPartition(
+                data=data,
+                values=verdicts[data].values,
+                created_millis=created[data],
+                rest=verdicts[data].rest,
+                entries=tuple(entries),
+            )
+            for data, entries in groups.items()
+        )
+
+    def _pruned(
+        self, groups: dict[bytes, list[ManifestEntry]], verdicts: Mapping[bytes, PartitionVerdict]
+    ) -> dict[bytes, list[ManifestEntry]]:
+        groups = {data: entries for data, entries in groups.items() if not verdicts[data].is_excluded}
+        self._note("partition", groups)
+        if self._buckets.is_active:
+            groups = _filtered({data: filter(self._buckets.keeps, entries) for data, entries in groups.items()})
+        self._note("bucket", groups)
+        kept = {
+            data: [entry for entry in entries if self._stats.keeps(entry.file, verdicts[data].rest)]
+            for data, entries in groups.items()
+        }
+        groups = _filtered(kept)
+        self._note("statistics", groups)
+        return groups
+
+    def _note(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:
+        self._stages.append(funnel_stage(name, groups))
+
+    def _bucket_counts(self) -> frozenset[int]:
+        """Every number of buckets that the table has had; with -1 among them where that is not sure."""
+        ids = self._store.list_schema_ids()
+        if len(ids) > _MAX_SCHEMAS:
+            return frozenset({-1})
+        options = [self._ref.options, *(self._store.load_schema(schema_id).option_map for schema_id in ids)]
+        return frozenset(int(each.get("bucket", "-1")) for each in options)
+
+
+def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, list[ManifestEntry]]:
+    lists = {data: list(entries) for data, entries in groups.items()}
+    return {data: entries for data, entries in lists.items() if entries}
+
+
+def to_wall_clock(millis: int) -> int:
+    """Return the local wall clock at an instant, taken as if it were UTC: how files store their creation."""
+    try:
+        offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset() or timedelta()
+    except (ValueError, OverflowError, OSError):  # beyond the calendar, where no zone has an offset
+        return millis
+    return millis + offset // timedelta(milliseconds=1)

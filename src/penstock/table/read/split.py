@@ -1,0 +1,169 @@
+"""Planned files packed into units of work.
+
+Source:
+    Paimon ``core:table/source/AppendOnlySplitGenerator.java``, ``common:utils/BinPacking.java``; spec/streaming.md
+    section 5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.options import ReadOptions
+from penstock.table.locate import FileLocator
+from penstock.table.read.prune import PartitionVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.predicate.tree import BoundPredicate
+    from penstock.table.external_paths import ExternalPaths
+    from penstock.table.read.scan import ScanPartition, ScanPlan
+    from penstock.table.ref import TableRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSplit:
+    """Files of one bucket that one task reads, one after another. Picklable.
+
+    Attributes:
+        partition: serialized BinaryRow (arity prefix included) of the partition values.
+        values: internal values of the partition, in ``partition_keys`` order.
+        bucket_path: directory of the files without an external path.
+        files: in reading order.
+        rest: what of the filter is still to be asked of the rows.
+    """
+
+    snapshot_id: int
+    partition: bytes
+    values: tuple[object, ...]
+    bucket: int
+    total_buckets: int
+    bucket_path: str
+    files: tuple[DataFileMeta, ...]
+    rest: BoundPredicate
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the files, of which the filter may drop some."""
+        return sum(file.row_count for file in self.files)
+
+    def path_of(self, file: DataFileMeta, external: ExternalPaths) -> str:
+        """Path of one of the files.
+
+        Raises:
+            UnsupportedFeatureError: it lies outside of the table, where nothing may be read.
+        """
+        if file.external_path:
+            return external.readable(file.external_path)
+        return f"{self.bucket_path}/{file.file_name}"
+
+
+def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> tuple[DataSplit, ...]:
+    """Pack the files of a plan, every bucket by itself, in write order.
+
+    Partitions follow each other by the creation of their earliest file, with ``scan.plan-sort-partition`` by value,
+    null first; then buckets by number.
+
+    Args:
+        options: None for those of the table.
+    """
+    if plan.snapshot is None:
+        return ()
+    options = options or ReadOptions.parse(ref.options, table=ref.name)
+    locator = FileLocator.of(ref)
+    splits = []
+    for partition in _ordered(plan.partitions, by_value=options.plan_sort_partition):
+        for entries in _by_bucket(partition.entries):
+            packs = pack_files(
+                sorted((entry.file for entry in entries), key=lambda file: file.min_sequence_number),
+                target_bytes=options.split_target_bytes,
+                open_file_cost_bytes=options.split_open_file_cost_bytes,
+            )
+            verdict = PartitionVerdict(values=partition.values, rest=partition.rest)
+            splits += [make_split(locator, plan.snapshot.id, entries[0], files, verdict) for files in packs]
+    return tuple(splits)
+
+
+def make_split(
+    locator: FileLocator,
+    snapshot_id: int,
+    like: ManifestEntry,
+    files: tuple[DataFileMeta, ...],
+    verdict: PartitionVerdict,
+) -> DataSplit:
+    """Make a split of files that lie in the bucket of the entry ``like``.
+
+    Args:
+        verdict: on the partition.
+    """
+    return DataSplit(
+        snapshot_id=snapshot_id,
+        partition=like.partition,
+        values=verdict.values,
+        bucket=like.bucket,
+        total_buckets=like.total_buckets,
+        bucket_path=locator.directory(like.partition, like.bucket),
+        files=files,
+        rest=verdict.rest,
+    )
+
+
+def pack_files(
+    files: Sequence[DataFileMeta], *, target_bytes: int, open_file_cost_bytes: int
+) -> tuple[tuple[DataFileMeta, ...], ...]:
+    """Cut files into runs of about ``target_bytes`` of storage, in the given order.
+
+    Args:
+        files: in reading order, which the runs keep; a file larger than the target gets a run of its own.
+        open_file_cost_bytes: least weight of a file, so that a run is not ten thousand tiny ones.
+
+    Returns:
+        Every file exactly once; empty when ``files`` is.
+    """
+    runs: list[tuple[DataFileMeta, ...]] = []
+    run: list[DataFileMeta] = []
+    weight = 0
+    for file in files:
+        cost = max(file.file_size, open_file_cost_bytes)
+        if run and weight + cost > target_bytes:
+            runs.append(tuple(run))
+            run, weight = [], 0
+        run.append(file)
+        weight += cost
+    if run:
+        runs.append(tuple(run))
+    return tuple(runs)
+
+
+def value_order(values: Iterable[object]) -> tuple[Any, ...]:
+    """Return a key that sorts partitions by typed value, column by column: null first, NaN last."""
+    return tuple(
+        (0,) if value is None else (2,) if isinstance(value, float) and math.isnan(value) else (1, value)
+        for value in values
+    )
+
+
+def partition_order(values: Iterable[object], created_millis: int, *, by_value: bool) -> tuple[Any, ...]:
+    """Return a key that sorts partitions by typed value, or else by creation and then value.
+
+    Manifest order would do for most; overwrites and compactions move a partition behind younger ones in it.
+    """
+    return (0 if by_value else created_millis, value_order(values))
+
+
+def _ordered(partitions: Sequence[ScanPartition], *, by_value: bool) -> list[ScanPartition]:
+    return sorted(
+        partitions,
+        key=lambda partition: partition_order(partition.values, partition.created_millis, by_value=by_value),
+    )
+
+
+def _by_bucket(entries: Iterable[ManifestEntry]) -> list[list[ManifestEntry]]:
+    buckets: dict[int, list[ManifestEntry]] = {}
+    for entry in entries:
+        buckets.setdefault(entry.bucket, []).append(entry)
+    return [buckets[bucket] for bucket in sorted(buckets)]

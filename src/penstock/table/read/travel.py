@@ -1,0 +1,383 @@
+"""Which snapshot a batch read takes, by its arguments and options; ``incremental`` has the reads of changes.
+
+Source:
+    Paimon ``core:table/source/snapshot/TimeTravelUtil.java``, ``*StartingScanner.java``,
+    ``core:utils/SnapshotManager.java``, ``core:schema/SchemaValidation.java``; spec/streaming.md sections 1.1, 1.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.format.snapshot import CommitKind
+from penstock.options import ReadOptions
+from penstock.options.choices import ScanMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+NO_WATERMARK: Final = -(2**63)
+"""What engines store for "none" where they must store something."""
+
+_CLEAN_STEPS: Final = 200
+"""Snapshots that are looked at for times that go back: at a commit a second, clocks that are three minutes apart."""
+
+_TIMES: Final = ("timestamp_millis", "timestamp")
+_VERSIONS: Final = ("snapshot_id", "tag_name", "watermark", "version")
+_CHANGES: Final = ("incremental_between", "incremental_between_timestamp", "incremental_to_auto_tag")
+_KEYS: Final = {
+    "timestamp_millis": "scan.timestamp-millis",
+    "timestamp": "scan.timestamp",
+    "snapshot_id": "scan.snapshot-id",
+    "tag_name": "scan.tag-name",
+    "watermark": "scan.watermark",
+    "version": "scan.version",
+    "file_creation_time_millis": "scan.file-creation-time-millis",
+    "creation_time_millis": "scan.creation-time-millis",
+    "incremental_between": "incremental-between",
+    "incremental_between_timestamp": "incremental-between-timestamp",
+    "incremental_to_auto_tag": "incremental-to-auto-tag",
+}
+"""Fields of ``ReadOptions`` that say where to read, with their keys for messages."""
+
+POSITION_KEYS: Final = ("scan.mode", *_KEYS.values())
+"""Options that say where a read begins: the mode, then the positions."""
+
+# What `default` becomes: the first row of which an option is set.
+_DEFAULTS: Final = (
+    (_TIMES, ScanMode.FROM_TIMESTAMP),
+    (_VERSIONS, ScanMode.FROM_SNAPSHOT),
+    (("file_creation_time_millis",), ScanMode.FROM_FILE_CREATION_TIME),
+    (("creation_time_millis",), ScanMode.FROM_CREATION_TIMESTAMP),
+    (_CHANGES, ScanMode.INCREMENTAL),
+)
+
+# Mode to the positions of which it takes exactly one; every other position contradicts it.
+_ONE_OF: Final[dict[ScanMode, tuple[str, ...]]] = {
+    ScanMode.LATEST_FULL: (),
+    ScanMode.LATEST: (),
+    ScanMode.COMPACTED_FULL: (),
+    ScanMode.FROM_TIMESTAMP: _TIMES,
+    ScanMode.FROM_SNAPSHOT: _VERSIONS,
+    ScanMode.FROM_SNAPSHOT_FULL: ("snapshot_id",),
+    ScanMode.FROM_FILE_CREATION_TIME: ("file_creation_time_millis",),
+    ScanMode.FROM_CREATION_TIMESTAMP: ("creation_time_millis",),
+    ScanMode.INCREMENTAL: _CHANGES,
+    ScanMode.LATEST_DELTA: (),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPoint:
+    """What a batch read takes.
+
+    Attributes:
+        snapshot: None where nothing was ever committed.
+        created_from_millis: take only files created at or after this, ms since 1970-01-01 UTC; None takes all.
+        is_latest: nothing asked for a state of the past, so the read schema is the table's latest.
+    """
+
+    snapshot: Snapshot | None
+    created_from_millis: int | None = None
+    is_latest: bool = False
+
+
+def resolve_snapshot(
+    store: MetadataStore,
+    *,
+    snapshot_id: int | None = None,
+    timestamp_millis: int | None = None,
+    tag: str | None = None,
+    watermark: int | None = None,
+) -> Snapshot | None:
+    """Load the snapshot that the arguments name, of which at most one may be given; else the latest.
+
+    Args:
+        timestamp_millis: the newest snapshot committed at or before it, ms since 1970-01-01 UTC.
+        tag: read from the tag file, so its snapshot may have expired.
+        watermark: the first snapshot whose watermark (ms of event time) has reached it.
+
+    Returns:
+        None where nothing was ever committed and no argument was given.
+
+    Raises:
+        NotFoundError: there is no such snapshot or tag.
+        InvalidOptionError: more than one argument.
+    """
+    position = ReadOptions(
+        snapshot_id=snapshot_id, timestamp_millis=timestamp_millis, tag_name=tag, watermark=watermark
+    )
+    return resolve_read(store, position).snapshot
+
+
+def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
+    """Find the state that a batch read with these options takes.
+
+    Raises:
+        NotFoundError: there is no such snapshot or tag.
+        InvalidOptionError: options that contradict each other.
+        UnsupportedFeatureError: a mode that a batch read does not have.
+    """
+    given = _given(options)
+    mode = read_mode(options, store.name)
+    if options.tag_name is not None:
+        return ReadPoint(snapshot=store.load_tag(options.tag_name).snapshot)
+    latest = store.load_latest_snapshot()
+    if latest is not None:
+        return _point(store, latest, mode, options)
+    if not given:
+        return ReadPoint(snapshot=None, is_latest=True)
+    raise NotFoundError(
+        f"table {store.name}: {_KEYS[given[0]]} = '{getattr(options, given[0])}' names no snapshot, nothing was "
+        "committed yet"
+    )
+
+
+def read_mode(options: ReadOptions, table: str) -> ScanMode:
+    """Return the mode of a batch read with ``default`` resolved, after checking that the positions fit it.
+
+    Raises:
+        InvalidOptionError: options that contradict each other.
+        UnsupportedFeatureError: a mode that a batch read does not have.
+    """
+    mode = resolve_default(options)
+    if mode not in _ONE_OF:
+        raise UnsupportedFeatureError(
+            f"table {table}: scan.mode '{mode}' is for streams: read the table as one, name a state with "
+            "scan.snapshot-id, scan.tag-name or scan.timestamp-millis, or changes with incremental-between"
+        )
+    check_positions(options, mode, _ONE_OF[mode], table)
+    return mode
+
+
+def resolve_default(options: ReadOptions) -> ScanMode:
+    """Return the mode; what ``default`` means depends on which positions are set."""
+    if options.scan_mode is not ScanMode.DEFAULT:
+        return options.scan_mode
+    given = _given(options)
+    return next((mode for names, mode in _DEFAULTS if any(name in given for name in names)), ScanMode.LATEST_FULL)
+
+
+def check_positions(options: ReadOptions, mode: ScanMode, allowed: tuple[str, ...], table: str) -> None:
+    """Refuse positions that do not fit a mode.
+
+    Args:
+        allowed: fields of ``ReadOptions`` of which the mode takes exactly one; empty when it takes none.
+
+    Raises:
+        InvalidOptionError: one too many, or none where one is needed.
+    """
+    given = _given(options)
+    for name in given:
+        if name not in allowed:
+            raise InvalidOptionError(
+                f"table {table}: scan.mode '{mode}' and option '{_KEYS[name]}' contradict each other: leave one out"
+            )
+    if allowed and len(given) != 1:
+        found = " and ".join(f"'{_KEYS[name]}'" for name in given) or "none"
+        expected = ", ".join(_KEYS[name] for name in allowed)
+        raise InvalidOptionError(f"table {table}: scan.mode '{mode}' takes exactly one of {expected}; found {found}")
+
+
+def at_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> TableRef:
+    """Return the table as it was at a snapshot: that snapshot's columns, today's options."""
+    if snapshot.schema_id == ref.schema.id:
+        return ref
+    schema = store.load_schema(snapshot.schema_id)
+    return replace(ref, schema=replace(schema, options=ref.schema.options))
+
+
+def watermark_of(snapshot: Snapshot) -> int | None:
+    """Return the snapshot's watermark in ms of event time; None when it has none, however that is stored."""
+    return None if snapshot.watermark == NO_WATERMARK else snapshot.watermark
+
+
+def _given(options: ReadOptions) -> tuple[str, ...]:
+    return tuple(name for name in _KEYS if getattr(options, name) is not None)
+
+
+def _point(store: MetadataStore, latest: Snapshot, mode: ScanMode, options: ReadOptions) -> ReadPoint:
+    match mode:
+        case ScanMode.LATEST_FULL | ScanMode.LATEST:
+            return ReadPoint(snapshot=latest, is_latest=True)
+        case ScanMode.COMPACTED_FULL:
+            return ReadPoint(snapshot=newest_compacted(store, latest))
+        case ScanMode.FROM_FILE_CREATION_TIME:
+            return ReadPoint(snapshot=latest, created_from_millis=options.file_creation_time_millis, is_latest=True)
+        case ScanMode.FROM_CREATION_TIMESTAMP:
+            return _from_creation(store, latest, options.creation_time_millis or 0)
+        case _:
+            return ReadPoint(snapshot=_named_snapshot(store, latest, options))
+
+
+def _named_snapshot(store: MetadataStore, latest: Snapshot, options: ReadOptions) -> Snapshot:
+    if options.snapshot_id is not None:
+        return store.load_snapshot(options.snapshot_id)
+    if options.watermark is not None:
+        return _first_with_watermark(store, latest, options.watermark)
+    if options.version is not None:
+        return _by_version(store, latest, options.version)
+    if options.timestamp is not None:
+        return _newest_until(store, latest, parse_local_time(options.timestamp, "scan.timestamp", store.name))
+    return _newest_until(store, latest, options.timestamp_millis or 0)
+
+
+def _by_version(store: MetadataStore, latest: Snapshot, version: str) -> Snapshot:
+    tags = store.list_tags()
+    if version in tags:
+        return store.load_tag(version).snapshot
+    if version.isdecimal():
+        return store.load_snapshot(int(version))
+    watermark = version.removeprefix("watermark-")
+    if watermark != version and watermark.lstrip("-").isdecimal():
+        return _first_with_watermark(store, latest, int(watermark))
+    raise NotFoundError(
+        f"table {store.name}: scan.version = '{version}' is no tag, no snapshot id and no 'watermark-<ms>'; its tags "
+        f"are {', '.join(map(repr, tags)) or 'none'}"
+    )
+
+
+def parse_local_time(text: str, key: str, table: str) -> int:
+    """Milliseconds since 1970-01-01 UTC of a wall clock of this machine's zone.
+
+    Raises:
+        InvalidOptionError: it is no time; the message names ``key``.
+    """
+    try:
+        return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
+    except ValueError:
+        raise InvalidOptionError(
+            f"table {table}: option '{key}' = '{text}': expected 'yyyy-MM-dd HH:mm:ss.SSS'"
+        ) from None
+
+
+def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[Snapshot], bool]) -> Snapshot | None:
+    """Find the newest snapshot for which ``is_before`` holds, given that it holds for a prefix of them; else None."""
+    earliest = store.load_earliest_snapshot()
+    if earliest is None or not is_before(earliest):
+        return None
+    found, low, high = earliest, earliest.id + 1, latest.id
+    while low <= high:
+        middle = (low + high) // 2
+        snapshot = latest if middle == latest.id else store.load_snapshot(middle)
+        if is_before(snapshot):
+            found, low = snapshot, middle + 1
+        else:
+            high = middle - 1
+    return found
+
+
+def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_equal: bool = False) -> Snapshot | None:
+    """Find the newest snapshot before the first one that was committed at or after a time; None where none is.
+
+    Writers whose clocks disagree leave times that go back. The first snapshot at or after the time decides then, and
+    not any: nothing that says it is as young comes before the result, and what comes later changes no result.
+
+    Args:
+        millis: since 1970-01-01 UTC.
+        or_equal: snapshots of exactly this time come before it as well.
+
+    Source:
+        Paimon ``core:table/source/snapshot/TimeTravelUtil.java`` takes times as ascending; so do we, but that we look
+        at ``_CLEAN_STEPS`` snapshots more, until all of them lie before the time.
+    """
+
+    def is_before(snapshot: Snapshot) -> bool:
+        return snapshot.time_millis <= millis if or_equal else snapshot.time_millis < millis
+
+    found = newest_before(store, latest, is_before)
+    candidate, clean = found, 0
+    while candidate is not None and clean < _CLEAN_STEPS:
+        previous = store.find_snapshot(candidate.id - 1) if candidate.id > 1 else None
+        if previous is not None and not is_before(previous):
+            found, clean = None, 0
+        elif previous is not None:
+            found, clean = found or previous, clean + 1
+        candidate = previous
+    return found
+
+
+def _newest_until(store: MetadataStore, latest: Snapshot, millis: int) -> Snapshot:
+    found = newest_by_time(store, latest, millis, or_equal=True)
+    if found is None:
+        earliest = store.load_earliest_snapshot() or latest
+        raise NotFoundError(
+            f"table {store.name}: no snapshot at or before {utc_text(millis)} ({millis}); the earliest that is still "
+            f"there, snapshot {earliest.id}, was committed at {utc_text(earliest.time_millis)}"
+        )
+    return found
+
+
+def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int) -> Snapshot:
+    """Watermarks never fall, but snapshots may lack one: those count as the nearest earlier one that has it."""
+    first = store.earliest_snapshot_id()
+    low, high = first or latest.id, latest.id
+    found: Snapshot | None = None
+    while low <= high:
+        middle = (low + high) // 2
+        holder = nearest_with_watermark(store, middle, low)
+        if holder is None or (holder.watermark or 0) < watermark:
+            low = middle + 1
+        else:
+            found, high = holder, holder.id - 1
+    if found is None:
+        raise NotFoundError(
+            f"table {store.name}: no snapshot has a watermark of {utc_text(watermark)} ({watermark}) or later; the "
+            f"latest, snapshot {latest.id}, has {watermark_of(latest)}"
+        )
+    return found
+
+
+def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int) -> Snapshot | None:
+    """Load the newest snapshot with an id from ``first_id`` to ``snapshot_id`` that has a watermark; None without one.
+
+    Raises:
+        NotFoundError: one of them has expired.
+    """
+    for candidate in range(snapshot_id, first_id - 1, -1):
+        snapshot = store.load_snapshot(candidate)
+        if watermark_of(snapshot) is not None:
+            return snapshot
+    return None
+
+
+def newest_compacted(
+    store: MetadataStore, latest: Snapshot, is_meant: Callable[[Snapshot], bool] = lambda _: True
+) -> Snapshot:
+    """Find the newest COMPACT snapshot that is meant; the latest snapshot where there is none.
+
+    Reads one snapshot after the other from the latest down, all of them where there is none.
+    """
+    snapshot: Snapshot | None = latest
+    while snapshot is not None:
+        if snapshot.commit_kind is CommitKind.COMPACT and is_meant(snapshot):
+            return snapshot
+        # What is not there has expired, and so has all before it, be it at this moment.
+        snapshot = store.find_snapshot(snapshot.id - 1) if snapshot.id > 1 else None
+    return latest
+
+
+def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadPoint:
+    before = newest_by_time(store, latest, millis)
+    if before is not None and before.id < latest.id:
+        return ReadPoint(snapshot=store.load_snapshot(before.id + 1))
+    return ReadPoint(snapshot=latest, created_from_millis=millis, is_latest=True)
+
+
+def utc_text(millis: int) -> str:
+    """Return an instant as people read it, such as ``2026-01-01 10:00:00.000+00:00``.
+
+    Args:
+        millis: since 1970-01-01 UTC.
+    """
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return "a time beyond the calendar"

@@ -1,0 +1,76 @@
+"""A handle may be older than a file: then it must not cast the file's values to a type that cannot hold them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.datafile.widening import keeps_values
+from penstock.errors import CommitConflictError, SchemaMismatchError
+from penstock.format.types.data_types import with_nullability
+from penstock.format.types.text import format_sql_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.format.types.data_types import DataField
+    from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+
+def check_schema_of_file(ref: TableRef, store: MetadataStore, schema_id: int, fields: Iterable[DataField]) -> None:
+    """Raise where a file was written after a column got a type that the read schema cannot hold.
+
+    Files that are older than the read schema are cast by the rules of the format: somebody has asked for that cast.
+
+    Args:
+        ref: its schema is the read schema.
+        schema_id: of the file.
+        fields: columns of the read schema that are wanted.
+
+    Raises:
+        SchemaMismatchError: the read schema is out of date.
+    """
+    if schema_id <= ref.schema.id:
+        return
+    stored = {field.id: field.type for field in store.load_schema(schema_id).fields}
+    for field in fields:
+        newer = stored.get(field.id)
+        if newer is not None and not keeps_values(newer, field.type):
+            raise SchemaMismatchError(
+                f"table {ref.name}: column '{field.name}' became {format_sql_type(newer)} in schema {schema_id}, and "
+                f"is read here as {format_sql_type(field.type)}, its type in schema {ref.schema.id}, which cannot hold "
+                "all its values: load the table again; a stream has to be started again, from its checkpoint"
+            )
+
+
+def at_latest_schema(ref: TableRef, store: MetadataStore) -> TableRef:
+    """Return the table with the columns that it has now. Raises as ``MetadataStore.load_latest_schema``."""
+    latest = store.load_latest_schema()
+    return ref if latest.id == ref.schema.id else replace(ref, schema=latest)
+
+
+def check_schema_of_merges(
+    ref: TableRef, store: MetadataStore, messages: Iterable[CommitMessage], latest_id: int
+) -> None:
+    """Raise where files were merged while a column had another type than now: the cast to that type would stay.
+
+    Args:
+        latest_id: id of the table's latest schema.
+
+    Raises:
+        CommitConflictError: a column's type has changed since the merges were planned.
+    """
+    ids = {file.schema_id for message in messages for file in message.compact_after} - {latest_id}
+    if not ids:
+        return
+    latest = {field.id: field.type for field in store.load_schema(latest_id).fields}
+    for schema_id in ids:
+        for field in store.load_schema(schema_id).fields:
+            now = latest.get(field.id, field.type)
+            if with_nullability(now, nullable=True) != with_nullability(field.type, nullable=True):
+                raise CommitConflictError(
+                    f"table {ref.name}: column '{field.name}' became {format_sql_type(now)} while files were merged as "
+                    f"{format_sql_type(field.type)}; nothing was committed: plan again from the latest schema"
+                )

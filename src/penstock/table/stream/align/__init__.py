@@ -1,0 +1,1 @@
+"""Alignment of the watermarks of several streams."""

@@ -1,0 +1,130 @@
+"""Where the members of a group see each other: a file for each in ``.penstock/alignment/<group>`` of the warehouse.
+
+Each member writes its own file alone, over and over, so that nobody contends with anybody. Who has no file there has
+left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import FormatError, NotFoundError
+from penstock.format.layout import DATABASE_SUFFIX
+from penstock.format.text.json import decode_json, encode_json
+from penstock.io.resolve import resolve
+from penstock.io.settings import relaxed, unconfined
+from penstock.printable import open_log
+from penstock.table.lease.process import decode_process, encode_process
+from penstock.table.stream.align.progress import Member, MemberState
+
+if TYPE_CHECKING:
+    from penstock.io.file_io import FileIO
+    from penstock.table.ref import TableRef
+    from penstock.table.stream.align.progress import AlignmentRule
+
+_LOG: Final = open_log(__name__)
+_PREFIX: Final = "member-"
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """A member's file.
+
+    Attributes:
+        modified_millis: by the storage's clock; 0 where it has none.
+    """
+
+    member: Member
+    modified_millis: int
+
+
+class GroupFiles:
+    """The files of one group.
+
+    Args:
+        directory: of the group.
+    """
+
+    def __init__(self, file_io: FileIO, directory: str) -> None:
+        self._file_io = file_io
+        self._directory = directory
+        self._unreadable: set[str] = set()
+
+    @classmethod
+    def of(cls, ref: TableRef, rule: AlignmentRule) -> GroupFiles:
+        """Return the files of the group that a table's stream names.
+
+        Raises:
+            InvalidOptionError: a path that cannot be one.
+            UnsupportedFeatureError: a path on a storage that is not built in.
+        """
+        file_io, root = (unconfined(ref.file_io), _root_of(ref.location)) if rule.path is None else resolve(rule.path)
+        return cls(relaxed(file_io), f"{root}/.penstock/alignment/{rule.group}")
+
+    def load(self) -> tuple[Sign, ...]:
+        """Load all members, by name of their files; what is no member's file is left out, with a warning."""
+        found = []
+        for status in self._file_io.list(self._directory):
+            if status.is_dir or not status.name.startswith(_PREFIX):
+                continue
+            try:
+                member = _decode(self._file_io.read(status.path), status.path)
+            except NotFoundError:
+                continue  # it has left meanwhile
+            except FormatError as error:
+                self._warn(status.path, error)
+                continue
+            found.append(Sign(member=member, modified_millis=status.modified_millis))
+        return tuple(found)
+
+    def write(self, member: Member) -> None:
+        """Create or replace the file of a member, by whom alone this is called."""
+        self._file_io.write(self._path(member.id), encode_json({"version": _VERSION, **_encode(member)}))
+
+    def delete(self, member_id: str) -> None:
+        """Delete the file of a member that leaves, or that is dead: were it not, it would write another one."""
+        self._file_io.delete(self._path(member_id))
+
+    def _path(self, member_id: str) -> str:
+        return f"{self._directory}/{_PREFIX}{member_id}"
+
+    def _warn(self, path: str, error: FormatError) -> None:
+        if path not in self._unreadable:
+            self._unreadable.add(path)
+            _LOG.warning("no stream waits for who wrote %s: %s", path, error)
+
+
+def _root_of(location: str) -> str:
+    """Return the table's warehouse, or the directory that it lies in where its place is none in a warehouse.
+
+    Neither lists it: databases end in ``.db``, and what has no schema files is no table.
+    """
+    database = location.rpartition("/")[0]
+    return database.rpartition("/")[0] if database.endswith(DATABASE_SUFFIX) else database
+
+
+def _encode(member: Member) -> dict[str, object]:
+    values = asdict(member)
+    del values["process"]
+    return {**values, "state": member.state.value, **encode_process(member.process)}
+
+
+def _decode(data: bytes, path: str) -> Member:
+    values = decode_json(data, "alignment file", path)
+    if values.integer("version") != _VERSION:
+        raise values.error("was written by another version of Penstock")
+    state = values.text("state")
+    if state not in set(MemberState):
+        raise values.error(f"has '{state}' under 'state'")
+    return Member(
+        id=values.text("id"),
+        table=values.text("table"),
+        process=decode_process(values),
+        state=MemberState(state),
+        watermark=values.optional_integer("watermark"),
+        moves=values.integer("moves"),
+        beat=values.integer("beat"),
+        dead_ms=values.integer("dead_ms"),
+    )

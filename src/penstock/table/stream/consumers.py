@@ -1,0 +1,163 @@
+"""Consumers: positions of readers that the table keeps, which hold back the expiration of what is unread.
+
+Source:
+    Paimon ``core:consumer/ConsumerManager.java``; spec/format.md section 3.2, spec/streaming.md section 7.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidOptionError, NotFoundError
+from penstock.format.consumer import encode_consumer
+from penstock.format.layout import consumer_directory, consumer_id_of, consumer_path
+from penstock.io.memory import wall_clock_millis
+from penstock.table.lease.holder import acquire, discard_lease, find_holder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.table.lease.holder import Lease
+    from penstock.table.store import MetadataStore
+
+
+def lease_of(consumer_id: str) -> str:
+    """Return the name of the lease that who reads as this consumer holds."""
+    return f"consumer-{consumer_id}"
+
+
+def check_consumer_id(consumer_id: str, table: str) -> None:
+    """Return when a consumer can have that name.
+
+    Raises:
+        InvalidOptionError: it is blank or a path.
+    """
+    if not consumer_id.strip() or "/" in consumer_id or consumer_id in {".", ".."}:
+        raise InvalidOptionError(f"table {table}: '{consumer_id}' is no name for a consumer: it is blank or a path")
+
+
+def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int) -> int:
+    """Keep how far a consumer has read; the caller holds its lease.
+
+    The file is written also when nothing has moved: its modification time says that the consumer is alive.
+
+    Args:
+        next_snapshot: the first snapshot that is not, or not wholly, delivered.
+
+    Returns:
+        The position that is kept, which never moves back.
+
+    Raises:
+        InvalidOptionError: an id that is blank or a path, or a snapshot id below 1.
+        FormatError: the file is damaged; ``reset_consumer`` puts a new one in its place.
+    """
+    _check(store, consumer_id, next_snapshot)
+    position = max(next_snapshot, store.load_consumer(consumer_id) or 0)
+    _write(store, consumer_id, position)
+    return position
+
+
+def reset_consumer(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
+    """Make a consumer go on at a snapshot, forwards or backwards; makes the consumer if there is none.
+
+    Args:
+        next_snapshot: from the earliest snapshot to the one after the latest.
+
+    Raises:
+        NotFoundError: it has expired, or is further ahead; the message says what is there.
+        LeaseHeldError: a query reads as this consumer.
+        InvalidOptionError: as ``record_progress``.
+    """
+    check_reset(store, consumer_id, next_snapshot)
+    lease = _acquire(store, consumer_id)
+    try:
+        _write(store, consumer_id, next_snapshot)
+    finally:
+        lease.release()
+
+
+def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
+    """Return when ``reset_consumer`` would take this; raises as it does."""
+    _check(store, consumer_id, next_snapshot)
+    first, end = store.earliest_snapshot_id() or 1, (store.latest_snapshot_id() or 0) + 1
+    if not first <= next_snapshot <= end:
+        raise NotFoundError(
+            f"table {store.name}: consumer '{consumer_id}' cannot go on at snapshot {next_snapshot}: choose one from "
+            f"{first} to {end}, which is the next to come"
+        )
+
+
+def delete_consumer(store: MetadataStore, consumer_id: str) -> None:
+    """Delete a consumer, which then holds back no snapshot.
+
+    Raises:
+        NotFoundError: there is no such consumer; the message says which there are.
+        LeaseHeldError: a query reads as this consumer.
+    """
+    check_consumer(store, consumer_id)
+    _acquire(store, consumer_id)
+    store.file_io.delete(consumer_path(store.location, consumer_id))
+    discard_lease(store.file_io, store.location, lease_of(consumer_id))
+
+
+def check_consumer(store: MetadataStore, consumer_id: str) -> None:
+    """Return when there is such a consumer.
+
+    Raises:
+        NotFoundError: there is none; the message says which there are.
+    """
+    known = store.list_consumers()
+    if consumer_id not in known:
+        names = "its consumers are " + ", ".join(f"'{each}'" for each in known) if known else "it has no consumers"
+        raise NotFoundError(f"table {store.name}: no consumer '{consumer_id}'; {names}")
+
+
+def expire_consumers(
+    store: MetadataStore, expiration_time_ms: int, *, clock: Callable[[], int] = wall_clock_millis
+) -> tuple[str, ...]:
+    """Delete the consumers that were silent for long; those whose lease is held stay.
+
+    Args:
+        expiration_time_ms: option ``consumer.expiration-time``; the age of the file's modification.
+        clock: ms since 1970-01-01 UTC, which the storage's clock should agree with.
+
+    Returns:
+        Ids of those that were deleted, sorted. Files without a modification time never go.
+    """
+    limit = clock() - expiration_time_ms
+    expired: list[str] = []
+    for status in store.file_io.list(consumer_directory(store.location)):
+        consumer_id = None if status.is_dir else consumer_id_of(status.name)
+        if consumer_id is None or not 0 < status.modified_millis < limit:
+            continue
+        if find_holder(store.file_io, store.location, lease_of(consumer_id), clock=clock) is None:
+            store.file_io.delete(status.path)
+            discard_lease(store.file_io, store.location, lease_of(consumer_id))
+            expired.append(consumer_id)
+    return tuple(expired)
+
+
+def first_protected(store: MetadataStore) -> int | None:
+    """Return the least position of all consumers, from which on no snapshot may expire; None without consumers.
+
+    Raises:
+        FormatError: a consumer's file is damaged, so nobody can say what it still needs.
+    """
+    positions = (store.load_consumer(consumer_id) for consumer_id in store.list_consumers())
+    return min((position for position in positions if position is not None), default=None)
+
+
+def _acquire(store: MetadataStore, consumer_id: str) -> Lease:
+    return acquire(store.file_io, store.location, lease_of(consumer_id))
+
+
+def _write(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
+    store.file_io.write(consumer_path(store.location, consumer_id), encode_consumer(next_snapshot))
+
+
+def _check(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
+    check_consumer_id(consumer_id, store.name)
+    if next_snapshot < 1:
+        raise InvalidOptionError(
+            f"table {store.name}: consumer '{consumer_id}' cannot go on at snapshot {next_snapshot}: ids begin at 1"
+        )

@@ -1,0 +1,124 @@
+"""The units of a snapshot: its data files in the order of delivery.
+
+Their order depends on the table alone, never on filters, columns or limits, so a count of units is a place in it.
+Partitions follow each other; inside a partition come the first files of all buckets, then the second ones, and so on,
+so that wherever a micro-batch ends every bucket has work in it; inside a bucket files keep the order of writes.
+
+Source:
+    spec/streaming.md section 5; Paimon ``core:table/source/snapshot/SnapshotReaderImpl.java``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from penstock.format.manifest.entry import FileKind
+from penstock.format.row.row import row_decoder
+from penstock.table.read.scan import check_deletion_vectors, plan_scan
+from penstock.table.read.split import partition_order
+from penstock.table.stream.creation import CreationTracker
+from penstock.table.stream.offset import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+Units: TypeAlias = "tuple[ManifestEntry, ...]"
+
+# About 1 KB a unit that only this cache holds: a full phase of any size stays, beside it what two triggers look at.
+_CACHED_UNITS: Final = 50_000
+
+
+class UnitStore:
+    """Lists the units of snapshots; keeps the last lists, so that a snapshot cut into many pieces is planned once.
+
+    Not for several threads.
+    """
+
+    def __init__(self, ref: TableRef, store: MetadataStore) -> None:
+        self._ref = ref
+        self._store = store
+        self._tracker = CreationTracker(store)
+        self._decode = row_decoder(tuple(field.type for field in ref.schema.partition_fields))
+        self._lists: OrderedDict[tuple[str, Phase, bool], Units] = OrderedDict()
+        self._checked_index: str | None = None
+
+    def load_units(self, snapshot: Snapshot, phase: Phase, *, by_value: bool) -> Units:
+        """List what a snapshot delivers.
+
+        Args:
+            phase: FULL for all its live files, CHANGES for those that it added.
+            by_value: order partitions by value, null first; else by creation, then value.
+
+        Raises:
+            NotFoundError: its metadata is missing.
+            UnsupportedFeatureError: rows were deleted through deletion vectors.
+            FormatError: metadata is damaged.
+        """
+        key = (snapshot.delta_manifest_list, phase, by_value)
+        units = self._lists.pop(key, None)
+        if units is None:
+            self._check_deletion_vectors(snapshot)
+            load = self._load_full if phase is Phase.FULL else self._load_changes
+            units = load(snapshot, by_value)
+        self._lists[key] = units
+        while len(self._lists) > 1 and sum(map(len, self._lists.values())) > _CACHED_UNITS:
+            self._lists.popitem(last=False)
+        return units
+
+    def _load_full(self, snapshot: Snapshot, by_value: bool) -> Units:  # noqa: FBT001 - one of two of a kind
+        plan = plan_scan(self._store, self._ref, snapshot)
+        order = {
+            each.data: partition_order(each.values, each.created_millis, by_value=by_value) for each in plan.partitions
+        }
+        ordered = sorted(plan.partitions, key=lambda each: order[each.data])
+        return tuple(unit for each in ordered for unit in interleave(each.entries))
+
+    def _load_changes(self, snapshot: Snapshot, by_value: bool) -> Units:  # noqa: FBT001
+        groups: dict[bytes, list[ManifestEntry]] = {}
+        for entry in self._store.load_delta(snapshot):
+            if entry.kind is FileKind.ADD:
+                groups.setdefault(entry.partition, []).append(entry)
+        created = {} if by_value else self._created(snapshot, groups)
+        ordered = sorted(
+            groups, key=lambda data: partition_order(self._decode(data), created.get(data, 0), by_value=by_value)
+        )
+        return tuple(unit for data in ordered for unit in interleave(groups[data]))
+
+    def _created(self, snapshot: Snapshot, groups: dict[bytes, list[ManifestEntry]]) -> dict[bytes, int]:
+        # Scalable tables promise no order inside of a commit: not worth a look at all live files.
+        if len(groups) < 2 or not any(is_ordered(entry) for entries in groups.values() for entry in entries):
+            return {}
+        self._tracker.advance(snapshot)
+        return {data: self._tracker.created_millis(data) for data in groups}
+
+    def _check_deletion_vectors(self, snapshot: Snapshot) -> None:
+        if snapshot.index_manifest is not None and snapshot.index_manifest != self._checked_index:
+            check_deletion_vectors(self._store, snapshot)
+            self._checked_index = snapshot.index_manifest
+
+
+def is_ordered(entry: ManifestEntry) -> bool:
+    """Whether the file lies in a bucket with an order of writes; scalable tables have none inside of a commit."""
+    return entry.total_buckets > 0
+
+
+def interleave(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
+    """Order the files of one partition: the first of every bucket, by bucket, then the second of every bucket, ...
+
+    Args:
+        entries: in manifest order, which scalable tables keep: it is that of the commits.
+    """
+    buckets: dict[int, list[ManifestEntry]] = {}
+    for entry in entries:
+        buckets.setdefault(entry.bucket, []).append(entry)
+    for files in buckets.values():
+        if is_ordered(files[0]):
+            files.sort(key=lambda entry: entry.file.min_sequence_number)
+    ranked = ((rank, bucket, entry) for bucket, files in buckets.items() for rank, entry in enumerate(files))
+    return [entry for _, _, entry in sorted(ranked, key=lambda each: each[:2])]

@@ -1,0 +1,280 @@
+"""One step of a stream: from an offset over snapshots and units to the end of the next micro-batch.
+
+Source:
+    Paimon ``core:table/source/DataTableStreamScan.java``; spec/streaming.md sections 2.1 and 2.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NotFoundError
+from penstock.format.snapshot import CommitKind
+from penstock.table.read.travel import watermark_of
+from penstock.table.stream.align.limit import latest_of, least_of
+from penstock.table.stream.history import digest_of
+from penstock.table.stream.offset import Phase, Position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.options import StreamOptions
+    from penstock.table.store import MetadataStore
+    from penstock.table.stream.align.limit import Pace
+    from penstock.table.stream.bounds import Bounds
+    from penstock.table.stream.event_time import EventTimes
+    from penstock.table.stream.files import Units, UnitStore
+    from penstock.table.stream.history import History
+    from penstock.table.stream.limits import Budget
+    from penstock.table.stream.offset import BucketWatermarks, StreamOffset
+    from penstock.table.stream.tasks import TaskPlanner
+
+# About 1 KB each; the plan of a longer micro-batch reads the others again.
+_KEPT_SNAPSHOTS: Final = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What a walk looks at."""
+
+    store: MetadataStore
+    history: History
+    units: UnitStore
+    tasks: TaskPlanner
+    times: EventTimes
+
+
+def delivers(snapshot: Snapshot, position: Position, *, overwrites: bool) -> bool:
+    """Whether the snapshot's changes are rows of the stream: by its kind, or because some are delivered already."""
+    kind = snapshot.commit_kind
+    return position.index > 0 or kind is CommitKind.APPEND or (overwrites and kind is CommitKind.OVERWRITE)
+
+
+def load_units(table: Table, snapshot: Snapshot, position: Position, offset: StreamOffset) -> Units | None:
+    """List what the snapshot delivers at a position; None when its metadata has expired meanwhile.
+
+    Args:
+        offset: whose order of partitions and kinds hold.
+
+    Raises:
+        DataLossError: units that are delivered already are not there.
+        UnsupportedFeatureError: rows were deleted through deletion vectors.
+        FormatError: metadata is damaged.
+    """
+    if position.phase is Phase.CHANGES and not delivers(snapshot, position, overwrites=offset.overwrites):
+        return ()
+    try:
+        units = table.units.load_units(snapshot, position.phase, by_value=offset.by_value)
+    except NotFoundError:
+        if table.store.find_snapshot(snapshot.id) is not None:
+            raise
+        return None
+    if position.index > len(units):
+        raise table.history.rolled_back(snapshot.id)
+    return units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far a stream has come in event time.
+
+    Attributes:
+        watermark: behind what is planned, ms; None where that has none.
+        by_unit: of buckets, inside the full phase, where the files tell.
+    """
+
+    watermark: int | None = None
+    by_unit: BucketWatermarks | None = None
+
+
+def load_standing(table: Table, offset: StreamOffset, position: Position) -> Standing:
+    """Return how far a stream has come at an offset that is resolved; a look at the snapshot before it, and no more.
+
+    In the full phase that is what its units tell, which needs them all.
+
+    Raises:
+        FormatError: metadata is damaged.
+    """
+    if position.phase is Phase.CHANGES:
+        before = table.store.find_snapshot(position.snapshot_id - 1) if position.snapshot_id > 1 else None
+        told = None if before is None else watermark_of(before)
+        return Standing(watermark=latest_of(told, least_of(offset.watermarks)))
+    snapshot = table.store.find_snapshot(position.snapshot_id) if position.index > 0 else None
+    units = None if snapshot is None else load_units(table, snapshot, position, offset)
+    by_unit = table.times.advance(None, (units or ())[: position.index])
+    return Standing(watermark=least_of(by_unit), by_unit=by_unit)
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """A walk in progress.
+
+    Attributes:
+        start: where it began, or goes on after a pause.
+        offset: where it goes on; moves over what has nothing to deliver too.
+        reached: behind the last unit that was taken.
+        budget: what was taken.
+        horizon: the last snapshot to look at.
+        ready_millis: only snapshots committed until then are read, ms since 1970-01-01 UTC; None for all.
+        pace: None where it waits for nobody.
+        standing: at ``offset``; empty where it waits for nobody.
+        is_cut: a limit ended it, and there is more.
+        snapshots: the first that were visited, by id.
+    """
+
+    table: Table
+    options: StreamOptions
+    bounds: Bounds
+    start: StreamOffset
+    offset: StreamOffset
+    reached: StreamOffset
+    budget: Budget
+    horizon: int
+    ready_millis: int | None
+    pace: Pace | None = None
+    standing: Standing = field(default_factory=Standing)
+    is_cut: bool = False
+    snapshots: dict[int, Snapshot] = field(default_factory=dict)
+
+    @property
+    def position(self) -> Position:
+        """Where the walk goes on."""
+        if self.offset.position is None:
+            raise AssertionError  # a walk begins at an offset that is resolved
+        return self.offset.position
+
+    def go_on(self, horizon: int, ready_millis: int | None, pace: Pace | None) -> None:
+        """Let it look further, after it came to an end before a limit did."""
+        self.start, self.horizon, self.ready_millis, self.pace = self.offset, horizon, ready_millis, pace
+
+    def run(self) -> None:
+        """Go on until a limit, a bound, the horizon or what others allow."""
+        self._check_predecessor()
+        while not self.is_cut and not self.offset.ended and not self._is_held:
+            snapshot = self._next_snapshot()
+            if snapshot is None:
+                return
+            if len(self.snapshots) < _KEPT_SNAPSHOTS:
+                self.snapshots[snapshot.id] = snapshot
+            units = load_units(self.table, snapshot, self.position, self.offset)
+            if units is None:
+                self._skip_lost()
+            elif self._may_begin(snapshot, units):
+                self._take(snapshot, units)
+
+    @property
+    def _is_held(self) -> bool:
+        return self.pace is not None and self.pace.is_held
+
+    @property
+    def _pace_by_unit(self) -> Pace | None:
+        """The pace where it is kept file by file: a full phase may span all the time that there is."""
+        is_by_unit = self.position.phase is Phase.FULL and not self.options.align_checkpoints
+        return self.pace if is_by_unit and self.standing.by_unit is not None else None
+
+    def _may_begin(self, snapshot: Snapshot, units: Units) -> bool:
+        if self.pace is None or self._pace_by_unit is not None or self.position.index > 0:
+            return True
+        return self.pace.allows(
+            self.standing.watermark, self._watermark_behind(snapshot, self._watermarks_behind(units))
+        )
+
+    def _may_take_unit(self, pace: Pace, unit: ManifestEntry) -> bool:
+        by_unit = self.table.times.advance(self.standing.by_unit, [unit])
+        if not pace.allows(self.standing.watermark, least_of(by_unit)):
+            return False
+        self.standing = Standing(watermark=latest_of(self.standing.watermark, least_of(by_unit)), by_unit=by_unit)
+        return True
+
+    def _watermark_behind(self, snapshot: Snapshot, watermarks: BucketWatermarks | None) -> int | None:
+        # The later one: batch writers repeat the last watermark that a stream has stored, while their rows go on.
+        return latest_of(watermark_of(snapshot), least_of(watermarks))
+
+    def _check_predecessor(self) -> None:
+        position = self.position
+        # What was taken before a pause may be rolled back with nothing after it.
+        may_differ = position.snapshot_id <= self.horizon or self.budget.files > 0
+        if not position.is_inside and may_differ:
+            before = self.table.store.find_snapshot(position.rests_on) if position.rests_on > 0 else None
+            self.table.history.check_seen(before, self.offset)
+
+    def _next_snapshot(self) -> Snapshot | None:
+        while True:
+            position = self.position
+            if not position.is_inside and self.bounds.is_beyond_id(position.snapshot_id):
+                self._end()
+                return None
+            if position.snapshot_id > self.horizon and position.phase is Phase.CHANGES:
+                return None
+            snapshot = self.table.store.find_snapshot(position.snapshot_id)
+            if snapshot is None:
+                self._skip_lost()
+                continue
+            if position.is_inside:
+                self.table.history.check_seen(snapshot, self.offset)
+            elif self.bounds.is_beyond(snapshot):
+                self._end()
+                return None
+            elif self.ready_millis is not None and snapshot.time_millis > self.ready_millis:
+                return None
+            return snapshot
+
+    def _take(self, snapshot: Snapshot, units: Units) -> None:
+        position, pace = self.position, self._pace_by_unit
+        is_first = True
+        for index, unit in self._kept(units):
+            self.is_cut = not self._may_take(units, unit, is_first=is_first)
+            if self.is_cut or (pace is not None and not self._may_take_unit(pace, unit)):
+                self._stop_at(snapshot, position.at(index), is_first=is_first)
+                return
+            self.budget.take([unit.file])
+            self.budget.snapshots += is_first
+            is_first = False
+        self.offset = replace(
+            self.offset,
+            position=position.behind(),
+            seen=digest_of(snapshot),
+            watermarks=self._watermarks_behind(units),
+        )
+        if self.pace is not None:
+            told = self._watermark_behind(snapshot, self.offset.watermarks)
+            self.standing = Standing(watermark=latest_of(self.standing.watermark, told))
+        is_last_full = position.phase is Phase.FULL and (
+            self.bounds.is_beyond(snapshot) or self.bounds.is_beyond_id(snapshot.id + 1)
+        )
+        if is_last_full:
+            self._end()
+        elif not is_first:
+            self.reached = self.offset
+
+    def _watermarks_behind(self, units: Units) -> BucketWatermarks | None:
+        # Also where a filter keeps none of their rows: time goes on over those too.
+        created_from = self.offset.created_from
+        delivered = (unit for unit in units if created_from is None or (unit.file.creation_millis or 0) >= created_from)
+        return self.table.times.advance(self.offset.watermarks, delivered)
+
+    def _kept(self, units: Units) -> Iterator[tuple[int, ManifestEntry]]:
+        for index in range(self.position.index, len(units)):
+            if self.table.tasks.keeps(units[index], self.offset.created_from):
+                yield index, units[index]
+
+    def _may_take(self, units: Units, unit: ManifestEntry, *, is_first: bool) -> bool:
+        if is_first and not self.budget.has_room:
+            return False
+        if not self.options.align_checkpoints:
+            return self.budget.fits([unit.file])
+        return not is_first or self.budget.fits(kept.file for _, kept in self._kept(units))
+
+    def _stop_at(self, snapshot: Snapshot, position: Position, *, is_first: bool) -> None:
+        if not is_first:
+            self.offset = self.reached = replace(self.offset, position=position, seen=digest_of(snapshot))
+
+    def _skip_lost(self) -> None:
+        position = Position(snapshot_id=self.table.history.lost(self.position.snapshot_id))
+        self.offset = replace(self.offset, position=position, seen=None)
+
+    def _end(self) -> None:
+        self.offset = self.reached = replace(self.offset, ended=True)

@@ -1,0 +1,306 @@
+"""Following a table: how far a micro-batch goes, and what its tasks read.
+
+Source:
+    Paimon ``core:table/source/DataTableStreamScan.java``; spec/streaming.md sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import DataLossError, InvalidOptionError, OptionWarning
+from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, check_reads
+from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
+from penstock.table.stream.bounds import Bounds
+from penstock.table.stream.event_time import EventTimes
+from penstock.table.stream.files import UnitStore
+from penstock.table.stream.history import History, digest_of
+from penstock.table.stream.limits import Budget, ReadLimits, limits_of
+from penstock.table.stream.offset import Position, StreamOffset
+from penstock.table.stream.planner import Standing, Table, Walk, load_standing, load_units
+from penstock.table.stream.start import StreamStart, check_start, resolve_start
+from penstock.table.stream.tasks import Delivery, StreamTask, TaskPlanner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.predicate.tree import Predicate
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+    from penstock.table.stream.align.limit import Pace
+
+# A reader that finds nothing moves all the same after so many snapshots, so that expiration does not overtake it.
+_MAX_SKIPPED: Final = 50
+# A micro-batch waits for the count of what is behind it: about a hundred reads of storage.
+_COUNTED_SNAPSHOTS: Final = 32
+
+
+def _now_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pause:
+    """A walk that has found too few rows, and goes on when there are more snapshots.
+
+    Attributes:
+        begun: the offset behind which it looks.
+        since_millis: when the first of its rows were seen.
+    """
+
+    begun: StreamOffset
+    walk: Walk
+    since_millis: int
+
+
+class Follower:
+    """Follows one table. It keeps what it looked at between calls, but a fresh one answers the same.
+
+    Not for several threads; not picklable.
+
+    Args:
+        ref: its schema is the read schema, its options say how to read.
+        predicate: prunes files; what is left of it stands in the splits.
+        clock_millis: ms since 1970-01-01 UTC.
+
+    Raises:
+        InvalidOptionError: options that contradict each other, or that a stream does not have.
+        UnsupportedFeatureError: a scan mode that only a batch read has, or what Penstock does not have.
+        InvalidFilterError: the filter does not fit the schema.
+    """
+
+    def __init__(
+        self,
+        ref: TableRef,
+        store: MetadataStore,
+        *,
+        predicate: Predicate | None = None,
+        clock_millis: Callable[[], int] = _now_millis,
+    ) -> None:
+        self._ref = ref
+        self._store = store
+        self._clock_millis = clock_millis
+        check_reads(ref.options, ref.name)
+        self._read = ReadOptions.parse(ref.options, table=ref.name)
+        self._options = StreamOptions.parse(ref.options, table=ref.name)
+        check_start(self._read, ref.name)
+        _check_stream(self._options, ref.name)
+        self._history = History(store, fails=self._options.fail_on_data_loss)
+        tasks = TaskPlanner(ref, store, predicate)
+        units, times = UnitStore(ref, store), EventTimes(ref, store)
+        self._table = Table(store=store, history=self._history, units=units, tasks=tasks, times=times)
+        self._backlog = BacklogCache(units=self._table.units, max_looks=_COUNTED_SNAPSHOTS)
+        self._snapshots: dict[int, Snapshot] = {}
+        self._skipped: tuple[StreamOffset, StreamOffset] | None = None
+        self._pause: _Pause | None = None
+        self._stood: tuple[StreamOffset, Standing] | None = None
+        self._has_warned = False
+
+    def latest_id(self) -> int | None:
+        """Return the id of the latest snapshot; None when nothing was ever committed."""
+        return self._store.latest_snapshot_id()
+
+    def advance(
+        self, offset: StreamOffset, limits: ReadLimits, *, until: int | None = None, pace: Pace | None = None
+    ) -> StreamOffset:
+        """Go one micro-batch further.
+
+        The first call that can tell where the stream begins returns that even without rows, so that a checkpoint
+        keeps it. Else the offset moves only when there are rows, when the stream ends, or when more than 50 snapshots
+        had none.
+
+        Args:
+            limits: the first that is reached ends the micro-batch; one unit always passes.
+            until: the last snapshot to look at; None for the latest. With it no micro-batch waits for more rows.
+            pace: how far others let it go; says afterwards how far it has come.
+
+        Raises:
+            DataLossError: what is next has expired, was rolled back or belongs to another table.
+            InvalidOptionError: options that contradict each other.
+            UnsupportedFeatureError: rows were deleted through deletion vectors.
+            FormatError: metadata is damaged.
+        """
+        if offset.ended:
+            return offset
+        begun = self._begin() if offset.start is None else self._resumed(offset)
+        if begun is None or begun.ended or begun.position is None:
+            return begun or offset
+        latest = self._store.latest_snapshot_id()
+        horizon = latest if until is None else min(until, latest or 0)
+        walk = self._resumed_walk(begun, limits, horizon, pace, may_wait=until is None)
+        try:
+            self._run(walk, latest)
+        except DataLossError:
+            if walk.start == begun:
+                raise
+            # What it had gone over, nobody has been given: that may be rolled back without any loss.
+            self._skipped = self._pause = None
+            walk = self._new_walk(begun, begun, limits, horizon, pace)
+            self._run(walk, latest)
+        self._snapshots = walk.snapshots
+        end = self._outcome(begun, walk, may_wait=until is None)
+        if pace is not None and self._pause is None:
+            self._stood = (walk.offset, walk.standing)
+            pace.stands = pace.stands if walk.standing.watermark is None else walk.standing.watermark
+            pace.has_rows = walk.budget.files > 0
+        return end
+
+    def plan_range(self, start: StreamOffset, end: StreamOffset) -> tuple[StreamTask, ...]:
+        """Plan what a micro-batch reads; the same whenever and by whomever it is asked for.
+
+        Args:
+            start: unresolved for the first micro-batch; it then begins where ``end`` says that the stream began.
+            end: as ``advance`` returned it.
+
+        Raises:
+            DataLossError: it has expired, was rolled back or belongs to another table.
+            UnsupportedFeatureError: rows were deleted through deletion vectors.
+            FormatError: metadata is damaged.
+        """
+        first = start.position or end.start
+        if first is None or end.position is None or first == end.position:
+            return ()
+        self._history.check_table(end)
+        return self._table.tasks.plan(self._deliveries(first, end.position, end))
+
+    def measure_backlog(self, offset: StreamOffset) -> Backlog:
+        """Count what lies ahead of an offset, with what this follower knows already; 32 more snapshots with each call.
+
+        Raises as ``measure_backlog``.
+        """
+        return measure_backlog(self._store, self._ref, offset, self._backlog)
+
+    def _begin(self) -> StreamOffset | None:
+        consumer = ConsumerOptions.parse(self._ref.options, table=self._ref.name)
+        last_id = (self._store.latest_snapshot_id() or 0) if self._options.bounded else None
+        start = resolve_start(self._store, self._ref, self._read, consumer)
+        if start is None and last_id is not None:
+            # Where it would begin is not there, and nothing that comes is part of it.
+            start = StreamStart(position=Position(snapshot_id=last_id + 1))
+        if start is None:
+            return None
+        position = start.position
+        snapshot = self._store.find_snapshot(position.rests_on) if position.rests_on > 0 else None
+        bounds = Bounds.of(self._options, last_id)
+        return StreamOffset(
+            start=position,
+            position=position,
+            by_value=self._read.plan_sort_partition,
+            ended=not position.is_inside
+            and (bounds.is_beyond_id(position.snapshot_id) or (snapshot is not None and bounds.is_beyond(snapshot))),
+            table=self._history.load_table_digest(),
+            overwrites=self._options.read_append_overwrite,
+            seen=None if snapshot is None else digest_of(snapshot),
+            created_from=start.created_from,
+            last_id=last_id,
+            watermarks=self._table.times.advance(None, ()),
+        )
+
+    def _resumed(self, offset: StreamOffset) -> StreamOffset:
+        self._history.check_table(offset)
+        if offset.by_value != self._read.plan_sort_partition and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"table {self._ref.name}: option 'scan.plan-sort-partition' has changed, but a query keeps the order "
+                "of partitions that it began with; start it with a new checkpoint to change that",
+                OptionWarning,
+                stacklevel=3,
+            )
+        return offset
+
+    def _resumed_walk(
+        self, begun: StreamOffset, limits: ReadLimits, horizon: int | None, pace: Pace | None, *, may_wait: bool
+    ) -> Walk:
+        """Return the walk that goes on where the one before it came to, if that began at the same offset."""
+        pause = self._pause
+        if may_wait and pause is not None and pause.begun == begun and pause.walk.budget.limits == limits:
+            pause.walk.go_on(horizon or 0, self._ready_millis(), pace)
+            return pause.walk
+        skipped = self._skipped
+        offset = skipped[1] if skipped is not None and skipped[0] == begun else begun
+        return self._new_walk(begun, offset, limits, horizon, pace)
+
+    def _new_walk(
+        self, begun: StreamOffset, offset: StreamOffset, limits: ReadLimits, horizon: int | None, pace: Pace | None
+    ) -> Walk:
+        return Walk(
+            table=self._table,
+            options=self._options,
+            bounds=Bounds.of(self._options, begun.last_id),
+            start=offset,
+            offset=replace(offset, overwrites=self._options.read_append_overwrite),
+            reached=begun,
+            budget=Budget(limits=limits),
+            horizon=horizon or 0,
+            ready_millis=self._ready_millis(),
+            pace=pace,
+            standing=Standing() if pace is None else self._standing(offset),
+        )
+
+    def _standing(self, offset: StreamOffset) -> Standing:
+        if self._stood is not None and self._stood[0] == offset:
+            return self._stood[1]
+        return Standing() if offset.position is None else load_standing(self._table, offset, offset.position)
+
+    def _ready_millis(self) -> int | None:
+        delay = self._options.snapshot_delay_ms
+        return None if delay is None else self._clock_millis() - delay
+
+    def _run(self, walk: Walk, latest: int | None) -> None:
+        self._history.check_reach(walk.position, walk.offset, latest)
+        walk.run()
+
+    def _outcome(self, begun: StreamOffset, walk: Walk, *, may_wait: bool) -> StreamOffset:
+        if walk.offset.ended:
+            return walk.offset
+        self._skipped = (walk.reached, walk.offset)
+        is_too_little = may_wait and not walk.is_cut and walk.budget.is_too_little
+        self._pause = self._paused(begun, walk) if is_too_little else None
+        if self._pause is not None:
+            return begun
+        if walk.budget.files == 0 and begun.position is not None:
+            skipped = walk.position.snapshot_id - begun.position.snapshot_id
+            return walk.offset if skipped >= _MAX_SKIPPED else begun
+        return walk.reached
+
+    def _paused(self, begun: StreamOffset, walk: Walk) -> _Pause | None:
+        """Let too few rows wait for more; None when they have waited for long enough since the first look at them."""
+        now, pause = self._clock_millis(), self._pause
+        since = pause.since_millis if pause is not None and pause.begun == begun else now
+        if now - since >= (walk.budget.limits.max_delay_ms or 0):
+            return None
+        return _Pause(begun=begun, walk=walk, since_millis=since)
+
+    def _deliveries(self, first: Position, last: Position, end: StreamOffset) -> Iterator[Delivery]:
+        position = first
+        while position != last and position.snapshot_id <= last.snapshot_id:
+            is_last = (position.snapshot_id, position.phase) == (last.snapshot_id, last.phase)
+            snapshot = self._find(position, end, last)
+            units = None if snapshot is None else load_units(self._table, snapshot, last if is_last else position, end)
+            if units is None:
+                position = Position(snapshot_id=self._history.lost(position.snapshot_id))
+                continue
+            for unit in units[position.index : last.index if is_last else None]:
+                if self._table.tasks.keeps(unit, end.created_from):
+                    yield Delivery(position.snapshot_id, unit)
+            position = last if is_last else position.behind()
+
+    def _find(self, position: Position, end: StreamOffset, last: Position) -> Snapshot | None:
+        """Find a snapshot of a range, and see that the last one is the one that the range was made with."""
+        snapshot = self._snapshots.get(position.snapshot_id) or self._store.find_snapshot(position.snapshot_id)
+        if snapshot is not None and position.snapshot_id == last.rests_on:
+            self._history.check_seen(snapshot, end)
+        return snapshot
+
+
+def _check_stream(options: StreamOptions, table: str) -> None:
+    limits_of(options)
+    if options.read_overwrite:
+        raise InvalidOptionError(
+            f"table {table}: option 'streaming-read-overwrite' is for tables with a primary key; to deliver what an "
+            "overwrite writes set 'streaming-read-append-overwrite' = 'true'"
+        )

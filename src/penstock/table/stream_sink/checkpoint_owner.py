@@ -1,0 +1,93 @@
+"""Whose a query's checkpoint is: it belongs to one table, which may move."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CheckpointError
+from penstock.format.layout import schema_path
+from penstock.io.local import LocalFileIO, is_same_file
+from penstock.io.settings import unconfined
+from penstock.table.identity import load_identity
+from penstock.table.stream_sink.batch_log import CheckpointMark
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
+    from penstock.table.stream_sink.batch_log import BatchNotes
+
+ACCEPT: Final = "set the write option 'penstock.accept-unknown-batch' = 'true' for this start"
+
+
+def claim_checkpoint(
+    ref: TableRef, notes: BatchNotes, *, base_id: int, has_batches: bool, accept_unknown: bool
+) -> CheckpointMark:
+    """Return the mark of a checkpoint, made now if there is none; it stays the table's from then on.
+
+    A mark from a start that came to no batch binds nobody, and a table that was moved takes its mark along.
+
+    Args:
+        base_id: the table's latest snapshot; 0 for none.
+        has_batches: whether some query has run with the checkpoint.
+        accept_unknown: take over the checkpoint of such a query.
+
+    Raises:
+        CheckpointError: it belongs to another table, or to another sink.
+        NotFoundError: there is no table.
+    """
+    identity = load_identity(ref)
+    mark = notes.load_mark()
+    if mark is not None and (mark.location, mark.identity) == (ref.location, identity):
+        return mark
+    if mark is not None and (has_batches or notes.load_newest() is not None):
+        check_identity(mark, identity, ref, notes)
+        moved = replace(mark, location=ref.location)
+    else:
+        if has_batches and not accept_unknown:
+            raise CheckpointError(
+                f"table {ref.name}: checkpoint {notes.place} is that of a query that wrote somewhere else, so its "
+                "batches are not in this table; use a new checkpoint; or, to go on here with the batch that comes "
+                f"next, {ACCEPT}"
+            )
+        # A query that wrote through another door may have committed here under the same id.
+        moved = CheckpointMark(location=ref.location, identity=identity, base_id=0 if has_batches else base_id)
+    notes.write_mark(moved)
+    return moved
+
+
+def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: BatchNotes) -> None:
+    """Raise ``CheckpointError`` where the table is not the one that the checkpoint was made for."""
+    is_same = mark.identity == identity
+    if is_same and (_is_same_place(mark.location, ref) or not _may_be_there(ref, mark.location)):
+        return
+    if mark.location != ref.location:
+        cure = "use a new checkpoint for this one"
+        if is_same:
+            cure += f", a copy of that; or, if both paths lead to one table, load it from {mark.location}"
+        raise CheckpointError(
+            f"table {ref.name}: checkpoint {notes.place} belongs to another table, at {mark.location}; {cure}"
+        )
+    raise CheckpointError(
+        f"table {ref.name}: it was dropped and made anew since the query with checkpoint {notes.place} began, so "
+        "the batches before this one are not in it; start with a new checkpoint to write all rows again"
+    )
+
+
+def _is_same_place(location: str, ref: TableRef) -> bool:
+    """Whether a location is that of the table, spelt in any way: links and mounts give one directory several paths."""
+    if location == ref.location:
+        return True
+    return isinstance(ref.file_io, LocalFileIO) and is_same_file(Path(location), Path(ref.location))
+
+
+def _may_be_there(ref: TableRef, location: str) -> bool:
+    """Whether a table may be at a place; one on another storage cannot be seen from here."""
+    return _storage_of(location) != _storage_of(ref.location) or unconfined(ref.file_io).exists(
+        schema_path(location, 0)
+    )
+
+
+def _storage_of(location: str) -> str:
+    scheme, mark, path = location.partition("://")
+    return f"{scheme}://{path.partition('/')[0]}" if mark else ""

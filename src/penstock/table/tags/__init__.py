@@ -1,0 +1,1 @@
+"""Tags: files, readers, and the periods of automatic tags."""

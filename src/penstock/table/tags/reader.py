@@ -1,0 +1,57 @@
+"""All tags of a table, read again only where they changed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NotFoundError
+from penstock.format.layout import tag_directory, tag_name_of
+from penstock.format.tag import decode_tag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.format.tag import Tag
+    from penstock.io.file_io import FileIO, FileStatus
+
+# A tag that was made again under its name has another time of change, unless that is too recent to tell.
+_SURE_AFTER_MILLIS: Final = 60_000
+
+
+class TagReader:
+    """Loads the tags of one table; keeps those that have not changed for a while.
+
+    Args:
+        clock_millis: now, ms since 1970-01-01 UTC.
+    """
+
+    def __init__(self, file_io: FileIO, location: str, *, clock_millis: Callable[[], int] | None = None) -> None:
+        self._file_io = file_io
+        self._location = location
+        self._clock_millis = clock_millis or (lambda: time.time_ns() // 1_000_000)
+        self._known: dict[FileStatus, Tag] = {}
+
+    def load(self) -> dict[str, Tag]:
+        """Return tags by name, sorted.
+
+        Raises:
+            FormatError: one is damaged; whoever needs all tags cannot go on without it.
+        """
+        known, self._known = self._known, {}
+        tags: dict[str, Tag] = {}
+        sure_before = self._clock_millis() - _SURE_AFTER_MILLIS
+        for status in self._file_io.list(tag_directory(self._location)):
+            name = tag_name_of(status.name)
+            if name is None or status.is_dir:
+                continue
+            tag = known.get(status)
+            if tag is None:
+                try:
+                    tag = decode_tag(self._file_io.read(status.path), status.path)
+                except NotFoundError:
+                    continue  # deleted since it was listed
+            tags[name] = tag
+            if 0 < status.modified_millis < sure_before:
+                self._known[status] = tag
+        return tags

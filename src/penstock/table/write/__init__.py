@@ -1,0 +1,1 @@
+"""Writes: from rows to data files and commit messages."""

@@ -1,0 +1,182 @@
+"""Incoming Arrow batches made to fit a table: columns by name, casts that lose nothing, null checks, defaults.
+
+A plan is made once for an incoming schema; applying it to batches that already are canonical copies nothing.
+
+Source:
+    Nulls are checked before defaults as in Paimon ``core:table/sink/TableWriteImpl.java``; spec/commit.md section 2.2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.datafile.types import ArrowAny, to_arrow_schema
+from penstock.errors import SchemaMismatchError
+from penstock.table.write.coercion import cast_array, find_misfit, is_same_type
+from penstock.table.write.default_values import decode_default
+from penstock.table.write.nested_nulls import find_nested_null, has_nested_not_null
+from penstock.table.write.value_lengths import find_long_value, has_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from penstock.format.schema import TableSchema
+    from penstock.format.types.data_types import DataType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPlan:
+    """How one column of the table comes about.
+
+    Attributes:
+        field: the canonical field.
+        source: index of the incoming column.
+        is_cast: the incoming type differs.
+        limited: the column's type where it limits the length of texts or bytes, None where it does not.
+        has_nested_not_null: something inside of the type must not be null.
+        default: replaces nulls; None where the column has no default.
+    """
+
+    field: ArrowAny
+    source: int
+    is_cast: bool
+    limited: DataType | None
+    has_nested_not_null: bool
+    default: ArrowAny | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConformPlan:
+    """How batches of one incoming schema become canonical batches of a table."""
+
+    table: str
+    schema: pa.Schema
+    columns: tuple[ColumnPlan, ...]
+
+
+def plan_conform(schema: TableSchema, incoming: pa.Schema, table: str) -> ConformPlan:
+    """Match incoming columns to those of the table by exact name, in any order.
+
+    Args:
+        schema: of the table.
+        incoming: of the batches to come.
+        table: name for messages.
+
+    Raises:
+        SchemaMismatchError: columns that are missing, not in the table, given twice, or of a type that does not fit
+            without loss; the message has all of them.
+    """
+    _check_names(schema.field_names, incoming.names, table)
+    canonical = to_arrow_schema(schema.fields)
+    columns: list[ColumnPlan] = []
+    problems: list[str] = []
+    for column, wanted in zip(schema.fields, canonical, strict=True):
+        source = incoming.get_field_index(column.name)
+        given = incoming.field(source).type
+        misfit = find_misfit(given, wanted.type, column.name)
+        if misfit is not None:
+            problems.append(misfit)
+            continue
+        columns.append(
+            ColumnPlan(
+                field=wanted,
+                source=source,
+                is_cast=not is_same_type(given, wanted.type),
+                limited=column.type if has_limit(column.type) else None,
+                has_nested_not_null=has_nested_not_null(wanted.type),
+                default=None if column.default_value is None else decode_default(column, wanted.type, table),
+            )
+        )
+    if problems:
+        raise SchemaMismatchError(f"table '{table}': {'; '.join(problems)}; cast before writing")
+    return ConformPlan(table=table, schema=canonical, columns=tuple(columns))
+
+
+def conform_batches(batches: Iterable[pa.RecordBatch], plan: ConformPlan) -> Iterator[pa.RecordBatch]:
+    """Yield each batch as a canonical one, in order, rows counted over all of them for messages.
+
+    Raises:
+        SchemaMismatchError: see ``conform_batch``.
+    """
+    first_row = 0
+    for batch in batches:
+        yield conform_batch(batch, plan, first_row)
+        first_row += batch.num_rows
+
+
+def conform_batch(batch: pa.RecordBatch, plan: ConformPlan, first_row: int = 0) -> pa.RecordBatch:
+    """Return the rows with exactly the table's canonical schema.
+
+    Args:
+        batch: of the schema that the plan was made for.
+        plan: from ``plan_conform``.
+        first_row: number of the batch's first row, for messages.
+
+    Raises:
+        SchemaMismatchError: a null where the table has NOT NULL (checked before defaults are put in, as the reference
+            does), a value that a cast would change, or a text or bytes longer than the type says.
+    """
+    arrays = [_conform_column(batch.column(column.source), column, plan.table, first_row) for column in plan.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=plan.schema)
+
+
+def _conform_column(array: ArrowAny, column: ColumnPlan, table: str, first_row: int) -> ArrowAny:
+    name = column.field.name
+    if column.is_cast:
+        try:
+            array = cast_array(array, column.field.type)
+        except pa.ArrowInvalid as error:
+            raise SchemaMismatchError(
+                f"table '{table}': column '{name}' in rows from {first_row} on cannot become {column.field.type} "
+                f"without loss: {error}; round or cast it before writing"
+            ) from error
+    if array.null_count and not column.field.nullable:
+        row = first_row + array.is_null().index(True).as_py()
+        raise SchemaMismatchError(
+            f"table '{table}': column '{name}' is NOT NULL, but row {row} (counted from 0) has null; "
+            "fill it or drop the row before writing"
+        )
+    if column.has_nested_not_null:
+        found = find_nested_null(array, name)
+        if found is not None:
+            raise SchemaMismatchError(
+                f"table '{table}': '{found.path}' is NOT NULL, but row {first_row + found.row} (counted from 0) has "
+                "null there; fill it or drop the row before writing"
+            )
+    if array.null_count and column.default is not None:
+        array = array.fill_null(column.default)
+    if column.limited is not None:
+        _check_lengths(array, column.limited, name, table, first_row)
+    return array
+
+
+def _check_lengths(array: ArrowAny, data_type: DataType, name: str, table: str, first_row: int) -> None:
+    found = find_long_value(array, data_type, name)
+    if found is not None:
+        raise SchemaMismatchError(
+            f"table '{table}': '{found.path}' is {found.type_text}, but row {first_row + found.row} (counted from 0) "
+            f"has a value of length {found.length} there; cut it before writing, or alter the column's type"
+        )
+
+
+def _check_names(wanted: Sequence[str], given: Sequence[str], table: str) -> None:
+    twice = sorted({name for name in given if given.count(name) > 1})
+    missing = [name for name in wanted if name not in given]
+    extra = [name for name in given if name not in wanted]
+    problems = [f"column '{name}' is given more than once" for name in twice]
+    problems += [f"column '{name}' is missing{_nearest(name, extra, 'given')}" for name in missing]
+    problems += [f"column '{name}' is not in the table{_nearest(name, wanted, 'the table has')}" for name in extra]
+    if problems:
+        raise SchemaMismatchError(
+            f"table '{table}': {'; '.join(problems)}; give exactly the columns {', '.join(wanted)} (in any order)"
+        )
+
+
+def _nearest(name: str, candidates: Sequence[str], words: str) -> str:
+    folded = {candidate.casefold(): candidate for candidate in candidates}
+    near = difflib.get_close_matches(name.casefold(), list(folded), n=1)
+    return f" ({words}: '{folded[near[0]]}')" if near else ""

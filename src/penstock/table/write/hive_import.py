@@ -1,0 +1,121 @@
+"""A Hive-style directory of Parquet files, ``dt=2024-01-01/part-0.parquet``, as rows for a table.
+
+Source:
+    Hive's directory layout, ``org.apache.hadoop.hive.common.FileUtils`` for what is escaped in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+from penstock.datafile.types import ArrowAny, to_arrow_type
+from penstock.errors import NotFoundError, SchemaMismatchError
+from penstock.format.text.partitions import DEFAULT_PARTITION_NAME
+from penstock.format.types.text import format_sql_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.format.types.data_types import DataField
+    from penstock.io.file_io import FileIO, FileStatus
+    from penstock.table.ref import TableRef
+
+_NULL_NAMES: Final = frozenset({"__HIVE_DEFAULT_PARTITION__", DEFAULT_PARTITION_NAME})
+# Engines leave markers (_SUCCESS) and unfinished work (.part-0.parquet.crc, _temporary) beside the rows.
+_HIDDEN: Final = ("_", ".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveFile:
+    """A file to import.
+
+    Attributes:
+        partition: partition columns in the table's order with the text of their directory; None for NULL.
+    """
+
+    path: str
+    size: int
+    partition: tuple[tuple[str, str | None], ...]
+
+
+def plan_hive_import(ref: TableRef, file_io: FileIO, root: str) -> tuple[HiveFile, ...]:
+    """List the files to import, sorted by path.
+
+    Args:
+        ref: the table; its partition columns are those of the directories, in any order.
+        root: the directory above the partitions.
+
+    Raises:
+        NotFoundError: no Parquet file is there.
+        SchemaMismatchError: directories that are not the table's partition columns, or a value of another type.
+    """
+    files = tuple(_files_below(ref, file_io, root, ()))
+    if not files:
+        raise NotFoundError(f"{root} holds no Parquet file; check the path (files that begin with _ or . do not count)")
+    fields = {field.name: field for field in ref.schema.partition_fields}
+    for name, text in {pair for file in files for pair in file.partition}:
+        constant_array(fields[name], text, 0)
+    return files
+
+
+def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
+    """Return a column of one value, given by the text of its directory.
+
+    Raises:
+        SchemaMismatchError: the text is no value of the column's type.
+    """
+    wanted: ArrowAny = to_arrow_type(field.type)
+    if text is None:
+        return pa.nulls(rows, wanted)
+    one: ArrowAny = pa.array([text])
+    try:
+        if arrow.is_boolean(wanted):
+            one = pc.utf8_lower(one)
+        value: ArrowAny = one.cast(wanted)[0]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaMismatchError(
+            f"directory {field.name}={text}: '{text}' is no value of the column's type {format_sql_type(field.type)}"
+        ) from error
+    return pa.repeat(value, rows)
+
+
+def _files_below(
+    ref: TableRef, file_io: FileIO, directory: str, partition: tuple[tuple[str, str | None], ...]
+) -> Iterator[HiveFile]:
+    for status in file_io.list(directory):
+        if status.name.startswith(_HIDDEN):
+            continue
+        if status.is_dir:
+            yield from _files_below(ref, file_io, status.path, (*partition, _partition_of(status)))
+        elif status.name.endswith((".parquet", ".parq")):
+            yield HiveFile(path=status.path, size=status.size, partition=_in_order(ref, partition, status.path))
+
+
+def _partition_of(status: FileStatus) -> tuple[str, str | None]:
+    name, equals, text = status.name.partition("=")
+    if not equals:
+        raise SchemaMismatchError(
+            f"directory {status.path} is not named column=value; name the directory right above the partitions"
+        )
+    text = unquote(text)
+    return unquote(name), None if text in _NULL_NAMES else text
+
+
+def _in_order(
+    ref: TableRef, partition: tuple[tuple[str, str | None], ...], path: str
+) -> tuple[tuple[str, str | None], ...]:
+    given = dict(partition)
+    keys = ref.schema.partition_keys
+    if len(given) != len(partition) or set(given) != set(keys):
+        found = ", ".join(name for name, _ in partition) or "no partition directories"
+        raise SchemaMismatchError(
+            f"table {ref.name} is partitioned by {', '.join(keys) or 'nothing'}, but {path} lies below {found}; import "
+            "into a table with these partition columns"
+        )
+    return tuple((name, given[name]) for name in keys)

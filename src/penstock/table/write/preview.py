@@ -1,0 +1,78 @@
+"""What a change would remove, without making it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidOptionError
+from penstock.table.partition_scope import TouchedPartitions, partition_test, scope_of_specs
+from penstock.table.read.live import load_live_entries
+from penstock.table.write.assign import Assigner
+from penstock.table.write.plan import plan_buckets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from penstock.table.partition_scope import OverwriteScope
+    from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """Live data that would go.
+
+    Attributes:
+        snapshot_id: of the latest snapshot, which still has it; None when nothing was ever committed.
+    """
+
+    snapshot_id: int | None
+    partitions: int = 0
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+
+
+def preview_drop(ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]]) -> Removal:
+    """Return what dropping partitions would remove.
+
+    Raises:
+        InvalidOptionError: no spec, an empty one, or one that does not fit the table.
+    """
+    if not specs or any(not spec for spec in specs):
+        raise InvalidOptionError(f"table {ref.name}: name the partitions, such as dt=2026-01-01")
+    return preview_removal(ref, store, scope_of_specs(ref, specs))
+
+
+def preview_removal(
+    ref: TableRef, store: MetadataStore, scope: OverwriteScope, batches: Iterable[pa.RecordBatch] = ()
+) -> Removal:
+    """Return what an overwrite of a scope would remove.
+
+    Args:
+        batches: the rows to write, with the table's canonical schema; read only where they decide.
+    """
+    snapshot = store.load_latest_snapshot()
+    touched = touched_partitions(ref, batches) if isinstance(scope, TouchedPartitions) else frozenset[bytes]()
+    if snapshot is None:
+        return Removal(snapshot_id=None)
+    goes = partition_test(scope, touched=touched, ref=ref)
+    going = load_live_entries(store, snapshot, goes).values()
+    return Removal(
+        snapshot_id=snapshot.id,
+        partitions=len({entry.partition for entry in going}),
+        files=len(going),
+        rows=sum(entry.file.row_count for entry in going),
+        bytes=sum(entry.file.file_size for entry in going),
+    )
+
+
+def touched_partitions(ref: TableRef, batches: Iterable[pa.RecordBatch]) -> frozenset[bytes]:
+    """Return the serialized partitions that rows are in."""
+    assigner = Assigner(ref.schema, plan_buckets(ref))
+    for batch in batches:
+        assigner.assign(batch)
+    return frozenset(group.partition for group in assigner.groups)

@@ -1,0 +1,214 @@
+"""The data files of one (partition, bucket) in one task: names, rolling, what the commit needs to know of each.
+
+Source:
+    Paimon ``core:io/RollingFileWriterImpl.java``, ``RowDataFileWriter.java``, ``DataFilePathFactory.java``;
+    spec/commit.md sections 2.3 and 2.4, format.md 1.3 and 5.3.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.format.layout import compression_suffix, data_file_name
+from penstock.format.manifest.entry import DataFileMeta, FileSource
+from penstock.format.manifest.stats import build_stats
+from penstock.table.message import CommitMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+
+    from penstock.datafile.formats import DataFileWriter, DataFormat, WrittenFile
+    from penstock.format.manifest.stats import StatsMode
+    from penstock.options import FormatOptions
+    from penstock.table.locate import FileLocator
+    from penstock.table.ref import TableRef
+    from penstock.table.write.assign import Group
+
+# A file's size is looked at after every 1/8 of the target at most, and never more often than the reference looks.
+CHECKS_PER_FILE: Final = 8
+LEAST_ROWS_PER_CHECK: Final = 1_000
+MOST_ROWS_PER_CHECK: Final = 131_072
+
+
+JOB_ID_CHARS: Final = 19
+
+
+def new_job_id() -> str:
+    """Return the first part of the UUIDs of one job's writers, by which its files can be found."""
+    return str(uuid.uuid4())[:JOB_ID_CHARS]
+
+
+def local_wall_millis() -> int:
+    """Now by the local wall clock, in ms as if that were UTC: how the reference writes creation times."""
+    now = dt.datetime.now().astimezone()
+    offset = now.utcoffset() or dt.timedelta()
+    return int((now + offset).timestamp() * 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTarget:
+    """What the files of all groups of a task have in common.
+
+    Attributes:
+        stats_modes: one a column.
+        target_file_bytes: size at which a file is closed; files overshoot by the rows between two looks.
+        target_file_rows: rows at which a file is closed, exactly.
+        total_buckets: -1 in unaware tables.
+        clock_millis: gives creation times.
+        job_id: begins the id in every file name.
+    """
+
+    ref: TableRef
+    locator: FileLocator
+    data_format: DataFormat
+    format: FormatOptions
+    stats_modes: tuple[StatsMode, ...]
+    stats_are_dense: bool
+    target_file_bytes: int
+    target_file_rows: int
+    total_buckets: int
+    job_id: str
+    clock_millis: Callable[[], int] = local_wall_millis
+
+
+class GroupWriter:
+    """Writes the rows of one group to data files, in order; at most one of them is open.
+
+    A file is closed when it has reached the target size or row count, and by ``finish_file``.
+    """
+
+    __slots__ = ("_file", "_file_name", "_file_rows", "_finished", "_group", "_names", "_rows", "_target")
+
+    def __init__(self, target: FileTarget, group: Group) -> None:
+        self._target = target
+        self._group = group
+        self._names = file_names(target)
+        self._file: DataFileWriter | None = None
+        self._file_name = ""
+        self._file_rows = 0
+        self._rows = 0
+        self._finished: list[DataFileMeta] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append canonical rows. The batch is kept until they are flushed, not copied."""
+        step = _rows_per_check(batch, self._target.target_file_bytes)
+        offset = 0
+        while offset < batch.num_rows:
+            file = self._file or self._open()
+            part = batch.slice(offset, min(step, self._target.target_file_rows - self._file_rows))
+            file.write(part)
+            offset += part.num_rows
+            self._file_rows += part.num_rows
+            is_long = self._file_rows >= self._target.target_file_rows
+            if is_long or self._is_full(file):
+                self.finish_file()
+
+    def finish_file(self) -> None:
+        """Close the open file, if there is one."""
+        if self._file is None:
+            return
+        written = self._file.close()
+        self._file = None
+        self._finished.append(describe_file(self._target, self._file_name, written, first_row=self._rows))
+        self._rows += written.row_count
+        self._file_rows = 0
+
+    def take_message(self) -> CommitMessage:
+        """Close the open file and hand over all files, with sequence numbers from 0; the next message starts anew."""
+        self.finish_file()
+        message = CommitMessage(
+            partition=self._group.partition,
+            bucket=self._group.bucket,
+            total_buckets=self._target.total_buckets,
+            new_files=tuple(self._finished),
+        )
+        self._finished.clear()
+        self._rows = 0
+        return message
+
+    def abort(self) -> None:
+        """Delete every file that was not handed over.
+
+        Raises:
+            StorageError: some could not be deleted; the others are.
+        """
+        with ExitStack() as deletions:
+            for meta in self._finished:
+                deletions.callback(self._target.ref.file_io.delete, f"{self._directory()}/{meta.file_name}")
+            if self._file is not None:
+                # The writer does not know of a file whose opening failed although storage had made it.
+                deletions.callback(self._target.ref.file_io.delete, f"{self._directory()}/{self._file_name}")
+                deletions.callback(self._file.abort)
+            self._finished.clear()
+            self._file = None
+
+    def _is_full(self, file: DataFileWriter) -> bool:
+        """Whether a file has its size; not by a guess, as its rows may compress a hundredfold.
+
+        Files closed far too early would count as small, and be merged into as many of the same size for ever.
+        """
+        if file.bytes_written < self._target.target_file_bytes:
+            return False
+        file.settle()
+        return file.bytes_written >= self._target.target_file_bytes
+
+    def _open(self) -> DataFileWriter:
+        target = self._target
+        self._file_name = next(self._names)
+        self._file = target.data_format.open_writer(
+            target.ref.file_io, f"{self._directory()}/{self._file_name}", target.ref.schema.fields, target.format
+        )
+        return self._file
+
+    def _directory(self) -> str:
+        return self._target.locator.directory(self._group.partition, self._group.bucket)
+
+
+def describe_file(target: FileTarget, name: str, written: WrittenFile, *, first_row: int) -> DataFileMeta:
+    """Return what the commit has to know of a new file.
+
+    Args:
+        first_row: rows in the message's files before this one, which is its first sequence number until the commit.
+    """
+    schema = target.ref.schema
+    stats, covered = build_stats(schema.fields, written.columns, target.stats_modes, dense=target.stats_are_dense)
+    return DataFileMeta(
+        file_name=name,
+        file_size=written.file_size,
+        row_count=written.row_count,
+        min_sequence_number=first_row,
+        max_sequence_number=first_row + written.row_count - 1,
+        schema_id=schema.id,
+        value_stats=stats,
+        value_stats_cols=covered,
+        creation_millis=target.clock_millis(),
+        file_source=FileSource.APPEND,
+    )
+
+
+def file_names(target: FileTarget) -> Iterator[str]:
+    """Names for the files of one writer, without end."""
+    # The names still look like those of the reference: a UUID and a number.
+    writer_id = target.job_id + str(uuid.uuid4())[JOB_ID_CHARS:]
+    suffix = (
+        compression_suffix(target.format.compression) if target.locator.layout.suffix_includes_compression else None
+    )
+    number = 0
+    while True:
+        yield data_file_name(
+            target.locator.layout.data_file_prefix, writer_id, number, target.format.file_format, suffix
+        )
+        number += 1
+
+
+def _rows_per_check(batch: pa.RecordBatch, target_file_bytes: int) -> int:
+    if batch.num_rows <= LEAST_ROWS_PER_CHECK:
+        return LEAST_ROWS_PER_CHECK
+    rows = target_file_bytes * batch.num_rows // (CHECKS_PER_FILE * max(batch.nbytes, 1))
+    return min(max(rows, LEAST_ROWS_PER_CHECK), MOST_ROWS_PER_CHECK)

@@ -1,0 +1,207 @@
+"""Rows of many groups in bounded memory: an external stable sort by group.
+
+Batches are kept until they fill half of the buffer (the other half is for sorting them), then written to local disk as
+one run, sorted by group. Draining merges the runs and what is left in memory group by group: the runs in the order they
+were made, so that rows of one group come out in the order they went in.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import InvalidOptionError, StorageError
+from penstock.table.write.group_order import Ids, split_sorted, stable_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.datafile.types import ArrowAny
+    from penstock.options import WriteOptions
+
+MAX_RUNS: Final = 128
+"""Runs that are merged at once, each with an open file and one batch read ahead; as ``local-sort.max-num-file-handles``
+of the reference."""
+
+# 128 runs read ahead no more than 64 MB; smaller batches compress worse.
+RUN_BATCH_BYTES: Final = 512 * 1024
+# Arrow's offsets of strings have 31 bits, and the batches of a run are joined to be sorted.
+MAX_SORTED_BYTES: Final = 1 << 30
+_CODECS: Final[dict[str, Literal["zstd", "lz4"] | None]] = {"zstd": "zstd", "lz4": "lz4", "none": None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Sorted rows on disk.
+
+    Attributes:
+        file: open and nameless, so that it goes with the process, however that ends.
+        groups: ascending, with ``counts`` rows each.
+    """
+
+    file: IO[bytes]
+    groups: list[int]
+    counts: list[int]
+
+
+class _Cursor:
+    """Hands out sorted rows group by group, with one batch read ahead."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], groups: Sequence[int], counts: Sequence[int]) -> None:
+        self._batches = batches
+        self._counts = dict(zip(groups, counts, strict=True))
+        self._batch: pa.RecordBatch | None = None
+        self._offset = 0
+
+    def rows_of(self, group: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the next group; none if it has not come yet."""
+        wanted = self._counts.pop(group, 0)
+        while wanted:
+            if self._batch is None or self._offset == self._batch.num_rows:
+                self._batch, self._offset = next(self._batches), 0
+            part = self._batch.slice(self._offset, wanted)
+            self._offset += part.num_rows
+            wanted -= part.num_rows
+            yield part
+
+
+class SpillBuffer:
+    """Keeps rows of any number of groups until they are drained.
+
+    Memory stays about ``write_buffer_bytes`` whatever comes, apart from one incoming batch and, while draining, one
+    small batch a run.
+
+    Args:
+        schema: of all batches.
+        options: buffer size, whether and how to spill, and how much disk that may take.
+        directory: for runs; None for the system's place for temporary files.
+    """
+
+    def __init__(self, schema: pa.Schema, options: WriteOptions, *, directory: str | None = None) -> None:
+        self._schema = schema
+        self._options = options
+        self._directory = directory
+        self._limit_bytes = _limit_bytes(options.write_buffer_bytes)
+        self._batches: list[pa.RecordBatch] = []
+        self._ids: list[Ids] = []
+        self._bytes = 0
+        self._runs: list[_Run] = []
+        self._disk_bytes = 0
+        self._ipc_options = _ipc_options(options)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether rows must leave memory before more come: by ``spill`` if ``may_spill``, else by ``drain``."""
+        return self._bytes >= self._limit_bytes
+
+    @property
+    def may_spill(self) -> bool:
+        """Whether the options allow one more run on disk."""
+        disk_bytes = self._disk_bytes + self._bytes
+        return (
+            self._options.write_buffer_spillable
+            and len(self._runs) < MAX_RUNS
+            and disk_bytes <= self._options.write_buffer_spill_max_disk_bytes
+        )
+
+    @property
+    def run_count(self) -> int:
+        """Runs on disk now."""
+        return len(self._runs)
+
+    def yield_memory(self, size: int) -> None:
+        """Leave so many bytes of the buffer to something else; a quarter of it stays."""
+        total = self._options.write_buffer_bytes
+        self._limit_bytes = _limit_bytes(max(total - size, total // 4))
+
+    def add(self, batch: pa.RecordBatch, ids: Ids) -> None:
+        """Keep rows; ``ids`` are their groups. The batch is kept, not copied."""
+        self._batches.append(batch)
+        self._ids.append(ids)
+        self._bytes += batch.nbytes + ids.nbytes
+
+    def spill(self) -> None:
+        """Write what is in memory to disk as one run.
+
+        Raises:
+            StorageError: the local disk is full or failed.
+        """
+        if not self._batches:
+            return
+        groups, counts, batches = self._take_sorted()
+        try:
+            file = tempfile.TemporaryFile(prefix="penstock-spill-", dir=self._directory)  # noqa: SIM115 - the run owns it
+            self._runs.append(_Run(file=file, groups=groups, counts=counts))
+            with pa.ipc.new_stream(pa.PythonFile(file, mode="w"), self._schema, options=self._ipc_options) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            self._disk_bytes += file.tell()
+        except OSError as error:
+            place = self._directory or tempfile.gettempdir()
+            raise StorageError(
+                f"cannot spill rows to '{place}': {error}; free local disk, point TMPDIR elsewhere, or set "
+                "'write-buffer-spillable' = 'false'"
+            ) from error
+        # Sorting leaves the allocator with as much free memory as the buffer had.
+        pa.default_memory_pool().release_unused()
+
+    def drain(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield all rows as (group, rows), groups ascending; afterwards the buffer is empty."""
+        groups, counts, batches = self._take_sorted()
+        cursors = [_Cursor(_read_run(run), run.groups, run.counts) for run in self._runs]
+        cursors.append(_Cursor(batches, groups, counts))
+        for group in sorted({*groups, *(group for run in self._runs for group in run.groups)}):
+            for cursor in cursors:
+                for rows in cursor.rows_of(group):
+                    yield group, rows
+        self.close()
+
+    def close(self) -> None:
+        """Forget all rows and free the disk."""
+        for run in self._runs:
+            run.file.close()
+        self._runs.clear()
+        self._batches.clear()
+        self._ids.clear()
+        self._bytes = self._disk_bytes = 0
+
+    def _take_sorted(self) -> tuple[list[int], list[int], Iterator[pa.RecordBatch]]:
+        """Empty the memory; return its groups, their row counts, and the sorted rows in small batches."""
+        if not self._batches:
+            return [], [], iter(())
+        ids = np.concatenate(self._ids)
+        order = stable_order(ids)
+        stretches = list(split_sorted(ids[order]))
+        groups = [stretch.group for stretch in stretches]
+        counts = [stretch.stop - stretch.start for stretch in stretches]
+        (joined,) = pa.Table.from_batches(self._batches).combine_chunks().to_batches()
+        rows = max(1, RUN_BATCH_BYTES * joined.num_rows // max(self._bytes, 1))
+        self._batches.clear()
+        self._ids.clear()
+        self._bytes = 0
+        return groups, counts, (joined.take(order[i : i + rows]) for i in range(0, len(order), rows))
+
+
+def _limit_bytes(buffer_bytes: int) -> int:
+    return min(max(buffer_bytes // 2, 1), MAX_SORTED_BYTES)
+
+
+def _read_run(run: _Run) -> Iterator[pa.RecordBatch]:
+    file: ArrowAny = run.file
+    file.seek(0)
+    with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
+        yield from reader
+
+
+def _ipc_options(options: WriteOptions) -> ArrowAny:
+    if options.spill_compression not in _CODECS:
+        raise InvalidOptionError(
+            f"option 'spill-compression' = '{options.spill_compression}': expected one of {', '.join(_CODECS)}"
+        )
+    codec = _CODECS[options.spill_compression]
+    level = options.spill_compression_zstd_level if codec == "zstd" else None
+    return pa.ipc.IpcWriteOptions(compression=None if codec is None else pa.Codec(codec, compression_level=level))

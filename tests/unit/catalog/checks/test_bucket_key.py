@@ -1,0 +1,73 @@
+"""One bucket without a bucket key: stored with a key that nobody asked for, until there are more buckets."""
+
+from collections.abc import Callable
+
+import pytest
+
+from penstock.catalog.changes import DropColumn, RemoveOption, RenameColumn, SetOption, UpdateColumnType
+from penstock.catalog.checks.bucket_key import CHOSEN
+from penstock.errors import InvalidOptionError
+from penstock.format.schema import TableSchema
+
+Build = Callable[..., TableSchema]
+
+
+def test_one_bucket_without_a_key_gets_the_first_column_that_could_be_one(new_schema: Build) -> None:
+    schema = new_schema("dt STRING, l ARRAY<INT>, a INT, b INT", partition_by=["dt"], options={"bucket": "1"})
+    assert schema.option_map == {"bucket": "1", "bucket-key": "a", CHOSEN: "true"}
+
+
+def test_a_key_of_the_user_is_not_touched(new_schema: Build) -> None:
+    options = {"bucket": "1", "bucket-key": "b"}
+    assert new_schema("a INT, b INT", options=options).option_map == options
+
+
+def test_without_any_possible_key_one_bucket_is_refused(new_schema: Build) -> None:
+    with pytest.raises(InvalidOptionError, match=r"needs a column of a plain type.*'bucket' = '-1'"):
+        new_schema("dt STRING, l ARRAY<INT>", partition_by=["dt"], options={"bucket": "1"})
+
+
+def test_more_buckets_ask_for_a_real_key(new_schema: Build, evolve: Build) -> None:
+    schema = new_schema("a INT, b INT", options={"bucket": "1"})
+    with pytest.raises(InvalidOptionError, match="set 'bucket-key' together with 'bucket'"):
+        evolve(schema, SetOption(key="bucket", value="4"))
+    for key in ("a", "b"):
+        evolved = evolve(schema, SetOption(key="bucket", value="4"), SetOption(key="bucket-key", value=key))
+        assert evolved.option_map == {"bucket": "4", "bucket-key": key}
+
+
+def test_a_stand_in_key_may_be_replaced_even_with_snapshots_but_a_real_one_may_not(
+    new_schema: Build, evolve: Build
+) -> None:
+    schema = new_schema("a INT, b INT", options={"bucket": "1"})
+    keyed = evolve(schema, SetOption(key="bucket-key", value="b"))
+    assert keyed.option_map == {"bucket": "1", "bucket-key": "b"}
+    with pytest.raises(InvalidOptionError, match="'bucket-key' cannot change"):
+        evolve(keyed, SetOption(key="bucket-key", value="a"))
+
+
+def test_saying_the_stand_in_key_makes_it_real(new_schema: Build, evolve: Build) -> None:
+    schema = evolve(new_schema("a INT", options={"bucket": "1"}), SetOption(key="bucket-key", value="a"))
+    assert evolve(schema, SetOption(key="bucket", value="2")).option_map == {"bucket": "2", "bucket-key": "a"}
+
+
+def test_the_stand_in_column_may_be_renamed_retyped_and_dropped(new_schema: Build, evolve: Build) -> None:
+    schema = new_schema("a INT, b INT", options={"bucket": "1"})
+    renamed = evolve(schema, RenameColumn(column="a", new_name="x"))
+    assert (renamed.option_map["bucket-key"], CHOSEN in renamed.option_map) == ("x", True)
+    assert evolve(schema, UpdateColumnType(column="a", type="BIGINT")).id == 1
+    dropped = evolve(schema, DropColumn(column="a"))
+    assert dropped.option_map == {"bucket": "1", "bucket-key": "b", CHOSEN: "true"}
+
+
+def test_removing_the_stand_in_key_chooses_again(new_schema: Build, evolve: Build) -> None:
+    schema = new_schema("a INT, b INT", options={"bucket": "1"})
+    assert evolve(schema, RemoveOption(key="bucket-key")) is schema
+
+
+def test_before_the_first_snapshot_one_bucket_can_become_none_and_back(new_schema: Build, evolve: Build) -> None:
+    schema = new_schema("a INT", options={"bucket": "1"})
+    unaware = evolve(schema, SetOption(key="bucket", value="-1"), has_snapshots=False)
+    assert unaware.option_map == {"bucket": "-1"}
+    again = evolve(unaware, SetOption(key="bucket", value="1"), has_snapshots=False)
+    assert again.option_map == {"bucket": "1", "bucket-key": "a", CHOSEN: "true"}

@@ -1,0 +1,35 @@
+"""The list of commands and the modules that they are in agree."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import pytest
+
+import penstock.cli
+from penstock.cli.command_list import SECTIONS, Commands
+
+MODULES = {name: module for commands in SECTIONS.values() for name, (module, _) in commands.items()}
+
+
+def test_every_command_of_a_module_is_in_the_list() -> None:
+    found = {}
+    for info in pkgutil.iter_modules(penstock.cli.__path__):
+        if info.name != "commands":
+            module = importlib.import_module(f"penstock.cli.{info.name}")
+            found |= dict.fromkeys(getattr(module, "COMMANDS", ()), info.name)
+    assert found == MODULES
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_list_says_of_a_command_what_its_help_begins_with(name: str) -> None:
+    words = next(words for commands in SECTIONS.values() for each, (_, words) in commands.items() if each == name)
+    assert Commands()[name].help.startswith(words[:12])
+    assert words.endswith(".")
+
+
+def test_a_name_that_nobody_has_is_missing() -> None:
+    with pytest.raises(KeyError):
+        Commands()["nope"]
+    assert len(Commands()) == len(MODULES)

@@ -1,0 +1,58 @@
+"""What the listener of a session keeps, without Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.unit.table.stream.queues import Queue
+
+from penstock.spark.stream import progress
+from penstock.spark.stream.progress import ProgressListener
+from penstock.spark.stream.session import StreamSession
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Event:
+    """Spark's report of a micro-batch."""
+
+    def __init__(self, reader: str, session: StreamSession, end: dict[str, Any]) -> None:
+        self.progress: Any = {
+            "id": f"query of {reader}",
+            "runId": "run",
+            "name": None,
+            "batchId": 0,
+            "timestamp": "2026-01-01T00:00:00.000Z",
+            "sources": [
+                {
+                    "latestOffset": {**(session.report() or {}), "reader": reader},
+                    "endOffset": end,
+                    "numInputRows": 1,
+                    "processedRowsPerSecond": 1.0,
+                }
+            ],
+        }
+
+
+def test_a_listener_keeps_the_consumers_of_readers_that_moved_and_forgets_the_oldest_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "_QUERIES_KEPT", 3)
+    queue = Queue()
+    queue.append("0:a")
+    session = StreamSession(queue.ref.with_options({"scan.mode": "earliest"}))
+    end = session.advance({"unresolved": True})
+    listener = ProgressListener()
+    for number in range(10):
+        listener.follow(f"reader {number}", queue.ref.with_options({"consumer-id": f"c{number}"}))
+        event: Any = Event("reader 0", session, end)
+        listener.onQueryProgress(event)
+    assert len(listener._consumers) == 3
+    assert queue.store.list_consumers() == ("c0",)
+    late: Any = Event("reader 9", session, end)
+    listener.onQueryProgress(late)
+    assert queue.store.list_consumers() == ("c0", "c9")
+    gone: Any = Event("reader 1", session, end)
+    listener.onQueryProgress(gone)
+    assert queue.store.list_consumers() == ("c0", "c9")

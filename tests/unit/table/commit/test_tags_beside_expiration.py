@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expire_to
+from tests.unit.table.commit_tables import new_table, on
+
+from penstock.errors import NotFoundError
+from penstock.format.layout import snapshot_path
+from penstock.table.expire.rollback import apply_rollback, plan_rollback
+from penstock.table.expire.snapshots import SnapshotExpirer
+from penstock.table.store import MetadataStore
+from penstock.table.tags.store import create_tag
+from penstock.testing.file_io import Operation, RecordingFileIO
+
+
+def test_a_tag_on_a_snapshot_whose_files_are_being_deleted_is_refused_and_leaves_nothing() -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3, 4)
+    errors: list[str] = []
+
+    def tag() -> None:
+        with pytest.raises(NotFoundError, match=r"table db\.t: snapshot 2 is about to expire") as caught:
+            create_tag(MetadataStore(ref), "keep", snapshot_id=2)
+        errors.append(str(caught.value))
+
+    paused = PausedFileIO(ref.file_io, "/snapshot-1", before=tag)
+    expire_to(on(ref, paused), 1)
+    assert errors
+    assert MetadataStore(ref).list_tags() == ()
+    create_tag(MetadataStore(ref), "keep", snapshot_id=4)
+
+
+def test_an_expiration_sees_a_tag_that_was_made_after_it_was_planned() -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3, 4)
+    manifest = MetadataStore(ref).load_snapshot(2).base_manifest_list
+
+    class TagOnPlan(RecordingFileIO):
+        """Tags snapshot 2 when the expiration says that it begins."""
+
+        def write(self, path: str, data: bytes) -> None:
+            if path.endswith("/.penstock/expiring"):
+                create_tag(MetadataStore(ref), "keep", snapshot_id=2)
+            super().write(path, data)
+
+    expire_to(on(ref, TagOnPlan(ref.file_io)), 1)
+    assert MetadataStore(ref).list_snapshot_ids() == (4,)
+    tagged = MetadataStore(ref).load_tag("keep").snapshot
+    assert tagged.base_manifest_list == manifest
+    assert len(MetadataStore(ref).load_manifests(tagged)) == 2
+
+
+def test_a_dry_run_says_nothing_to_those_who_tag() -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3)
+    recording = RecordingFileIO(ref.file_io)
+    expirer = SnapshotExpirer(on(ref, recording), MetadataStore(on(ref, recording)))
+    expirer.run(expirer.rules(retain_min=1, retain_max=1, older_than=4_000_000_000_000), dry_run=True)
+    assert not recording.paths(Operation.WRITE)
+    create_tag(MetadataStore(ref), "keep", snapshot_id=1)
+
+
+def test_a_snapshot_that_came_back_from_its_tag_can_be_tagged_again() -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3)
+    store = MetadataStore(ref)
+    create_tag(store, "one", snapshot_id=1)
+    expire_to(ref, 1)
+    assert not ref.file_io.exists(snapshot_path(ref.location, 1))
+    apply_rollback(store, plan_rollback(store, tag="one"))
+    create_tag(store, "again", snapshot_id=1)
+    assert store.list_tags() == ("again", "one")

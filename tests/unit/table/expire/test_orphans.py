@@ -1,0 +1,313 @@
+"""Which files orphan removal takes for left over, and when it stops."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from penstock import Catalog, Table
+from penstock.errors import FormatError, InvalidOptionError, NotFoundError, StorageError
+from penstock.format.layout import branch_path, manifest_path, snapshot_path, tag_path
+from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.tag import Tag, encode_tag
+from penstock.io.memory import wall_clock_millis
+from penstock.table.expire import orphans
+from penstock.table.expire.orphan_candidates import OrphanKind
+from penstock.table.expire.orphans import remove_orphan_files
+from penstock.table.expire.used_files import UsedFiles
+from penstock.testing.garbage import needed_files, stored_files, walk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.table.expire.orphans import OrphanReport
+
+DAY = 86_400_000
+
+
+@pytest.fixture
+def table() -> Table:
+    """Three snapshots, each of which replaces what there was; the first is tagged."""
+    catalog = Catalog(f"memory://{uuid.uuid4()}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT, dt STRING", partition_by=["dt"])
+    for number in (1, 2, 3):
+        table.overwrite(pa.table({"k": [number], "dt": ["a"]}))
+    table.create_tag("first", snapshot_id=1)
+    return table
+
+
+def put(table: Table, *names: str) -> list[str]:
+    paths = [f"{table.location}/{name}" for name in names]
+    for path in paths:
+        table._ref.file_io.write(path, b"?")
+    return sorted(paths)
+
+
+def remove(table: Table, **how: Any) -> OrphanReport:
+    now = wall_clock_millis()
+    return table.remove_orphan_files(**{"older_than": now, "allow_recent": True, "dry_run": False, **how})
+
+
+def found(report: OrphanReport) -> dict[str, OrphanKind]:
+    return {orphan.path: orphan.kind for orphan in report.orphans}
+
+
+def test_what_stopped_jobs_leave_goes_and_all_else_stays(table: Table) -> None:
+    before = set(walk(table._ref.file_io, table.location))
+    kinds = {
+        "dt=a/bucket-0/data-x-0.parquet": OrphanKind.DATA,
+        "dt=a/bucket-0/data-x-0.parquet.index": OrphanKind.DATA,
+        "dt=b/bucket-7/data-x-0.orc": OrphanKind.DATA,
+        "dt=a/bucket-0/.data-x-0.parquet.5b1c.tmp": OrphanKind.TEMPORARY,
+        "manifest/manifest-x-0": OrphanKind.MANIFEST,
+        "manifest/manifest-list-x-0": OrphanKind.MANIFEST,
+        "manifest/index-manifest-x-0": OrphanKind.MANIFEST,
+        "index/index-x": OrphanKind.INDEX,
+        "statistics/stat-x": OrphanKind.STATISTICS,
+        "snapshot/.snapshot-4.5b1c.tmp": OrphanKind.TEMPORARY,
+        "snapshot/.snapshot-4.5b1c.tmp.crc": OrphanKind.TEMPORARY,
+        "schema/.schema-1.5b1c.tmp": OrphanKind.TEMPORARY,
+        "tag/.tag-x.5b1c.tmp": OrphanKind.TEMPORARY,
+        ".penstock/.clock.5b1c.tmp": OrphanKind.TEMPORARY,
+        ".penstock/.expiring.5b1c.tmp": OrphanKind.TEMPORARY,
+        ".penstock/queries/.q.5b1c.tmp": OrphanKind.TEMPORARY,
+    }
+    put(table, *kinds, ".penstock-job/part-0.parquet", ".penstock-job/_temporary/0/part-1.parquet")
+    left_alone = put(table, "README", "other/data-x-0.parquet", "dt=a/_SUCCESS", "snapshot/notes", "manifest/notes")
+    report = remove(table)
+    expected = {f"{table.location}/{name}": kind for name, kind in kinds.items()}
+    assert found(report) == {**expected, f"{table.location}/.penstock-job": OrphanKind.STAGING}
+    assert report.bytes == len(kinds) + 2
+    assert set(walk(table._ref.file_io, table.location)) == before | set(left_alone)
+    assert stored_files(table._ref) - set(left_alone) == needed_files(table._ref)
+    assert table.to_arrow(tag="first").column("k").to_pylist() == [1]
+    assert table.to_arrow(snapshot_id=2).column("k").to_pylist() == [2]
+
+
+def test_a_dry_run_which_is_the_default_deletes_nothing(table: Table) -> None:
+    (path,) = put(table, "dt=a/bucket-0/data-x-0.parquet")
+    report = remove(table, dry_run=True)
+    assert (list(found(report)), report.is_dry_run) == ([path], True)
+    assert table.remove_orphan_files().orphans == ()
+    assert table._ref.file_io.exists(path)
+
+
+def test_young_files_stay_and_are_counted(table: Table) -> None:
+    put(table, "dt=a/bucket-0/data-x-0.parquet", "manifest/manifest-x-0")
+    report = table.remove_orphan_files(dry_run=False)
+    assert (report.orphans, report.young) == ((), 2)
+    later = remove_orphan_files(table._ref, dry_run=False, clock_millis=lambda: wall_clock_millis() + DAY + 1)
+    assert len(later.orphans) == 2
+
+
+@pytest.mark.parametrize("minutes", [0, 59])
+def test_less_than_an_hour_needs_to_be_asked_for(table: Table, minutes: int) -> None:
+    with pytest.raises(InvalidOptionError, match="younger than an hour may belong to a job"):
+        table.remove_orphan_files(older_than=wall_clock_millis() - minutes * 60_000)
+
+
+def test_a_time_in_the_future_is_refused(table: Table) -> None:
+    with pytest.raises(InvalidOptionError, match="lies in the future"):
+        table.remove_orphan_files(older_than=wall_clock_millis() + 60_000, allow_recent=True)
+
+
+def test_files_that_only_a_branch_uses_stay(table: Table) -> None:
+    file_io, branch = table._ref.file_io, branch_path(table.location, "b")
+    file_io.write(f"{branch}/schema/schema-0", file_io.read(f"{table.location}/schema/schema-0"))
+    file_io.write(snapshot_path(branch, 1), encode_snapshot(table._store.load_snapshot(1)))
+    file_io.write(tag_path(branch, "two"), encode_tag(Tag(snapshot=table._store.load_snapshot(2))))
+    for number in (1, 2):
+        file_io.delete(snapshot_path(table.location, number))
+    file_io.delete(tag_path(table.location, "first"))
+    before = stored_files(table._ref)
+    assert remove(table).orphans == ()
+    assert stored_files(table._ref) == before
+
+
+def test_a_branch_without_a_schema_stops_it(table: Table) -> None:
+    put(table, "branch/branch-b/snapshot/snapshot-1", "dt=a/bucket-0/data-x-0.parquet")
+    with pytest.raises(NotFoundError, match=r"branch-b has no schema"):
+        remove(table)
+
+
+def test_changelogs_of_other_engines_use_files_too(table: Table) -> None:
+    file_io = table._ref.file_io
+    file_io.write(f"{table.location}/changelog/changelog-1", encode_snapshot(table._store.load_snapshot(1)))
+    file_io.delete(snapshot_path(table.location, 1))
+    file_io.delete(tag_path(table.location, "first"))
+    before = stored_files(table._ref)
+    assert remove(table).orphans == ()
+    assert stored_files(table._ref) == before
+
+
+@pytest.mark.parametrize("what", ["list", "manifest"])
+@pytest.mark.parametrize("damage", [None, b"?"])
+def test_metadata_that_cannot_be_read_stop_it_before_anything_goes(
+    table: Table, what: str, damage: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.table.expire.used_files._GONE_WAIT_SECONDS", 0)
+    put(table, "dt=a/bucket-0/data-x-0.parquet")
+    snapshot = table._store.load_snapshot(2)
+    name = snapshot.delta_manifest_list
+    if what == "manifest":
+        name = table._store.load_delta_manifests(snapshot)[0].file_name
+    path = manifest_path(table.location, name)
+    if damage is None:
+        table._ref.file_io.delete(path)
+    else:
+        table._ref.file_io.write(path, damage)
+    before = set(walk(table._ref.file_io, table.location))
+    with pytest.raises(FormatError, match="missing, which .*snapshot-[23] needs" if damage is None else "manifest"):
+        remove(table)
+    assert set(walk(table._ref.file_io, table.location)) == before
+
+
+def used(table: Table, sleep: Any = time.sleep) -> frozenset[str]:
+    ref = table._ref
+    return UsedFiles(ref, threads=1, sleep=sleep).collect()
+
+
+def test_a_snapshot_that_expires_meanwhile_is_left_out(table: Table) -> None:
+    table.delete_tag("first")
+    kept = used(table)
+    table._ref.file_io.delete(manifest_path(table.location, table._store.load_snapshot(1).delta_manifest_list))
+
+    def expire(_seconds: float) -> None:
+        table._ref.file_io.delete(snapshot_path(table.location, 1))
+
+    assert used(table, sleep=expire) <= kept
+
+
+def test_a_snapshot_that_comes_meanwhile_is_seen(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    take_in = UsedFiles._take_in
+
+    def commit_once(self: UsedFiles, roots: Any) -> None:
+        monkeypatch.setattr(UsedFiles, "_take_in", take_in)
+        take_in(self, roots)
+        Table.at(table.location).append(pa.table({"k": [9], "dt": ["b"]}))
+
+    monkeypatch.setattr(UsedFiles, "_take_in", commit_once)
+    report = remove(table)
+    assert report.orphans == ()
+    assert used(table) >= {path.rpartition("/")[2] for path in needed_files(table._ref)}
+
+
+def test_a_listing_that_fails_stops_it(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(table, "dt=a/bucket-0/data-x-0.parquet")
+    before = set(walk(table._ref.file_io, table.location))
+
+    def fail(_self: Any, path: str) -> Any:
+        message = f"list {path}: down"
+        raise StorageError(message)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(table._ref.file_io), "list", fail)
+        with pytest.raises(StorageError, match="down"):
+            remove(table)
+    assert set(walk(table._ref.file_io, table.location)) == before
+
+
+def test_old_empty_directories_go_with_them(tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path))
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT, dt STRING", partition_by=["dt"])
+    table.append(pa.table({"k": [1], "dt": ["a"]}))
+    root = tmp_path / "db.db" / "t"
+    for name in ("dt=old/bucket-0", "dt=young/bucket-0", "dt=lost/bucket-0", "other/bucket-0"):
+        (root / name).mkdir(parents=True)
+    lost = root / "dt=lost" / "bucket-0" / "data-x-0.parquet"
+    lost.write_bytes(b"?")
+    long_ago = time.time() - 3 * 86_400
+    for path in (lost, lost.parent, root / "dt=old" / "bucket-0", root / "other" / "bucket-0"):
+        os.utime(path, (long_ago, long_ago))
+    report = table.remove_orphan_files(dry_run=False)
+    assert [orphan.name for orphan in report.orphans] == ["data-x-0.parquet"]
+    there = {path.name for path in root.iterdir()}
+    assert {"dt=a", "dt=young", "other"} <= there
+    assert not {"dt=old", "dt=lost"} & there
+
+
+def test_leases_that_nobody_renews_go_after_an_hour_at_the_earliest(tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path))
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT")
+    table.append(pa.table({"k": [1]}))
+    leases = tmp_path / "db.db" / "t" / ".penstock" / "leases"
+    leases.mkdir(parents=True)
+    for name, minutes in (("query-a-1", 0), ("query-b-1", 70)):
+        (leases / name).write_bytes(b"{}")
+        os.utime(leases / name, (time.time() - minutes * 60,) * 2)
+    report = remove(table)
+    assert [orphan.name for orphan in report.orphans] == ["query-b-1"]
+    assert report.young == 0
+
+
+def test_many_files_are_looked_at_and_deleted_by_threads(tmp_path: Path) -> None:
+    catalog = Catalog(str(tmp_path))
+    catalog.create_database("db")
+    table = catalog.create_table(
+        "db.t", "k BIGINT, dt STRING", partition_by=["dt"], options={"file-operation.thread-num": "4"}
+    )
+    for number in range(20):
+        table.append(pa.table({"k": [number], "dt": [f"d{number}"]}))
+        path = tmp_path / "db.db" / "t" / f"dt=d{number}" / "bucket-0" / "data-lost-0.parquet"
+        path.write_bytes(b"?")
+    told: list[int] = []
+    now = wall_clock_millis()
+    report = remove_orphan_files(
+        table._ref,
+        older_than_millis=now,
+        allow_recent=True,
+        dry_run=False,
+        progress=lambda count, _: told.append(count),
+    )
+    assert len(report.orphans) == 20
+    assert told[-1] == 20
+    assert stored_files(table._ref) == needed_files(table._ref)
+
+
+@pytest.mark.parametrize("name", ["bucket-1", "manifest", "index", "statistics", "branch/branch-b/tag", ".penstock-x"])
+def test_nothing_behind_a_link_goes(tmp_path: Path, name: str) -> None:
+    catalog = Catalog(f"{tmp_path}/warehouse")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT")
+    table.append(pa.table({"k": [1]}))
+    location, outside = tmp_path / "warehouse/db.db/t", tmp_path / "outside"
+    outside.mkdir()
+    link = location / name
+    if name == "manifest":
+        shutil.copytree(link, outside, dirs_exist_ok=True)
+        shutil.rmtree(link)
+    if name.startswith("branch"):
+        shutil.copytree(location / "schema", location / "branch/branch-b/schema")
+    link.symlink_to(outside)
+    for precious in ("manifest-x", ".x.tmp", "any.parquet"):
+        (outside / precious).write_text("?")
+    there = sorted(outside.iterdir())
+    with contextlib.suppress(StorageError):  # it may stop, and says then what is a link
+        remove(table)
+    assert sorted(outside.iterdir()) == there
+
+
+@pytest.mark.parametrize("days", [3, -3])
+def test_the_clock_of_the_storage_decides_what_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    catalog = Catalog(f"{tmp_path}/warehouse")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT")
+    table.append(pa.table({"k": [1]}))
+    (young,) = put(table, "bucket-0/data-x-0.parquet")
+    monkeypatch.setattr(orphans, "wall_clock_millis", lambda: wall_clock_millis() + days * DAY)
+    report = remove_orphan_files(table._ref, dry_run=False)
+    assert (report.orphans, report.young) == ((), 1)
+    assert table._ref.file_io.exists(young)
+    assert not list((tmp_path / "warehouse/db.db/t/.penstock").iterdir())

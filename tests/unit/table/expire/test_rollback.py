@@ -1,0 +1,260 @@
+"""Going back to an older snapshot, and what a reader sees while that is under way."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
+
+from penstock.errors import InvalidOptionError, NotFoundError, StorageError
+from penstock.format.hint import encode_hint
+from penstock.format.layout import earliest_hint_path, latest_hint_path, snapshot_path
+from penstock.format.snapshot_json import encode_snapshot
+from penstock.table.actions.changes import truncate
+from penstock.table.expire.rollback import apply_rollback, plan_rollback
+from penstock.table.read.live import load_live_entries
+from penstock.table.read.travel import NO_WATERMARK
+from penstock.table.store import MetadataStore
+from penstock.table.tags.store import create_tag
+from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
+
+FAULTS = list(Fault)
+
+
+def history(ref: TableRef, *, snapshots: int = 5) -> MetadataStore:
+    """Snapshot n adds a file of n rows; snapshot 2 is tagged ``two``, snapshot 4 ``four``."""
+    ours = committer(ref)
+    for number in range(1, snapshots + 1):
+        ours.commit(append(rows(number)))
+    store = MetadataStore(ref)
+    create_tag(store, "two", snapshot_id=2)
+    create_tag(store, "four", snapshot_id=4)
+    return store
+
+
+def expire(ref: TableRef, *snapshot_ids: int) -> None:
+    """Take the snapshot files away, as an expiration does that spares what tags need."""
+    for snapshot_id in snapshot_ids:
+        ref.file_io.delete(snapshot_path(ref.location, snapshot_id))
+        ref.file_io.write(earliest_hint_path(ref.location), encode_hint(snapshot_id + 1))
+
+
+def test_a_plan_names_what_would_go_and_changes_nothing() -> None:
+    ref = new_table()
+    store = history(ref)
+    plan = plan_rollback(store, snapshot_id=3)
+    assert (plan.target.id, plan.is_recreated, plan.snapshot_ids, plan.tags) == (3, False, (5, 4), ("four",))
+    assert row_counts(ref) == [1, 2, 3, 4, 5]
+    assert plan_rollback(store, tag="four").snapshot_ids == (5,)
+    assert plan_rollback(store, tag="four").tags == ()
+
+
+def test_a_rollback_makes_the_target_the_latest() -> None:
+    ref = new_table()
+    store = history(ref)
+    assert apply_rollback(store, plan_rollback(store, snapshot_id=3)).id == 3
+    assert row_counts(ref) == [1, 2, 3]
+    fresh = MetadataStore(ref)
+    assert (fresh.list_snapshot_ids(), fresh.list_tags()) == ((1, 2, 3), ("two",))
+    assert ref.file_io.read(latest_hint_path(ref.location)) == b"3"
+
+
+def test_a_rollback_to_the_latest_snapshot_keeps_everything() -> None:
+    ref = new_table()
+    store = history(ref)
+    apply_rollback(store, plan_rollback(store, snapshot_id=5))
+    assert row_counts(ref) == [1, 2, 3, 4, 5]
+    assert MetadataStore(ref).list_tags() == ("four", "two")
+
+
+def test_a_rollback_brings_back_what_was_truncated() -> None:
+    ref = new_table()
+    store = history(ref)
+    truncate(committer(ref))
+    assert row_counts(ref) == []
+    apply_rollback(store, plan_rollback(store, snapshot_id=5))
+    assert row_counts(ref) == [1, 2, 3, 4, 5]
+
+
+def test_a_tag_whose_snapshot_expired_brings_it_back() -> None:
+    ref = new_table()
+    store = history(ref)
+    expire(ref, 1, 2, 3)
+    plan = plan_rollback(store, tag="two")
+    assert plan.is_recreated
+    apply_rollback(store, plan)
+    fresh = MetadataStore(ref)
+    assert (fresh.list_snapshot_ids(), fresh.earliest_snapshot_id(), fresh.latest_snapshot_id()) == ((2,), 2, 2)
+    assert row_counts(ref) == [1, 2]
+    committer(ref).commit(append(rows(7)))
+    assert row_counts(ref) == [1, 2, 7]
+    assert MetadataStore(ref).list_snapshot_ids() == (2, 3)
+
+
+def test_commits_of_a_handle_that_lived_through_it_follow_the_new_history() -> None:
+    ref = new_queue(1)
+    ours = committer(ref)
+    for number in range(1, 6):
+        ours.commit(append(rows(number, total_buckets=1)))
+    apply_rollback(ours.store, plan_rollback(ours.store, snapshot_id=2))
+    committer(ref).commit(append(rows(10, total_buckets=1)))
+    snapshot = ours.commit(append(rows(20, total_buckets=1)))
+    assert snapshot is not None
+    assert (snapshot.id, snapshot.total_record_count) == (4, 33)
+    entries = load_live_entries(MetadataStore(ref), snapshot, lambda _: True).values()
+    assert [(e.file.min_sequence_number, e.file.max_sequence_number) for e in entries] == [
+        (0, 0), (1, 2), (3, 12), (13, 32),
+    ]  # fmt: skip
+
+
+def test_exactly_one_target_is_to_be_named_and_must_be_there() -> None:
+    store = history(new_table())
+    with pytest.raises(InvalidOptionError, match="either a snapshot id, or a tag, or a watermark"):
+        plan_rollback(store)
+    with pytest.raises(InvalidOptionError, match="either a snapshot id, or a tag, or a watermark"):
+        plan_rollback(store, snapshot_id=1, tag="two")
+    with pytest.raises(NotFoundError, match=r"snapshot 9 does not exist yet; snapshots 1 to 5 are there"):
+        plan_rollback(store, snapshot_id=9)
+    with pytest.raises(NotFoundError, match=r"no tag 'three'; its tags are 'four', 'two'"):
+        plan_rollback(store, tag="three")
+
+
+def seen(ref: TableRef) -> list[int]:
+    return sorted(row_counts(ref))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("expired", [(), (1, 2, 3)])
+def test_wherever_it_stops_the_table_reads_as_a_whole_snapshot_and_it_can_be_done_again(
+    fault: Fault, expired: tuple[int, ...]
+) -> None:
+    counting = new_table()
+    store = history(counting)
+    expire(counting, *expired)
+    clean = FailingFileIO(counting.file_io)
+    apply_rollback(MetadataStore(on(counting, clean)), plan_rollback(store, tag="two"))
+    assert clean.call_count >= 5
+    for at in range(1, clean.call_count + 1):
+        ref = new_table()
+        store = history(ref)
+        expire(ref, *expired)
+        plan = plan_rollback(store, tag="two")
+        failing = FailingFileIO(ref.file_io, fault, at)
+        try:
+            apply_rollback(MetadataStore(on(ref, failing)), plan)
+        except (ProcessDiedError, StorageError) as error:
+            told = str(error)
+        else:  # the lists of its fence would be orphans, and no more
+            told = str(at) if "/manifest/" in failing.calls[at - 1].path else ""
+        assert str(at) in told
+        assert seen(ref) in [list(range(1, last + 1)) for last in range(2, 6)]
+        apply_rollback(store, plan_rollback(store, tag="two"))
+        assert seen(ref) == [1, 2]
+        for number in range(3, 8):  # across where the deleted snapshots were
+            committer(ref).commit(append(rows(number)))
+        assert seen(ref) == list(range(1, 8))
+        fresh = MetadataStore(ref)
+        assert fresh.earliest_snapshot_id() == fresh.list_snapshot_ids()[0]
+
+
+@pytest.mark.parametrize("expired", [(), (1, 2, 3)])
+def test_a_commit_on_a_rollback_that_died_half_way_loses_nothing_that_was_seen(expired: tuple[int, ...]) -> None:
+    for at in range(1, 9):
+        ref = new_table()
+        store = history(ref)
+        expire(ref, *expired)
+        plan = plan_rollback(store, tag="two")
+        with contextlib.suppress(ProcessDiedError):
+            apply_rollback(MetadataStore(on(ref, FailingFileIO(ref.file_io, Fault.CRASH_BEFORE, at))), plan)
+        before = seen(ref)
+        for number in range(10, 15):
+            committer(ref).commit(append(rows(number)))
+            assert seen(ref) == [*before, *range(10, number + 1)]
+
+
+def with_watermarks(*watermarks: int | None) -> MetadataStore:
+    ref = new_table()
+    for watermark in watermarks:
+        snapshot = committer(ref).commit(append(rows(1), watermark=None))
+        assert snapshot is not None
+        # Straight into the file: other engines drop a watermark, or store what means none.
+        path = snapshot_path(ref.location, snapshot.id)
+        ref.file_io.write(path, encode_snapshot(replace(snapshot, watermark=watermark)))
+    return MetadataStore(ref)
+
+
+@pytest.mark.parametrize(
+    ("watermarks", "until", "target"),
+    [
+        ((10, 20, 30), 20, 2),
+        ((10, 20, 30), 29, 2),
+        ((10, 20, 30), 99, 3),
+        ((10, 20, 20, 20, 30), 20, 4),
+        ((None, NO_WATERMARK, 10, None, 20), 10, 4),
+        ((None, 10, NO_WATERMARK), 15, 3),
+        ((10,), 10, 1),
+    ],
+)
+def test_a_watermark_leads_to_the_newest_snapshot_that_is_not_beyond_it(
+    watermarks: tuple[int | None, ...], until: int, target: int
+) -> None:
+    store = with_watermarks(*watermarks)
+    plan = plan_rollback(store, watermark=until)
+    assert plan.target.id == target
+    assert apply_rollback(store, plan).id == target
+    assert store.list_snapshot_ids() == tuple(range(1, target + 1))
+
+
+@given(
+    steps=st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size=12),
+    until=st.integers(-1, 20),
+    expired=st.integers(0, 3),
+)
+def test_the_search_finds_what_looking_at_each_finds(steps: list[int | None], until: int, expired: int) -> None:
+    reached = 0
+    watermarks = [None if step is None else (reached := reached + step) for step in steps]
+    store = with_watermarks(*watermarks)
+    expired = min(expired, len(steps) - 1)
+    for snapshot_id in range(1, expired + 1):
+        store.file_io.delete(snapshot_path(store.location, snapshot_id))
+    known, counted = None, {}
+    for snapshot_id, watermark in list(enumerate(watermarks, start=1))[expired:]:
+        known = known if watermark is None else watermark
+        counted[snapshot_id] = known
+    wanted = [each for each, watermark in counted.items() if watermark is not None and watermark <= until]
+    if wanted:
+        assert plan_rollback(store, watermark=until).target.id == wanted[-1]
+    else:
+        with pytest.raises(NotFoundError, match=r"no snapshot has a watermark of 19.* or earlier"):
+            plan_rollback(store, watermark=until)
+
+
+@pytest.mark.parametrize(
+    ("watermarks", "says"),
+    [
+        ((1_000, 2_000), r"of 1970-01-01 00:00:00.999\+00:00 \(999\) or earlier; the least is .* \(1000\)$"),
+        ((None, 1_000), r"the least is 1970-01-01 00:00:01.000\+00:00 \(1000\)$"),
+        ((None, NO_WATERMARK), "none of them has one$"),
+        ((), "nothing was committed yet"),
+    ],
+)
+def test_where_all_watermarks_are_beyond_it_nothing_is_rolled_back(
+    watermarks: tuple[int | None, ...], says: str
+) -> None:
+    store = with_watermarks(*watermarks)
+    with pytest.raises(NotFoundError, match=says):
+        plan_rollback(store, watermark=999)
+    assert len(store.list_snapshot_ids()) == len(watermarks)
+
+
+def test_a_watermark_and_another_target_are_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="either a snapshot id, or a tag, or a watermark"):
+        plan_rollback(with_watermarks(1), snapshot_id=1, watermark=1)

@@ -1,0 +1,484 @@
+"""What expiration deletes, what keeps it from doing so, and what it says."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import uuid
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from penstock import Catalog, Table
+from penstock.errors import FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.format.consumer import encode_consumer
+from penstock.format.layout import branch_path, consumer_path, earliest_hint_path, snapshot_path, tag_path
+from penstock.format.snapshot import CommitKind
+from penstock.format.snapshot_json import encode_snapshot
+from penstock.format.tag import Tag, encode_tag
+from penstock.io.memory import MemoryFileIO, wall_clock_millis
+from penstock.table.actions.changes import commit_append, open_committer
+from penstock.table.expire.chunk import Chunk
+from penstock.table.expire.partitions import find_expired_partitions
+from penstock.table.expire.plan import Hold, HoldKind
+from penstock.table.write.rolling import local_wall_millis
+from penstock.testing.file_io import RecordingFileIO
+from penstock.testing.garbage import needed_files, stored_files
+
+if TYPE_CHECKING:
+    from penstock.table.expire.snapshots import Expiration
+
+FUTURE = 4_000_000_000_000
+
+
+def new_table(**options: str) -> Table:
+    catalog = Catalog(f"memory://{uuid.uuid4()}")
+    catalog.create_database("db")
+    return catalog.create_table(
+        "db.t", "k BIGINT, dt STRING", partition_by=["dt"], options={"write-only": "true", **options}
+    )
+
+
+def rows(*numbers: int, dt: str = "2026-01-01") -> pa.Table:
+    return pa.table({"k": pa.array(numbers, pa.int64()), "dt": [dt] * len(numbers)})
+
+
+def overwritten(count: int, **options: str) -> Table:
+    """A table of which each snapshot replaces what there was."""
+    table = new_table(**options)
+    for number in range(1, count + 1):
+        table.overwrite(rows(number))
+    return table
+
+
+def expire(table: Table, **how: Any) -> Expiration:
+    return table.expire_snapshots(**{"retain_min": 1, "older_than": FUTURE, **how})
+
+
+def test_files_of_a_snapshot_go_when_nothing_else_reads_them() -> None:
+    table = overwritten(5)
+    found = expire(table, retain_min=2)
+    assert found.snapshot_ids == (1, 2, 3)
+    assert (found.data_files, found.earliest_id, found.is_dry_run) == (3, 4, False)
+    assert found.data_bytes > 0
+    assert stored_files(table._ref) == needed_files(table._ref)
+    assert table.to_arrow(snapshot_id=4).column("k").to_pylist() == [4]
+
+
+def test_files_that_are_still_live_stay_however_old() -> None:
+    table = new_table()
+    for number in range(6):
+        table.append(rows(number))
+    found = expire(table)
+    assert (found.snapshot_ids, found.data_files) == ((1, 2, 3, 4, 5), 0)
+    assert sorted(table.to_arrow().column("k").to_pylist()) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_dry_run_says_what_would_go_and_changes_nothing() -> None:
+    table = overwritten(5)
+    before = stored_files(table._ref)
+    would = expire(table, dry_run=True)
+    assert stored_files(table._ref) == before
+    did = expire(table)
+    assert replace(would, is_dry_run=False) == did
+    assert did.metadata_files > 0
+
+
+def test_it_says_who_keeps_what() -> None:
+    table = overwritten(6)
+    table.create_tag("second", snapshot_id=2)
+    table._ref.file_io.write(consumer_path(table.location, "slow"), encode_consumer(5))
+    found = expire(table)
+    assert found.snapshot_ids == (1, 2, 3, 4)
+    assert found.data_files == 3
+    assert Hold(kind=HoldKind.CONSUMER, name="slow", snapshot_id=5) in found.holds
+    assert Hold(kind=HoldKind.TAG, name="second", files=1) in found.holds
+    assert table.to_arrow(tag="second").column("k").to_pylist() == [2]
+
+
+def test_a_tag_that_goes_takes_along_what_only_it_kept() -> None:
+    table = overwritten(6)
+    table.create_tag("second", snapshot_id=2)
+    table.create_tag("twin", snapshot_id=2)
+    expire(table)
+    table.delete_tag("second")
+    assert table.to_arrow(tag="twin").column("k").to_pylist() == [2]
+    table.delete_tag("twin")
+    assert stored_files(table._ref) == needed_files(table._ref)
+
+
+def test_a_branch_keeps_what_it_added_before_the_main_one_was_forwarded_to_it() -> None:
+    table = new_table()
+    for number in range(1, 5):
+        table.append(rows(number))
+    table.create_tag("t", snapshot_id=3)
+    file_io, branch = table._ref.file_io, branch_path(table.location, "b")
+    file_io.write(f"{branch}/schema/schema-0", file_io.read(f"{table.location}/schema/schema-0"))
+    for number in range(1, 5):
+        file_io.write(snapshot_path(branch, number), file_io.read(snapshot_path(table.location, number)))
+    forwarded = table._store.load_snapshot(4)
+    table.overwrite(rows(9))
+    found = expire(table)
+    table.delete_tag("t")
+    assert found.snapshot_ids == (1, 2, 3, 4)
+    assert [(hold.name, hold.files) for hold in found.holds if hold.kind is HoldKind.BRANCH] == [("b", 1)]
+    file_io.write(tag_path(table.location, "branch"), encode_tag(Tag(snapshot=forwarded)))
+    assert sorted(table.to_arrow(tag="branch").column("k").to_pylist()) == [1, 2, 3, 4]
+    assert not table.remove_orphan_files().orphans
+
+
+def test_a_branch_keeps_the_files_that_it_began_with() -> None:
+    table = overwritten(4)
+    file_io, branch = table._ref.file_io, branch_path(table.location, "b")
+    second = table._store.load_snapshot(2)
+    file_io.write(f"{branch}/schema/schema-0", file_io.read(f"{table.location}/schema/schema-0"))
+    file_io.write(snapshot_path(branch, 2), encode_snapshot(second))
+    found = expire(table)
+    assert Hold(kind=HoldKind.BRANCH, name="b", files=1) in found.holds
+    file_io.write(tag_path(table.location, "branch"), encode_tag(Tag(snapshot=second)))
+    assert table.to_arrow(tag="branch").column("k").to_pylist() == [2]
+
+
+def test_a_snapshot_that_brings_old_files_back_keeps_them() -> None:
+    """Newer Paimon rolls back by adding the old files again."""
+    table = overwritten(3)
+    first = table._store.load_delta(table._store.load_snapshot(1))[0]
+    table.append(rows(4))
+    # As such a writer does it: a snapshot of its own, whose delta adds the first file again.
+    latest = table.latest_snapshot()
+    assert latest is not None
+    committer = open_committer(table._ref)
+    writer = committer._new_writer()
+    delta = writer.write_list(writer.write_manifests([first], schema_id=0))
+    base = writer.write_list(table._store.load_manifests(latest))
+    brought_back = replace(
+        latest,
+        id=5,
+        commit_kind=CommitKind.OVERWRITE,
+        base_manifest_list=base.name,
+        base_manifest_list_size=base.size,
+        delta_manifest_list=delta.name,
+        delta_manifest_list_size=delta.size,
+        writer_version=None,
+        total_record_count=(latest.total_record_count or 0) + 1,
+    )
+    table._ref.file_io.write(snapshot_path(table.location, 5), encode_snapshot(brought_back))
+    expire(table, retain_min=2)
+    assert sorted(Table.at(table.location).to_arrow().column("k").to_pylist()) == [1, 3, 4]
+
+
+def test_states_of_the_table_since_a_time_stay_readable() -> None:
+    table = overwritten(4)
+    times = [table._store.load_snapshot(each).time_millis for each in (1, 2, 3, 4)]
+    moment = datetime.fromtimestamp(times[2] / 1000, UTC)
+    found = expire(table, older_than=moment)
+    # Up to the commit of the third the table was what the second says.
+    first_kept = next(each for each in (1, 2, 3) if times[each] >= times[2])
+    assert found.snapshot_ids == tuple(range(1, first_kept))
+
+
+def test_an_early_hint_that_is_missing_is_mended() -> None:
+    table = overwritten(3)
+    path = f"{table.location}/snapshot/EARLIEST"
+    table._ref.file_io.delete(path)
+    expire(table, retain_min=3)
+    assert table._ref.file_io.read(path) == b"1"
+    expire(table)
+    assert table._ref.file_io.read(path) == b"3"
+
+
+def test_a_tag_that_cannot_be_read_stops_everything() -> None:
+    table = overwritten(3)
+    table._ref.file_io.write(tag_path(table.location, "broken"), b"{")
+    before = stored_files(table._ref)
+    with pytest.raises(FormatError, match="tag-broken"):
+        expire(table)
+    assert stored_files(table._ref) == before
+
+
+def test_changelogs_of_other_engines_are_refused() -> None:
+    table = overwritten(3)
+    table._ref.file_io.write(f"{table.location}/changelog/changelog-1", b"{}")
+    with pytest.raises(UnsupportedFeatureError, match="keeps changelogs longer than snapshots"):
+        expire(table)
+
+
+def test_rules_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(InvalidOptionError, match="at least 5 and at most 2"):
+        expire(overwritten(3), retain_min=5, retain_max=2)
+
+
+def test_an_empty_table_has_nothing_to_expire() -> None:
+    assert expire(new_table()).snapshot_ids == ()
+
+
+def test_more_snapshots_than_fit_one_step_go_in_several() -> None:
+    table = new_table()
+    for number in range(1, 8):
+        table.overwrite(rows(number))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("penstock.table.expire.snapshots._CHUNK", 2)
+        found = expire(table)
+    assert found.snapshot_ids == (1, 2, 3, 4, 5, 6)
+    assert (found.data_files, found.earliest_id) == (6, 7)
+    assert stored_files(table._ref) == needed_files(table._ref)
+
+
+def test_directories_that_are_empty_go_when_that_is_wanted(tmp_path: Any) -> None:
+    for wanted in ("true", "false"):
+        catalog = Catalog(str(tmp_path / wanted))
+        catalog.create_database("db")
+        table = catalog.create_table(
+            "db.t", "k BIGINT, dt STRING", partition_by=["dt"], options={"snapshot.clean-empty-directories": wanted}
+        )
+        table.append(rows(1, dt="a"))
+        table.append(rows(2, dt="b"))
+        table.drop_partitions({"dt": "a"})
+        expire(table)
+        assert (tmp_path / wanted / "db.db" / "t" / "dt=a").exists() == (wanted == "false")
+        assert (tmp_path / wanted / "db.db" / "t" / "dt=b" / "bucket-0").exists()
+
+
+# After commits
+
+QUICK = {"write-only": "false", "snapshot.time-retained": "0 ms", "snapshot.num-retained.min": "2"}
+
+
+def ids(table: Table) -> tuple[int, ...]:
+    return table._store.list_snapshot_ids()
+
+
+def test_commits_let_old_snapshots_go() -> None:
+    table = new_table(**QUICK)
+    for number in range(30):
+        table.overwrite(rows(number))
+    assert 2 <= len(ids(table)) <= 4  # those of one millisecond stay together
+    assert stored_files(table._ref) == needed_files(table._ref)
+
+
+def test_commits_of_a_table_for_writing_only_let_none_go() -> None:
+    table = new_table(**{**QUICK, "write-only": "true"})
+    for number in range(5):
+        table.overwrite(rows(number))
+    assert len(ids(table)) == 5
+
+
+def test_one_commit_lets_so_many_go_and_no_more() -> None:
+    table = overwritten(9)
+    table.with_options({**QUICK, "snapshot.expire.limit": "3", "snapshot.num-retained.max": "2"}).append(rows(1))
+    assert ids(table) == (4, 5, 6, 7, 8, 9, 10)
+
+
+def test_a_thread_of_its_own_does_it_when_that_is_wanted() -> None:
+    table = overwritten(9).with_options(
+        {**QUICK, "snapshot.expire.execution-mode": "async", "snapshot.num-retained.max": "2"}
+    )
+    table.append(rows(1))
+    table._committer().after_commit.__self__.wait()  # type: ignore[attr-defined] # a bound method
+    assert ids(table) == (9, 10)
+
+
+def test_what_goes_wrong_is_said_once_and_fails_no_commit(caplog: pytest.LogCaptureFixture) -> None:
+    table = overwritten(9)
+    table._ref.file_io.write(tag_path(table.location, "broken"), b"{")
+    writer = table.with_options({**QUICK, "snapshot.num-retained.max": "2"})
+    with caplog.at_level(logging.WARNING):
+        assert writer.append(rows(1)) is not None
+        writer._committer().after_commit.__self__._retention._next_look = 0  # type: ignore[attr-defined] # a bound method
+        assert writer.append(rows(2)) is not None
+    assert len(ids(table)) == 11
+    assert len([each for each in caplog.records if "tag-broken" in each.message]) == 1
+
+
+class HalfExpired(RecordingFileIO):
+    """Says of some lists that they are gone, as while another job expires the snapshot that names them."""
+
+    gone: tuple[str, ...] = ()
+
+    def read(self, path: str) -> bytes:
+        if path.rpartition("/")[2] in self.gone:
+            raise NotFoundError(path)
+        return super().read(path)
+
+
+def test_what_another_job_expires_at_this_moment_is_no_warning_unless_it_stays_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    table = overwritten(9)
+    storage = HalfExpired(table._ref.file_io)
+    options = {"write-only": "false", **QUICK, "snapshot.num-retained.min": "4"}
+    writer = Table(replace(table._ref, file_io=storage, dynamic_options=tuple(options.items())))
+    committer = writer._committer()
+    with caplog.at_level(logging.INFO):
+        storage.gone = (table._store.load_snapshot(7).base_manifest_list,)
+        commit_append(committer, writer._write(rows(1)))
+        assert (len(ids(table)), [each.levelname for each in caplog.records]) == (10, ["INFO"])
+        storage.gone = (table._store.load_snapshot(8).base_manifest_list,)
+        commit_append(committer, writer._write(rows(2)))
+        assert [each.levelname for each in caplog.records] == ["INFO", "WARNING"]
+        storage.gone = ()
+        commit_append(committer, writer._write(rows(3)))
+    assert ids(table) == (9, 10, 11, 12)
+
+
+def test_a_dry_run_writes_nothing_not_even_a_hint() -> None:
+    table = overwritten(5)
+    table._ref.file_io.delete(earliest_hint_path(table.location))
+    before = stored_files(table._ref)
+    assert expire(table, dry_run=True).snapshot_ids == (1, 2, 3, 4)
+    assert stored_files(table._ref) == before
+    assert not table._ref.file_io.exists(earliest_hint_path(table.location))
+
+
+@pytest.mark.usefixtures("small_heap")
+def test_a_long_expiration_keeps_no_names_of_what_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.table.expire.snapshots._CHUNK", 2)
+    table = overwritten(12)
+    table.create_tag("t", snapshot_id=1)
+    table.create_tag("u", snapshot_id=6)
+    held: list[int] = []
+
+    def count(_: int) -> None:
+        gc.collect()
+        held.append(sum(isinstance(each, Chunk) for each in gc.get_objects()))
+
+    monkeypatch.setattr("penstock.table.expire.snapshots.delete_files", lambda *_, deleted, **__: count(deleted(1)))
+    found = expire(table)
+    assert max(held) <= 2  # the one at hand, and the one before it
+    assert found.snapshot_ids == tuple(range(1, 12))
+    assert (found.data_files, found.metadata_files > 9, found.earliest_id) == (9, True, 12)
+    assert [(hold.name, hold.files) for hold in found.holds if hold.kind is HoldKind.TAG] == [("t", 1), ("u", 1)]
+
+
+def test_most_commits_do_not_ask_the_storage_whether_something_has_expired() -> None:
+    table = overwritten(12)
+    recording = RecordingFileIO(table._ref.file_io)
+    writer = Table(replace(table._ref, file_io=recording, dynamic_options=(("write-only", "false"),)))
+    counts = []
+    for number in range(4):
+        recording.forget()
+        writer.append(rows(number))
+        counts.append(len(recording.calls))
+    quiet = Table(replace(table._ref, file_io=recording, dynamic_options=(("write-only", "true"),)))
+    quiet.append(rows(1))
+    recording.forget()
+    quiet.append(rows(1))
+    assert counts[2] == counts[3] == len(recording.calls)
+
+
+def test_tags_and_consumers_that_have_expired_go_after_a_commit() -> None:
+    table = overwritten(3)
+    old = datetime.now(UTC) - timedelta(days=3)
+    stale = Tag(
+        snapshot=table._store.load_snapshot(1),
+        create_time=int(old.timestamp()) * 10**9,
+        retained_seconds=Decimal(60),
+    )
+    table._ref.file_io.write(tag_path(table.location, "stale"), encode_tag(stale))
+    table.create_tag("fresh", time_retained="1 d")
+    table.create_tag("lasting")
+    table._ref.file_io.write(consumer_path(table.location, "silent"), encode_consumer(1))
+    clock = wall_clock_millis() + 10_000
+    writer = table.with_options({"write-only": "false", "consumer.expiration-time": "1 s"})
+    writer._committer().clock_millis = lambda: clock
+    writer.append(rows(1))
+    assert table._store.list_tags() == ("fresh", "lasting")
+    assert table._store.list_consumers() == ()
+
+
+# Partitions
+
+
+def test_partitions_that_are_old_are_dropped_the_oldest_first() -> None:
+    table = new_table(**{"partition.expiration-time": "1 d", "partition.expiration-max-num": "2"})
+    today = datetime.now().astimezone().strftime("%Y-%m-%d")
+    for number, dt in enumerate(("2025-01-03", "2025-01-01", today, "no time", "2025-01-02")):
+        table.append(rows(number, dt=dt))
+    would = table.expire_partitions(dry_run=True)
+    assert [each.directory for each in would] == ["dt=2025-01-01", "dt=2025-01-02"]
+    assert table.expire_partitions() == would
+    assert sorted(table.to_arrow().column("dt").to_pylist()) == sorted(["2025-01-03", today, "no time"])
+    latest = table.latest_snapshot()
+    assert latest is not None
+    assert latest.commit_kind is CommitKind.OVERWRITE
+    assert latest.delta_record_count == -2
+
+
+def test_each_batch_of_partitions_is_a_snapshot() -> None:
+    table = new_table(**{"partition.expiration-batch-size": "2"})
+    for day in range(1, 4):
+        table.append(rows(day, dt=f"2025-01-0{day}"))
+    assert len(table.expire_partitions(expiration_time="1 d")) == 3
+    assert len(ids(table)) == 5
+
+
+def test_partitions_may_expire_by_their_newest_file() -> None:
+    table = new_table(**{"partition.expiration-strategy": "update-time"})
+    table.append(rows(1, dt="2025-01-01"))
+    assert table.expire_partitions(expiration_time="1 h") == ()
+    assert len(table.expire_partitions(expiration_time="0 ms")) == 1
+
+
+def test_a_partition_that_was_merged_is_as_young_as_the_merge(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(**{"partition.expiration-strategy": "update-time", "partition.expiration-time": "7 d"})
+    for days_ago in range(9, -1, -1):
+        with monkeypatch.context() as patch:
+            patch.setattr("penstock.table.write.plan.local_wall_millis", partial(_days_before_now, days_ago))
+            table.append(rows(days_ago))
+    table.compact()
+    assert table.expire_partitions() == ()
+    (later,) = find_expired_partitions(
+        table._ref, table._store, now=lambda: datetime.now().astimezone() + timedelta(days=8)
+    )
+    assert abs(later.time - datetime.now()) < timedelta(minutes=1)  # noqa: DTZ005 - a wall clock without a zone
+
+
+def _days_before_now(days: int) -> int:
+    return local_wall_millis() - days * 86_400_000
+
+
+def test_a_batch_at_its_end_drops_partitions_when_told_to() -> None:
+    table = new_table(
+        **{"write-only": "false", "partition.expiration-time": "1 d", "end-input.check-partition-expire": "true"}
+    )
+    table.append(rows(1, dt="2025-01-01"))
+    assert table.to_arrow().num_rows == 0
+    assert len(ids(table)) == 2
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"partition.expiration-strategy": "custom", "partition.expiration-time": "1 d"}]
+)
+def test_partitions_do_not_expire_without_a_rule(options: dict[str, str]) -> None:
+    with pytest.raises((InvalidOptionError, UnsupportedFeatureError), match="expir"):
+        new_table(**options).expire_partitions()
+
+
+def test_an_expiration_stopped_before_its_snapshot_files_is_finished_by_a_shorter_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = overwritten(8)
+    delete = MemoryFileIO.delete
+
+    def stop(self: MemoryFileIO, path: str, *, recursive: bool = False) -> bool:
+        if "/snapshot/snapshot-" in path:
+            raise KeyboardInterrupt
+        return delete(self, path, recursive=recursive)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryFileIO, "delete", stop)
+        with pytest.raises(KeyboardInterrupt):
+            expire(table, retain_min=2)
+    assert table.to_arrow().num_rows == 1
+    # What the snapshots named that lost their lists is not asked for: orphan removal goes on.
+    report = table.remove_orphan_files(older_than=wall_clock_millis(), allow_recent=True, dry_run=False)
+    assert report.orphans == ()
+    assert expire(table, retain_min=2, max_deletes=2).snapshot_ids == (1, 2, 3, 4, 5, 6)
+    assert stored_files(table._ref) == needed_files(table._ref)
+    table.overwrite(rows(9))
+    assert expire(table, retain_min=2, max_deletes=1).snapshot_ids == (7,)

@@ -1,0 +1,175 @@
+"""What commits did and what the table held then, against the live files of every snapshot."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from tests.unit.table.metadata_tables import MemoryTable
+
+from penstock import Catalog, Table
+from penstock.errors import NotFoundError
+from penstock.format.layout import manifest_path
+from penstock.format.manifest.entry import FileKind
+from penstock.format.snapshot import CommitKind
+from penstock.table.compact.task import CompactSizes
+from penstock.table.inspect.history.commits import END_OF_TIME_MS, ChangeReader
+from penstock.table.inspect.history.history import StoryReader, load_history
+from penstock.table.read.live import load_live_entries
+from penstock.table.store import MetadataStore
+from penstock.testing.file_io import Operation, RecordingFileIO
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
+
+
+def new_table(options: dict[str, str] | None = None) -> Table:
+    catalog = Catalog(f"memory://{uuid.uuid4()}/warehouse")
+    catalog.create_database("shop")
+    return catalog.create_table("shop.orders", "n BIGINT, dt STRING", partition_by=["dt"], options=options or {})
+
+
+def add(table: Table, *days: str) -> None:
+    table.append(pa.table({"n": list(range(len(days))), "dt": list(days)}))
+
+
+def recorded(ref: TableRef) -> tuple[TableRef, RecordingFileIO]:
+    log = RecordingFileIO(ref.file_io)
+    return replace(ref, file_io=log), log
+
+
+@pytest.mark.parametrize("options", [{}, {"bucket": "2", "bucket-key": "n"}], ids=["scalable", "queue"])
+def test_what_the_table_held_is_what_each_snapshot_lists(options: dict[str, str]) -> None:
+    table = new_table(options)
+    for number in range(6):
+        add(table, "a", "b" if number % 2 else "a")
+    table.compact(strategy="full")
+    add(table, "c")
+    table.overwrite(pa.table({"n": [9, 8], "dt": ["a", "a"]}))
+    table.drop_partitions({"dt": "b"})
+    add(table, "b")
+    table.truncate()
+    add(table, "d", "d", "d")
+
+    commits = load_history(table._ref, MetadataStore(table._ref))
+
+    assert [commit.snapshot.id for commit in commits] == list(range(1, table.latest_snapshot().id + 1))  # type: ignore[union-attr]
+    sizes = CompactSizes.of(table._ref)
+    kinds = set()
+    for commit in commits:
+        store = MetadataStore(table._ref)
+        files = [entry.file for entry in load_live_entries(store, commit.snapshot, lambda _: True).values()]
+        assert commit.live.files == len(files)
+        assert commit.live.rows == sum(file.row_count for file in files) == commit.snapshot.total_record_count
+        assert commit.live.bytes == sum(file.file_size for file in files)
+        assert commit.live.small_files == sum(map(sizes.is_small, files))
+        change = commit.change
+        assert change.added.rows - change.removed.rows == commit.snapshot.delta_record_count
+        assert change.brings_rows == (commit.snapshot.commit_kind is not CommitKind.COMPACT and change.added.rows > 0)
+        kinds.add(commit.snapshot.commit_kind)
+    assert kinds == {CommitKind.APPEND, CommitKind.COMPACT, CommitKind.OVERWRITE}
+
+
+def test_each_list_is_read_once_and_no_base_but_the_newest() -> None:
+    made = MemoryTable()
+    for number in range(30):
+        made.commit(made.entry(made.file(f"f{number}")))
+    ref, log = recorded(made.ref)
+    load_history(ref, MetadataStore(ref))
+    lists = [path.rpartition("/")[2] for path in log.paths(Operation.READ, containing="manifest-list")]
+    assert sorted(lists) == sorted(
+        [each.delta_manifest_list for each in made.snapshots] + [made.snapshots[-1].base_manifest_list]
+    )
+    manifests = log.paths(Operation.READ, containing="/manifest/manifest-")
+    assert len(manifests) == len(set(manifests))
+    assert len(log.paths(Operation.READ, containing="/snapshot/snapshot-")) == 30
+
+
+def test_a_second_look_reads_only_what_is_new() -> None:
+    made = MemoryTable()
+    for number in range(10):
+        made.commit(made.entry(made.file(f"f{number}")))
+    ref, log = recorded(made.ref)
+    reader = StoryReader(ref, MetadataStore(ref))
+    reader.load()
+    log.forget()
+    before = reader.load()
+    assert log.paths(Operation.READ, containing="/manifest/") == ()
+    # Whether the newest is still the same one, after a rollback.
+    assert [path.rpartition("/")[2] for path in log.paths(Operation.READ, containing="/snapshot/snapshot-")] == [
+        "snapshot-10"
+    ]
+    log.forget()
+    made.commit(made.entry(made.file("new")))
+    after = reader.load()
+    assert [commit.snapshot.id for commit in after.commits] == [*(each.snapshot.id for each in before.commits), 11]
+    assert len(log.paths(Operation.READ, containing="/manifest/")) == 3, "two lists and the manifest of the new one"
+
+
+def test_only_the_newest_are_looked_at_and_the_others_are_counted() -> None:
+    made = MemoryTable()
+    for number in range(7):
+        made.commit(made.entry(made.file(f"f{number}")))
+    ref, log = recorded(made.ref)
+    loaded = ChangeReader(ref, MetadataStore(ref)).load(3)
+    assert [change.snapshot.id for change in loaded.changes] == [5, 6, 7]
+    assert loaded.left_out == 4
+    assert len(log.paths(Operation.READ, containing="/snapshot/snapshot-")) == 3
+    commits = load_history(made.ref, made.store, limit=3)
+    assert [commit.live.files for commit in commits] == [5, 6, 7]
+
+
+def test_snapshots_that_expire_meanwhile_end_the_look() -> None:
+    made = MemoryTable()
+    for number in range(5):
+        made.commit(made.entry(made.file(f"f{number}")))
+    gone = made.snapshots[1]
+    store = made.store
+    ids = store.list_snapshot_ids()
+    store.list_snapshot_ids = lambda: ids  # type: ignore[method-assign]
+    made.file_io.delete(manifest_path(made.location, gone.delta_manifest_list))
+    made.expire(gone.id)
+    loaded = ChangeReader(made.ref, store).load()
+    assert [change.snapshot.id for change in loaded.changes] == [3, 4, 5]
+    assert loaded.left_out == 2
+
+
+def test_a_manifest_that_a_snapshot_has_lost_is_an_error() -> None:
+    made = MemoryTable()
+    made.commit(made.entry(made.file("a")))
+    made.file_io.delete(manifest_path(made.location, made.snapshots[0].delta_manifest_list))
+    with pytest.raises(NotFoundError, match="penstock fsck"):
+        ChangeReader(made.ref, made.store).load()
+
+
+def test_after_a_rollback_the_new_snapshots_are_told() -> None:
+    made = MemoryTable()
+    for number in range(4):
+        made.commit(made.entry(made.file(f"f{number}")))
+    reader = ChangeReader(made.ref, made.store)
+    reader.load()
+    for snapshot_id in (3, 4):
+        made.expire(snapshot_id)
+    made.snapshots = made.snapshots[:2]
+    made._base = made._base[:2]
+    made.commit(
+        made.entry(made.file("other", row_count=77)),
+        made.entry(made.file("f0"), kind=FileKind.DELETE),
+        time_millis=9_999,
+    )
+    changes = reader.load().changes
+    assert [change.snapshot.id for change in changes] == [1, 2, 3]
+    assert changes[-1].added.rows == 77
+    assert changes[-1].removed.files == 1
+
+
+def test_the_lag_is_commit_time_less_watermark() -> None:
+    made = MemoryTable()
+    for watermark in (None, -(2**63), 400, 7_000, END_OF_TIME_MS, 2**63 - 1):
+        made.commit(made.entry(made.file(f"w{watermark}")), watermark=watermark, time_millis=5_000)
+    commits = load_history(made.ref, made.store)
+    assert [commit.event_time_lag_ms for commit in commits] == [None, None, 4_600, -2_000, None, None]
+    assert commits[1].watermark is None

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from tests.unit.table.metadata_tables import MemoryTable
+
+from penstock import Catalog, Table
+from penstock.format.snapshot import CommitKind
+from penstock.table.inspect.history.history import Debt, StoryReader
+from penstock.table.inspect.history.stored import HISTORY_SCHEMA
+
+
+@pytest.fixture
+def queue() -> Table:
+    """Three commits, a merge, one more; a consumer at the second, a tag at the third."""
+    catalog = Catalog(f"memory://{uuid.uuid4()}/warehouse")
+    catalog.create_database("shop")
+    table = catalog.create_table(
+        "shop.orders",
+        "n BIGINT, t TIMESTAMP(3), dt DATE",
+        partition_by=["dt"],
+        options={"bucket": "2", "bucket-key": "n"},
+        watermark=("t", "INTERVAL '5' SECOND"),
+    )
+    for number in range(4):
+        if number == 3:
+            table.compact(strategy="full")
+        days = pa.array([20_000] * 8, pa.int32()).cast(pa.date32())
+        table.append(pa.table({"n": list(range(8)), "t": pa.nulls(8, pa.timestamp("ms")), "dt": days}))
+    table.reset_consumer("nightly", 2)
+    table.create_tag("third", snapshot_id=3)
+    return table
+
+
+def test_a_story_has_all_there_is(queue: Table) -> None:
+    story = StoryReader(queue._ref, queue._store).load()
+    assert story.name == "shop.orders"
+    assert (story.total_buckets, story.partition_keys, story.event_time_column) == (2, ("dt",), "t")
+    assert [commit.snapshot.commit_kind for commit in story.commits] == [
+        CommitKind.APPEND, CommitKind.APPEND, CommitKind.APPEND, CommitKind.COMPACT, CommitKind.APPEND,
+    ]  # fmt: skip
+    assert story.latest is story.last_rows is story.commits[-1]
+    assert story.last_merge is story.commits[3]
+    assert [(each.partition, each.bucket, each.files) for each in story.buckets] == [
+        ("dt=2024-10-04", 0, 2),
+        ("dt=2024-10-04", 1, 2),
+    ], "days as they are written, not counted"
+    assert sum(each.rows for each in story.buckets) == 32
+    assert story.order is not None
+    assert (story.order.buckets, story.order.files, story.order.overlaps) == (2, 4, 0)
+    assert [(each.name, each.next_snapshot_id, each.snapshots, each.rows) for each in story.readers] == [
+        ("nightly", 2, 3, 24)
+    ]
+    assert story.readers[0].unread_since_millis == story.commits[1].snapshot.time_millis
+    assert [(tag.name, tag.snapshot_id) for tag in story.tags] == [("third", 3)]
+    sums = queue.compaction_debt().to_pylist()
+    assert story.debt == Debt(
+        small_files=sum(row["small_file_count"] for row in sums),
+        small_bytes=sum(row["small_file_bytes"] for row in sums),
+        waiting_files=sum(row["waiting_file_count"] for row in sums),
+        waiting_bytes=sum(row["waiting_bytes"] for row in sums),
+        usual_small_files=2 * 5 * 2,
+    )
+
+
+def test_a_table_without_snapshots_has_an_empty_story() -> None:
+    made = MemoryTable()
+    story = StoryReader(made.ref, made.store).load()
+    assert (story.commits, story.latest, story.last_rows, story.last_merge, story.order) == ((), None, None, None, None)
+    assert story.debt == Debt(small_files=0, small_bytes=0, waiting_files=0, waiting_bytes=0, usual_small_files=0)
+
+
+def test_what_is_not_for_us_to_compact_is_said() -> None:
+    made = MemoryTable(options={"clustering.incremental": "true"})
+    made.commit(made.entry(made.file("a")))
+    story = StoryReader(made.ref, made.store).load()
+    assert story.debt is None
+    assert "clustering.incremental" in (story.no_debt or "")
+
+
+def test_a_look_after_a_commit_tells_of_it(queue: Table) -> None:
+    reader = StoryReader(queue._ref, queue._store)
+    before = reader.load()
+    queue.append(pa.table({"n": [1], "t": pa.nulls(1, pa.timestamp("ms")), "dt": pa.nulls(1, pa.date32())}))
+    after = reader.load()
+    assert after.latest is not None
+    assert after.latest.live.rows == 33
+    assert len(after.buckets) == len(before.buckets) + 1
+    assert after.debt != before.debt
+    assert replace(after, seen_millis=0).tags == before.tags
+
+
+def test_history_is_a_row_a_commit(queue: Table) -> None:
+    history = queue.history()
+    assert history.schema == HISTORY_SCHEMA
+    rows = history.to_pylist()
+    snapshots = queue.snapshots().to_pylist()
+    for row, snapshot in zip(rows, snapshots, strict=True):
+        assert {name: row[name] for name in ("snapshot_id", "commit_kind", "commit_time", "commit_user")} == {
+            name: snapshot[name] for name in ("snapshot_id", "commit_kind", "commit_time", "commit_user")
+        }
+        assert row["rows"] == snapshot["total_record_count"]
+        assert row["added_rows"] - row["removed_rows"] == snapshot["delta_record_count"]
+    assert [row["files"] for row in rows] == [2, 4, 6, 2, 4]
+    assert [row["snapshot_id"] for row in queue.history(limit=2).to_pylist()] == [4, 5]
+
+
+def test_a_tag_that_is_deleted_meanwhile_is_left_out() -> None:
+    made = MemoryTable()
+    made.put_tag("kept", made.commit(made.entry(made.file("a"))))
+    store = made.store
+    store.list_tags = lambda: ("gone", "kept")  # type: ignore[method-assign]
+    assert [tag.name for tag in StoryReader(made.ref, store).load().tags] == ["kept"]

@@ -1,0 +1,135 @@
+"""What fsck finds when files of a table are gone, cut off or damaged."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from penstock import Catalog
+from penstock.catalog.filesystem import load_location
+from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
+from penstock.table.inspect.fsck import Finding, FindingKind, Report, check_table
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
+
+
+@pytest.fixture
+def ref() -> TableRef:
+    """A table of three snapshots with one file each; the first is tagged, the third replaces everything."""
+    catalog = Catalog(f"memory://{uuid.uuid4()}/warehouse")
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.orders", "id BIGINT, dt STRING", partition_by=["dt"])
+    table.append(pa.table({"id": [1], "dt": ["a"]}))
+    table.create_tag("first")
+    table.append(pa.table({"id": [2, 3], "dt": ["b", "b"]}))
+    table.overwrite(pa.table({"id": [4], "dt": ["c"]}), partition={})
+    return load_location(table.location)
+
+
+def _check(ref: TableRef, *, all_snapshots: bool = True) -> Report:
+    return check_table(ref, MetadataStore(ref), all_snapshots=all_snapshots)
+
+
+def _only(report: Report) -> Finding:
+    (finding,) = report.findings
+    return finding
+
+
+def _data_files(ref: TableRef, partition: str) -> list[str]:
+    return [status.path for status in ref.file_io.list(f"{ref.location}/dt={partition}/bucket-0")]
+
+
+def test_a_whole_table_has_no_findings_and_says_what_was_looked_at(ref: TableRef) -> None:
+    told: list[int] = []
+    latest = check_table(ref, MetadataStore(ref), progress=lambda files, _: told.append(files))
+    everything = _check(ref)
+    assert (latest.snapshots, latest.files, latest.findings) == (1, 1, ())
+    assert told == [1]
+    assert (everything.snapshots, everything.files, everything.findings) == (3, 3, ())
+    assert everything.bytes == sum(
+        status.size for name in "abc" for status in ref.file_io.list(f"{ref.location}/dt={name}/bucket-0")
+    )
+
+
+def test_a_missing_data_file_is_found_where_a_snapshot_needs_it(ref: TableRef) -> None:
+    (old,), (new,) = _data_files(ref, "a"), _data_files(ref, "c")
+    ref.file_io.delete(old)
+    assert _check(ref, all_snapshots=False).findings == ()
+    assert (_only(_check(ref)).path, _only(_check(ref)).snapshot_id) == (old, 2)
+    ref.file_io.delete(new)
+    finding = _only(_check(ref, all_snapshots=False))
+    assert (finding.kind, finding.what, finding.path) == (FindingKind.MISSING, "data file", new)
+    assert "1 rows" in finding.message
+
+
+def test_a_data_file_of_another_size_is_found(ref: TableRef) -> None:
+    (path,) = _data_files(ref, "c")
+    ref.file_io.write(path, ref.file_io.read(path)[:-1])
+    finding = _only(_check(ref))
+    assert (finding.kind, finding.path) == (FindingKind.SIZE, path)
+
+
+@pytest.mark.parametrize("data", [None, b"", b"Obj\x01"], ids=["gone", "empty", "cut"])
+@pytest.mark.parametrize("which", ["manifest-list", "manifest"])
+def test_a_manifest_that_cannot_be_read_is_found_once(ref: TableRef, which: str, data: bytes | None) -> None:
+    store = MetadataStore(ref)
+    snapshot = store.load_latest_snapshot()
+    assert snapshot is not None
+    name = (
+        snapshot.delta_manifest_list if which == "manifest-list" else store.load_delta_manifests(snapshot)[0].file_name
+    )
+    path = f"{ref.location}/manifest/{name}"
+    if data is None:
+        ref.file_io.delete(path)
+    else:
+        ref.file_io.write(path, data)
+
+    finding = _only(_check(ref, all_snapshots=False))
+
+    assert finding.path == path
+    assert finding.kind is (FindingKind.MISSING if data is None else FindingKind.DAMAGED)
+
+
+def test_a_damaged_snapshot_is_found_and_the_others_are_still_looked_at(ref: TableRef) -> None:
+    path = f"{ref.location}/snapshot/snapshot-2"
+    ref.file_io.write(path, b"{")
+    report = _check(ref)
+    assert (_only(report).kind, _only(report).path) == (FindingKind.DAMAGED, path)
+    assert report.snapshots == 2
+
+
+def test_a_damaged_tag_is_found_and_a_tag_keeps_its_expired_snapshot_in_sight(ref: TableRef) -> None:
+    ref.file_io.delete(f"{ref.location}/snapshot/snapshot-1")
+    assert _check(ref).snapshots == 3
+    ref.file_io.write(f"{ref.location}/tag/tag-first", b"")
+    finding = _only(_check(ref))
+    assert (finding.what, finding.kind) == ("tag", FindingKind.DAMAGED)
+
+
+def test_a_schema_that_files_need_is_missed(ref: TableRef) -> None:
+    store = MetadataStore(ref)
+    moved = replace(ref.schema, id=1)
+    ref.file_io.delete(f"{ref.location}/schema/schema-0")
+    finding = _only(check_table(replace(ref, schema=moved), store))
+    assert (finding.what, finding.path) == ("schema", f"{ref.location}/schema/schema-0")
+
+
+def test_a_snapshot_that_counts_other_rows_than_its_files_is_found(ref: TableRef) -> None:
+    path = f"{ref.location}/snapshot/snapshot-3"
+    snapshot = decode_snapshot(ref.file_io.read(path), path)
+    ref.file_io.write(path, encode_snapshot(replace(snapshot, total_record_count=7)))
+    finding = _only(_check(ref))
+    assert (finding.kind, finding.path) == (FindingKind.ROWS, path)
+
+
+def test_a_table_without_commits_is_whole() -> None:
+    catalog = Catalog(f"memory://{uuid.uuid4()}/warehouse")
+    catalog.create_database("shop")
+    ref = load_location(catalog.create_table("shop.t", "id INT").location)
+    assert _check(ref) == Report(snapshots=0, manifests=0, files=0, bytes=0, findings=())

@@ -1,0 +1,64 @@
+"""Which manifests the commit reads to know the live files of a few partitions."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.table.commit_tables import append, committer, new_queue, on, partition, rows
+
+from penstock.table.actions.changes import commit_overwrite
+from penstock.table.partition_scope import scope_of_specs
+from penstock.table.read.live import load_live_entries, load_live_numbers, load_live_of_partitions
+from penstock.table.store import MetadataStore
+from penstock.testing.file_io import Operation, RecordingFileIO
+
+
+@pytest.mark.parametrize("wanted", [["p05"], ["p00", "p09"], [None], ["p05", None], ["elsewhere"], []])
+def test_only_manifests_that_may_hold_the_partitions_are_read_and_none_is_missed(wanted: list[str | None]) -> None:
+    ref = new_queue()
+    days: list[str | None] = [f"p{number:02}" for number in range(10)]
+    for day in (*days, None):
+        snapshot = committer(ref).commit(append(rows(1, p=day, total_buckets=2), rows(2, p=day, total_buckets=2)))
+    assert snapshot is not None
+    partitions = frozenset(map(partition, wanted))
+    file_io = RecordingFileIO(ref.file_io)
+    live = load_live_of_partitions(MetadataStore(on(ref, file_io)), ref.schema, snapshot, partitions)
+    assert live == load_live_entries(MetadataStore(ref), snapshot, partitions.__contains__)
+    assert len(live) == 2 * len(partitions & set(map(partition, (*days, None))))
+    read = [path for path in file_io.paths(Operation.READ, containing="/manifest/manifest-") if "-list-" not in path]
+    assert len(read) == len(partitions & set(map(partition, (*days, None))))
+
+
+def test_a_queue_of_days_numbers_rows_of_a_new_day_without_reading_the_days_before() -> None:
+    ref = new_queue()
+    for day in range(5):
+        committer(ref).commit(append(rows(3, p=f"{day}", total_buckets=2)))
+    file_io = RecordingFileIO(ref.file_io)
+    assert committer(on(ref, file_io)).commit(append(rows(3, p="5", total_buckets=2))) is not None
+    assert not [
+        path for path in file_io.paths(Operation.READ, containing="/manifest/manifest-") if "-list-" not in path
+    ]
+
+
+def test_numbers_are_those_of_the_live_files() -> None:
+    ref = new_queue()
+    ours = committer(ref)
+    for p in ("a", "b", "a"):
+        ours.commit(append(rows(3, 4, p=p, total_buckets=2)))
+    snapshot = commit_overwrite(ours, (rows(5, p="a", total_buckets=2),), scope_of_specs(ref, [{"p": "a"}]))
+    assert snapshot is not None
+    wanted = frozenset({partition("a")})
+    for store in (MetadataStore(ref), ours.store):  # the second has read whole manifests already
+        found = load_live_numbers(store, ref.schema, snapshot, wanted)
+        assert [(entry.file.file_name, entry.file.max_sequence_number) for entry in found] == [
+            (entry.file.file_name, entry.file.max_sequence_number)
+            for entry in load_live_of_partitions(MetadataStore(ref), ref.schema, snapshot, wanted).values()
+        ]
+        assert [entry.file.max_sequence_number for entry in found] == [4]
+
+
+def test_more_partitions_than_worth_looking_for_are_found_too() -> None:
+    ref = new_queue()
+    snapshot = committer(ref).commit(append(*(rows(1, p=f"{day}", total_buckets=2) for day in range(70))))
+    assert snapshot is not None
+    wanted = frozenset(partition(f"{day}") for day in range(69))
+    assert len(load_live_of_partitions(MetadataStore(ref), ref.schema, snapshot, wanted)) == 69

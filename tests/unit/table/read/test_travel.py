@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+from tests.unit.table.metadata_tables import MemoryTable
+
+from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.format.snapshot import CommitKind
+from penstock.format.types.data_types import BIGINT, DataField
+from penstock.options import ReadOptions
+from penstock.table.read.incremental import plan_changes
+from penstock.table.read.travel import NO_WATERMARK, at_snapshot, resolve_read, resolve_snapshot
+
+# Snapshot n was committed at 1000 n; watermarks where they are None count as the one before.
+WATERMARKS = (None, 10, 20, None, NO_WATERMARK, 30, None)
+
+
+@pytest.fixture(scope="module")
+def table() -> MemoryTable:
+    made = MemoryTable()
+    for number, watermark in enumerate(WATERMARKS, 1):
+        kind = CommitKind.COMPACT if number in {3, 5} else CommitKind.APPEND
+        made.commit(watermark=watermark, commit_kind=kind)
+    made.put_tag("first", made.snapshots[0])
+    made.put_tag("2", made.snapshots[4])
+    made.expire(1)
+    return made
+
+
+def resolved(table: MemoryTable, options: dict[str, str]) -> int | None:
+    snapshot = resolve_read(table.store, ReadOptions.parse(options)).snapshot
+    return None if snapshot is None else snapshot.id
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, 7),
+        ({"scan.mode": "latest-full"}, 7),
+        ({"scan.mode": "FULL"}, 7),
+        ({"scan.mode": "latest"}, 7),
+        ({"scan.mode": "compacted-full"}, 5),
+        ({"scan.snapshot-id": "3"}, 3),
+        ({"scan.mode": "from-snapshot", "scan.snapshot-id": "3"}, 3),
+        ({"scan.mode": "from-snapshot-full", "scan.snapshot-id": "3"}, 3),
+        ({"scan.tag-name": "first"}, 1),
+        ({"scan.timestamp-millis": "4000"}, 4),
+        ({"scan.timestamp-millis": "4999"}, 4),
+        ({"scan.timestamp-millis": "99999"}, 7),
+        ({"scan.timestamp-millis": "2000"}, 2),
+        ({"scan.watermark": "1"}, 2),
+        ({"scan.watermark": "10"}, 2),
+        ({"scan.watermark": "11"}, 3),
+        ({"scan.watermark": "21"}, 6),
+        ({"scan.watermark": "30"}, 6),
+        ({"scan.version": "2"}, 5),
+        ({"scan.version": "first"}, 1),
+        ({"scan.version": "3"}, 3),
+        ({"scan.version": "watermark-15"}, 3),
+        ({"scan.creation-time-millis": "3500"}, 4),
+    ],
+)
+def test_a_position_names_its_snapshot(table: MemoryTable, options: dict[str, str], expected: int) -> None:
+    assert resolved(table, options) == expected
+
+
+@pytest.mark.parametrize(("millis", "expected"), [(1500, 1), (2999, 2), (3000, 3), (4500, 5), (6500, 7), (9000, 9)])
+def test_clocks_that_go_back_do_not_bring_what_is_younger(millis: int, expected: int) -> None:
+    table = MemoryTable()
+    for number in range(1, 10):  # a search by halves meets 5 first
+        table.commit(time_millis={5: 200, 7: 100}.get(number, 1000 * number))
+    assert resolved(table, {"scan.timestamp-millis": str(millis)}) == expected
+    spans = {"incremental-between-timestamp": f"0,{millis}"}
+    assert plan_changes(table.store, table.ref, ReadOptions.parse(spans)).snapshot == table.snapshots[expected - 1]
+
+
+def test_a_clock_far_ahead_hides_later_snapshots_until_its_time() -> None:
+    table = MemoryTable()
+    for number in range(1, 600):
+        table.commit(time_millis=10**9 if number == 400 else 1000 * number)
+    assert resolved(table, {"scan.timestamp-millis": "450000"}) == 399
+    assert resolved(table, {"scan.timestamp-millis": str(10**9)}) == 599
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"scan.snapshot-id": "1"}, "has expired"),
+        ({"scan.snapshot-id": "8"}, "does not exist yet"),
+        ({"scan.tag-name": "none"}, "its tags are '2', 'first'"),
+        ({"scan.timestamp-millis": "1999"}, "the earliest that is still there, snapshot 2"),
+        ({"scan.watermark": "31"}, "no snapshot has a watermark"),
+        ({"scan.version": "nothing"}, "is no tag"),
+        ({"scan.version": "watermark-x"}, "is no tag"),
+    ],
+)
+def test_a_position_without_a_snapshot_says_what_there_is(
+    table: MemoryTable, options: dict[str, str], words: str
+) -> None:
+    with pytest.raises(NotFoundError, match=words) as raised:
+        resolved(table, options)
+    assert "shop.orders" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scan.snapshot-id": "3", "scan.tag-name": "first"},
+        {"scan.snapshot-id": "3", "scan.timestamp-millis": "1"},
+        {"scan.timestamp-millis": "1", "scan.timestamp": "2024-01-01"},
+        {"scan.mode": "latest", "scan.snapshot-id": "3"},
+        {"scan.mode": "from-snapshot"},
+        {"scan.mode": "from-timestamp", "scan.snapshot-id": "3"},
+        {"scan.mode": "from-snapshot-full", "scan.tag-name": "first"},
+        {"scan.mode": "compacted-full", "scan.watermark": "3"},
+        {"scan.mode": "latest-full", "incremental-between": "1,2"},
+        {"scan.mode": "incremental"},
+        {"scan.mode": "incremental", "scan.snapshot-id": "3"},
+        {"incremental-between": "1,2", "scan.tag-name": "first"},
+        {"incremental-between": "1,2", "scan.timestamp-millis": "5"},
+        {"incremental-between": "1,2", "scan.file-creation-time-millis": "5"},
+        {"incremental-between": "1,2", "incremental-between-timestamp": "1,2"},
+        {"incremental-between": "1,2", "incremental-to-auto-tag": "first"},
+        {"scan.mode": "from-snapshot", "scan.snapshot-id": "3", "incremental-between": "1,2"},
+        {"scan.mode": "latest-delta", "scan.snapshot-id": "3"},
+        {"scan.timestamp": "yesterday"},
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(table: MemoryTable, options: dict[str, str]) -> None:
+    with pytest.raises(InvalidOptionError):
+        resolved(table, options)
+
+
+def test_a_mode_of_streams_is_refused_with_what_to_use_instead(table: MemoryTable) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"scan\.mode 'earliest' is for streams: read the table as one"):
+        resolved(table, {"scan.mode": "earliest"})
+
+
+def test_a_local_time_is_of_this_machines_zone(table: MemoryTable) -> None:
+    local = dt.datetime.fromtimestamp(4.5, dt.UTC).astimezone().replace(tzinfo=None)
+    assert resolved(table, {"scan.timestamp": local.isoformat(sep=" ", timespec="milliseconds")}) == 4
+
+
+def test_arguments_say_the_same_as_options(table: MemoryTable) -> None:
+    store = table.store
+    found = [
+        resolve_snapshot(store),
+        resolve_snapshot(store, snapshot_id=3),
+        resolve_snapshot(store, tag="first"),
+        resolve_snapshot(store, timestamp_millis=4000),
+        resolve_snapshot(store, watermark=11),
+    ]
+    assert [snapshot and snapshot.id for snapshot in found] == [7, 3, 1, 4, 3]
+    with pytest.raises(InvalidOptionError, match="exactly one"):
+        resolve_snapshot(store, snapshot_id=3, tag="first")
+
+
+def test_only_files_created_later_are_taken_from_the_latest(table: MemoryTable) -> None:
+    point = resolve_read(table.store, ReadOptions.parse({"scan.file-creation-time-millis": "5"}))
+    assert point.snapshot is not None
+    assert (point.snapshot.id, point.created_from_millis) == (7, 5)
+    point = resolve_read(table.store, ReadOptions.parse({"scan.creation-time-millis": "99999"}))
+    assert point.created_from_millis == 99999
+
+
+def test_an_empty_table_has_a_latest_state_and_no_other() -> None:
+    store = MemoryTable().store
+    assert resolve_snapshot(store) is None
+    with pytest.raises(NotFoundError, match="nothing was committed"):
+        resolve_snapshot(store, snapshot_id=1)
+
+
+def test_a_past_state_has_the_columns_of_then_and_the_options_of_now() -> None:
+    table = MemoryTable()
+    snapshot = table.commit()
+    fields = (*table.schema.fields, DataField(id=9, name="added", type=BIGINT))
+    table.put_schema(replace(table.schema, id=1, fields=fields, options=(("bucket", "-1"),)))
+    then = at_snapshot(table.ref, table.store, snapshot)
+    assert then.schema.field_names == ("id", "name", "dt")
+    assert then.options == {"bucket": "-1"}

@@ -1,0 +1,89 @@
+"""Batches where no checkpoint can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.table.commit.interleaved import commit_rows, expire_to
+from tests.unit.table.commit_tables import append, committer, new_table, on, row_counts, rows
+from tests.unit.table.stream_sink.queries import batch, expire, files_of, unchanged
+
+from penstock.table.stream_sink.committer import (
+    commit_unnoted,
+)
+from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
+
+
+def test_without_a_checkpoint_a_replay_is_found_and_its_files_go() -> None:
+    ref = new_table()
+    first = replace(batch(0), digest=None)
+    commit_unnoted(ref, first, (rows(3),), is_overwrite=False)
+    committer(ref).commit(append(rows(9), user="other"))
+    again = rows(3)
+    paths = files_of(ref, again)
+    assert commit_unnoted(ref, first, (again,), is_overwrite=False).id == 1
+    assert not any(map(ref.file_io.exists, paths))
+    assert commit_unnoted(ref, replace(first, id=1), (rows(4),), is_overwrite=False).properties == ()
+    assert row_counts(ref) == [3, 9, 4]
+    late = rows(5)
+    paths = files_of(ref, late)
+    unchanged(ref, lambda: commit_unnoted(ref, first, (late,), is_overwrite=False), "was set back")
+    assert not any(map(ref.file_io.exists, paths))
+
+
+def test_without_a_checkpoint_a_later_batch_that_may_have_expired_is_refused_and_a_first_one_is_new() -> None:
+    ref = new_table()
+    for _ in range(3):
+        committer(ref).commit(append(rows(9), user="other"))
+    expire(ref, 2)
+    later = replace(batch(1), digest=None)
+    unchanged(ref, lambda: commit_unnoted(ref, later, (rows(1),), is_overwrite=False), "nobody can tell")
+    assert commit_unnoted(ref, replace(later, id=0), (rows(1),), is_overwrite=False).id == 4
+    assert commit_unnoted(ref, later, (rows(2),), is_overwrite=False).id == 5
+    assert commit_unnoted(ref, replace(later, id=2), (rows(2),), is_overwrite=True).total_record_count == 2
+
+
+def test_without_a_checkpoint_a_first_batch_without_rows_makes_the_query_known() -> None:
+    ref = new_table()
+    for _ in range(3):
+        committer(ref).commit(append(rows(9), user="other"))
+    expire(ref, 2)
+    first, second, third = (replace(batch(number), digest=None) for number in range(3))
+    for _ in range(2):
+        assert commit_unnoted(ref, first, (), is_overwrite=False).id == 4
+    assert commit_unnoted(ref, second, (), is_overwrite=False) is None
+    committer(ref).commit(append(rows(9), user="other"))
+    assert commit_unnoted(ref, third, (rows(7),), is_overwrite=False).id == 6
+    assert row_counts(ref) == [9, 9, 9, 9, 7]
+
+
+def test_a_first_batch_whose_snapshot_has_expired_is_not_committed_again() -> None:
+    ref = new_table()
+    commit_rows(ref, 8, 9)
+    first = replace(batch(0), digest=None)
+    commit_unnoted(ref, first, (rows(3),), is_overwrite=False)
+    commit_rows(ref, 1, 2)
+    expire_to(ref, 1)
+    again = rows(3)
+    paths = files_of(ref, again)
+    unchanged(ref, lambda: commit_unnoted(ref, first, (again,), is_overwrite=False), "nobody can tell")
+    assert not any(map(ref.file_io.exists, paths))
+    accepted = ref.with_options({"penstock.accept-unknown-batch": "true"})
+    assert commit_unnoted(accepted, first, (rows(3),), is_overwrite=False) is not None
+
+
+def test_a_first_batch_that_was_noted_and_not_committed_is_committed_once() -> None:
+    ref, other = new_table(), new_table()
+    commit_rows(ref, 8, 9)
+    commit_rows(other, 8, 9)
+    first = replace(batch(0), digest=None)
+    failing = FailingFileIO(other.file_io)
+    commit_unnoted(on(other, failing), first, (rows(3),), is_overwrite=False)
+    at = [call.operation for call in failing.calls].index(Operation.PUT_IF_ABSENT) + 1
+    failing = FailingFileIO(ref.file_io, Fault.CRASH_AFTER, at)
+    with pytest.raises(ProcessDiedError):
+        commit_unnoted(on(ref, failing), first, (rows(3),), is_overwrite=False)
+    for _ in range(2):
+        assert commit_unnoted(ref, first, (rows(3),), is_overwrite=False) is not None
+    assert row_counts(ref) == [8, 9, 3]
