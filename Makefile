@@ -15,7 +15,7 @@ SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.p
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow bench model \
-	fuzz fuzz-files check check-format check-lint check-types check-rooms audit sbom format java clean clean-all
+	fuzz fuzz-files check check-format check-lint check-types check-imports check-text audit sbom format java clean clean-all
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -55,7 +55,7 @@ bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 model: $(SYNCED) ## Search the model of the commit protocol, minutes, and print the figures
 	$(BIN)/python -m tests.model $(ARGS)
 
-check: check-format check-lint check-types check-rooms audit ## Format, lint, types, which room imports which, licences
+check: check-format check-lint check-types check-imports check-text audit ## Format, lint, types, which package imports which, licences
 
 check-format: $(SYNCED)
 	$(BIN)/ruff format --check .
@@ -66,8 +66,11 @@ check-lint: $(SYNCED)
 check-types: $(SYNCED)
 	$(BIN)/mypy
 
-check-rooms: $(SYNCED)
+check-imports: $(SYNCED)
 	$(BIN)/lint-imports --no-cache
+
+check-text: $(SYNCED)
+	$(BIN)/python scripts/check_text.py
 
 audit: $(SYNCED) ## Check licences and versions of what is installed
 	$(BIN)/python scripts/audit.py

@@ -1,7 +1,7 @@
 """How much Paimon's rule for the automatic compaction of a queue's bucket would rewrite.
 
 Source:
-    Paimon ``core:append/BucketedAppendCompactManager.java``; spec/compaction.md sections 1 and 3.
+    Paimon ``core:append/BucketedAppendCompactManager.java``; docs/spec/compaction.md sections 1 and 3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one place where Spark's room is imported late.
+"""The one place where the package ``spark`` is imported late.
 
 ``import penstock`` must not need PySpark: the plain Python doors work without it and without a JVM.
 """

@@ -1,7 +1,7 @@
 """Databases of a warehouse: directories, and nothing else.
 
 Source:
-    Paimon ``core:catalog/FileSystemCatalog.java``; spec/format.md section 1.
+    Paimon ``core:catalog/FileSystemCatalog.java``; docs/spec/format.md section 1.
 """
 
 from __future__ import annotations

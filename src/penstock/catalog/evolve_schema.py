@@ -1,7 +1,7 @@
 """From one schema and a list of changes to the next schema.
 
 Source:
-    Paimon ``core:schema/SchemaManager.java``; spec/commit.md section 1.
+    Paimon ``core:schema/SchemaManager.java``; docs/spec/commit.md section 1.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ from penstock.catalog.trash import discard
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.format.layout import schema_directory, schema_path
-from penstock.table.external_paths import storage_of_table
 from penstock.table.identity import new_creation_millis
 from penstock.table.ref import TableRef
+from penstock.table.storage import storage_of_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Schema files of a table: the latest one, and the next.
 
 Source:
-    Paimon ``core:schema/SchemaManager.java``; spec/format.md section 2, spec/commit.md section 5.3.
+    Paimon ``core:schema/SchemaManager.java``; docs/spec/format.md section 2, docs/spec/commit.md section 5.3.
 """
 
 from __future__ import annotations

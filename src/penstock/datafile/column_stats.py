@@ -1,7 +1,7 @@
 """Column statistics gathered while rows pass, for formats whose footers pyarrow does not show.
 
 Source:
-    spec/format.md section 7.3.
+    docs/spec/format.md section 7.3.
 """
 
 from __future__ import annotations

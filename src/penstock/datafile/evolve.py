@@ -3,7 +3,8 @@
 Columns, and fields of a ROW, are the same where their ids are; names, places and types may have changed.
 
 Source:
-    Paimon ``core:schema/SchemaEvolutionUtil.java``, ``core:utils/FormatReaderMapping.java``; spec/format.md section 8.
+    Paimon ``core:schema/SchemaEvolutionUtil.java``, ``core:utils/FormatReaderMapping.java``;
+    docs/spec/format.md section 8.
 """
 
 from __future__ import annotations

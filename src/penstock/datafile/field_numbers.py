@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``api:table/SpecialFields.java``, ``format:parquet/ParquetSchemaConverter.java``,
-    ``format:orc/OrcTypeUtil.java``; spec/format.md sections 8.1 and 8.2.
+    ``format:orc/OrcTypeUtil.java``; docs/spec/format.md sections 8.1 and 8.2.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ them apart. So such columns are written and read as carriers, which are binaries
 on its way out and in.
 
 Source:
-    spec/format.md section 8.1; the Parquet format's ``parquet.thrift`` for the field numbers.
+    docs/spec/format.md section 8.1; the Parquet format's ``parquet.thrift`` for the field numbers.
 """
 
 from __future__ import annotations

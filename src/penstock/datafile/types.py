@@ -1,9 +1,9 @@
 """Column types to and from Arrow: the one Arrow schema in which rows of a table travel.
 
-Every record batch between the rooms has exactly the schema that ``to_arrow_schema`` gives, nullability included.
+Every record batch between the packages has exactly the schema that ``to_arrow_schema`` gives, nullability included.
 
 Source:
-    spec/format.md section 2.2 for the types; the Arrow side is ours.
+    docs/spec/format.md section 2.2 for the types; the Arrow side is ours.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from penstock.api.catalog import Catalog
-from penstock.dialect.parse import derived, statements
+from penstock.dialect.parse import statements
 from penstock.dialect.parse.parser import parse_script
 from penstock.dialect.parse.script import TOO_DEEP
 from penstock.dialect.run import create as run_create
@@ -58,11 +58,11 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.AlterWatermark: run_ddl.alter_watermark,
     statements.RenameTable: run_ddl.rename_table,
     statements.AddPartitions: run_ddl.add_partitions,
-    derived.CreateTableAs: run_create.create_table_as,
-    derived.CreateTableLike: run_create.create_table_like,
-    derived.CreateView: run_views.create_view,
-    derived.DropView: run_views.drop_view,
-    derived.ShowCreateView: run_views.show_create_view,
+    statements.CreateTableAs: run_create.create_table_as,
+    statements.CreateTableLike: run_create.create_table_like,
+    statements.CreateView: run_views.create_view,
+    statements.DropView: run_views.drop_view,
+    statements.ShowCreateView: run_views.show_create_view,
     statements.DropPartitions: run_ddl.drop_partitions,
     statements.Truncate: run_ddl.truncate,
     statements.ShowNames: show.show_names,
@@ -72,7 +72,7 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.SetSetting: show.set_setting,
     statements.ResetSetting: show.reset_setting,
     statements.Call: call,
-    derived.Explain: explain,
+    statements.Explain: explain,
     statements.Insert: run_rows.insert,
     statements.Select: run_rows.select,
 }

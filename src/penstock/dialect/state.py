@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from penstock.api.catalog import Catalog
     from penstock.api.table import Table
-    from penstock.dialect.parse.derived import CreateView
-    from penstock.dialect.parse.statements import CreateTable, Path
+    from penstock.dialect.parse.names import Path
+    from penstock.dialect.parse.statements import CreateTable, CreateView
 
 DEFAULT_CATALOG: Final = "paimon"
 DEFAULT_DATABASE: Final = "default"

@@ -1,7 +1,7 @@
 """The consumer file ``consumer/consumer-<id>``: where a stream's reader goes on.
 
 Source:
-    Paimon ``core:consumer/Consumer.java``; spec/format.md section 3.2.
+    Paimon ``core:consumer/Consumer.java``; docs/spec/format.md section 3.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Formats of data files, told from the file's name alone.
 
 Source:
-    Paimon ``core:io/DataFilePathFactory.java``; spec/format.md section 1.3.
+    Paimon ``core:io/DataFilePathFactory.java``; docs/spec/format.md section 1.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The hint files ``snapshot/LATEST`` and ``snapshot/EARLIEST``.
 
 Source:
-    Paimon ``core:utils/HintFileUtils.java``; spec/format.md section 3.1.
+    Paimon ``core:utils/HintFileUtils.java``; docs/spec/format.md section 3.1.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``core:utils/FileStorePathFactory.java``, ``SnapshotManager.java``, ``TagManager.java``,
-    ``core:consumer/ConsumerManager.java``, ``core:io/DataFilePathFactory.java``; spec/format.md section 1.
+    ``core:consumer/ConsumerManager.java``, ``core:io/DataFilePathFactory.java``; docs/spec/format.md section 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The schema file ``schema/schema-N`` as bytes.
 
 Source:
-    Paimon ``api:schema/SchemaSerializer.java``; spec/format.md section 2.
+    Paimon ``api:schema/SchemaSerializer.java``; docs/spec/format.md section 2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The snapshot file ``snapshot/snapshot-N`` as bytes.
 
 Source:
-    Paimon ``api:Snapshot.java``; spec/format.md section 3.
+    Paimon ``api:Snapshot.java``; docs/spec/format.md section 3.
 """
 
 from __future__ import annotations

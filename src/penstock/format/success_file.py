@@ -1,7 +1,7 @@
 """The file that says that a partition is done, or a tag made: ``_SUCCESS``.
 
 Source:
-    Paimon ``core:partition/file/SuccessFile.java``; spec/commit.md section 7.3.
+    Paimon ``core:partition/file/SuccessFile.java``; docs/spec/commit.md section 7.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tag file ``tag/tag-<name>``: a snapshot's JSON, and when a retention was given, two keys more.
 
 Source:
-    Paimon ``core:tag/Tag.java``; spec/format.md section 3.2.
+    Paimon ``core:tag/Tag.java``; docs/spec/format.md section 3.2.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compaction and sorting.
 
 Source:
-    Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``; spec/commit.md section 8.4,
-    spec/compaction.md. Keys that begin with ``penstock.`` are Penstock's own.
+    Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``; docs/spec/commit.md section 8.4,
+    docs/spec/compaction.md. Keys that begin with ``penstock.`` are Penstock's own.
 """
 
 from __future__ import annotations

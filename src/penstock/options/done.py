@@ -1,7 +1,7 @@
 """When a partition is done, and how that is said.
 
 Source:
-    Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``; spec/commit.md section 7.3.
+    Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``; docs/spec/commit.md section 7.3.
 """
 
 from __future__ import annotations

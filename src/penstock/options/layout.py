@@ -1,7 +1,7 @@
 """Where files lie and how they are encoded.
 
 Source:
-    Paimon ``api:CoreOptions.java``; spec/commit.md section 8.1.
+    Paimon ``api:CoreOptions.java``; docs/spec/commit.md section 8.1.
 """
 
 from __future__ import annotations

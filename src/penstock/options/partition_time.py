@@ -1,7 +1,7 @@
 """What time the values of a partition stand for.
 
 Source:
-    Paimon ``api:CoreOptions.java``; spec/commit.md section 7.3.
+    Paimon ``api:CoreOptions.java``; docs/spec/commit.md section 7.3.
 """
 
 from __future__ import annotations

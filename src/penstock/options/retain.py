@@ -1,7 +1,7 @@
 """What is kept, and what goes: snapshots, partitions, tags.
 
 Source:
-    Paimon ``api:CoreOptions.java``; spec/commit.md sections 7 and 8.3.
+    Paimon ``api:CoreOptions.java``; docs/spec/commit.md sections 7 and 8.3.
 """
 
 from __future__ import annotations

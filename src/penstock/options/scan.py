@@ -1,7 +1,7 @@
 """Reading a table: which snapshot, which splits.
 
 Source:
-    Paimon ``api:CoreOptions.java``; spec/commit.md section 8.5, spec/streaming.md section 1.
+    Paimon ``api:CoreOptions.java``; docs/spec/commit.md section 8.5, docs/spec/streaming.md section 1.
 """
 
 from __future__ import annotations

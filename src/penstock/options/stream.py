@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``, ``spark:SparkConnectorOptions.java``;
-    spec/commit.md section 8.5, spec/streaming.md. Keys that begin with ``penstock.`` are Penstock's own.
+    docs/spec/commit.md section 8.5, docs/spec/streaming.md. Keys that begin with ``penstock.`` are Penstock's own.
 """
 
 from __future__ import annotations

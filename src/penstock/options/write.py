@@ -1,7 +1,7 @@
 """Writing rows, and committing them.
 
 Source:
-    Paimon ``api:CoreOptions.java``; spec/commit.md sections 8.2 and 8.3.
+    Paimon ``api:CoreOptions.java``; docs/spec/commit.md sections 8.2 and 8.3.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Thin shells around the table functions; the only room that imports pyspark."""
+"""Thin shells around the table functions; the only package that imports pyspark."""

@@ -1,4 +1,4 @@
-"""What ``api`` asks of this room."""
+"""What ``api`` asks of this package."""
 
 from __future__ import annotations
 

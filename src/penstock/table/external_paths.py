@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import TableStoreError, UnsupportedFeatureError
 from penstock.io.resolve import resolve
-from penstock.io.settings import confine, with_durability
-from penstock.options import CommitOptions, LayoutOptions
+from penstock.options import LayoutOptions
 from penstock.options.external import ExternalPathOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.io.file_io import FileIO
     from penstock.table.ref import TableRef
 
@@ -81,26 +78,6 @@ class ExternalPaths:
         if found is None or type(found[0]) is not type(self.file_io):
             return None
         return found[1]
-
-
-def storage_of_table(
-    file_io: FileIO, location: str, stored: Mapping[str, str], given: Mapping[str, str], table: str
-) -> FileIO:
-    """Return the storage of a table: it goes to its directory and to what the user allows, and waits for the disk.
-
-    Args:
-        location: the table's directory.
-        stored: options of the table.
-        given: of the catalog and of one use; they win, and they alone allow anything.
-        table: its name, for messages.
-
-    Raises:
-        InvalidOptionError: an option is none.
-    """
-    allowed = ExternalPathOptions.parse(given, table=table)
-    is_durable = CommitOptions.parse(stored, given, table=table).durable
-    bounded = confine(file_io, location, readable=allowed.readable, deletable=allowed.deletable)
-    return with_durability(bounded, durable=is_durable)
 
 
 def _is_in(path: str, directories: tuple[str, ...]) -> bool:

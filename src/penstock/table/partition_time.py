@@ -1,7 +1,7 @@
 """The time that a partition's values stand for.
 
 Source:
-    Paimon ``core:partition/PartitionTimeExtractor.java``; spec/commit.md section 7.3.
+    Paimon ``core:partition/PartitionTimeExtractor.java``; docs/spec/commit.md section 7.3.
 """
 
 from __future__ import annotations

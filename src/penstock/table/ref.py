@@ -9,7 +9,7 @@ from penstock.options import metadata_limits
 from penstock.options.external import PREFIX
 from penstock.options.fixed import check_one_use
 from penstock.options.write import DURABLE_KEY
-from penstock.table.external_paths import storage_of_table
+from penstock.table.storage import storage_of_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ import pkgutil
 
 import pytest
 
-import penstock.cli
+import penstock.cli.commands
 from penstock.cli.command_list import SECTIONS, Commands
 
 MODULES = {name: module for commands in SECTIONS.values() for name, (module, _) in commands.items()}
@@ -15,10 +15,9 @@ MODULES = {name: module for commands in SECTIONS.values() for name, (module, _) 
 
 def test_every_command_of_a_module_is_in_the_list() -> None:
     found = {}
-    for info in pkgutil.iter_modules(penstock.cli.__path__):
-        if info.name != "commands":
-            module = importlib.import_module(f"penstock.cli.{info.name}")
-            found |= dict.fromkeys(getattr(module, "COMMANDS", ()), info.name)
+    for info in pkgutil.iter_modules(penstock.cli.commands.__path__):
+        module = importlib.import_module(f"penstock.cli.commands.{info.name}")
+        found |= dict.fromkeys(module.COMMANDS, info.name)
     assert found == MODULES
 
 

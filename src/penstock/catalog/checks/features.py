@@ -4,7 +4,7 @@ A table with such a feature may still be readable; so there are three lists, eac
 creating (all of them), writing, reading.
 
 Source:
-    spec/format.md sections 9 and 10, spec/commit.md section 1.
+    docs/spec/format.md sections 9 and 10, docs/spec/commit.md section 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Options of a table that exclude or need each other.
 
 Source:
-    Paimon ``core:schema/SchemaValidation.java``; spec/commit.md section 1, spec/streaming.md section 1.2.
+    Paimon ``core:schema/SchemaValidation.java``; docs/spec/commit.md section 1, docs/spec/streaming.md section 1.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a schema must fulfil, whoever wrote it: checked when a table is created, altered and loaded.
 
 Source:
-    Paimon ``core:schema/SchemaValidation.java``, ``api:schema/Schema.java``; spec/commit.md section 1.
+    Paimon ``core:schema/SchemaValidation.java``, ``api:schema/Schema.java``; docs/spec/commit.md section 1.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def window_of(story: Story, most: int) -> Window:
     """
     times = [commit.snapshot.time_millis for commit in story.commits] or [story.seen_millis]
     first, last = min(times), max(times)
-    # Beyond half of the commits' own time, waiting would leave no room for them.
+    # Beyond half of the commits' own time, waiting would leave no space for them.
     shows_now = last <= story.seen_millis <= last + max((last - first) / 2, _LEAST_SPAN_MS)
     last = story.seen_millis if shows_now else last
     missing = max(0, _LEAST_SPAN_MS - (last - first))

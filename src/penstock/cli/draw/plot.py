@@ -1,7 +1,7 @@
 """The parts of charts: a plot with its axes, and marks in it.
 
-Marks are drawn in a box of 1000 x 100 that is stretched to the room there is, with lines that keep their width; text is
-laid beside it as HTML, so that a chart is as readable on a narrow screen as on a wide one.
+Marks are drawn in a box of 1000 x 100 that is stretched to the space there is, with lines that keep their width; text
+stands next to it as HTML, so that a chart is as readable on a narrow screen as on a wide one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEIGHT: Final = 100.0
 # So that bars that begin where others end can be told apart.
 _BAR_SHARE: Final = 0.84
 _LEAST_BAR: Final = 1.4
-# Room that a label takes of a wide screen, and of a narrow one.
+# Space that a label takes of a wide screen, and of a narrow one.
 _LABEL: Final = 0.07
 _WIDE_LABEL: Final = 0.2
 

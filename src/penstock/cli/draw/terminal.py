@@ -69,8 +69,8 @@ def _signs(story: Story) -> Table:
 
 
 def _charts(story: Story, width: int) -> RenderableType:
-    room = max(10, width - _LABEL - _VALUE)
-    window = window_of(story, room)
+    space = max(10, width - _LABEL - _VALUE)
+    window = window_of(story, space)
     bins = to_bins(story.commits, window)
     every = rate_words(window.step_ms)
     lines = [
@@ -126,8 +126,8 @@ def _time_line(window: Window) -> Text:
     days = moment_text(window.first)[:10] != moment_text(window.last)[:10]
     first, last = (moment_text(moment) if days else moment_text(moment)[11:] for moment in (window.first, window.last))
     end = "now" if window.shows_now else last
-    room = max(1, window.count - len(first) - len(end) - 4)
-    return Text(f"{'':<{_LABEL}}{first} UTC{' ' * room}{end}", style="dim")
+    space = max(1, window.count - len(first) - len(end) - 4)
+    return Text(f"{'':<{_LABEL}}{first} UTC{' ' * space}{end}", style="dim")
 
 
 def _readers(story: Story) -> Table:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
 
-    from penstock.dialect.parse.statements import Path
+    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.tables import TextToken
     from penstock.dialect.state import SqlState
 

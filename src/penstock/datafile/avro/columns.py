@@ -3,7 +3,7 @@
 Decimals are big-endian bytes, dates, times and timestamps numbers, maps with other keys than text lists of records.
 
 Source:
-    Paimon ``format:avro/AvroSchemaConverter.java``; spec/format.md section 8.3.
+    Paimon ``format:avro/AvroSchemaConverter.java``; docs/spec/format.md section 8.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reading Avro files, whoever wrote them.
 
 Source:
-    Paimon ``format:avro/AvroBulkFormat.java``; spec/format.md section 8.3.
+    Paimon ``format:avro/AvroBulkFormat.java``; docs/spec/format.md section 8.3.
 """
 
 from __future__ import annotations

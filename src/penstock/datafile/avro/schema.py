@@ -1,7 +1,7 @@
 """The Avro schema of a data file.
 
 Source:
-    Paimon ``format:avro/AvroSchemaConverter.java``; spec/format.md section 8.3.
+    Paimon ``format:avro/AvroSchemaConverter.java``; docs/spec/format.md section 8.3.
 """
 
 from __future__ import annotations

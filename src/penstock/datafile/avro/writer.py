@@ -1,7 +1,7 @@
 """Writing Avro files.
 
 Source:
-    Paimon ``format:avro/AvroFileFormat.java``; spec/format.md section 8.3.
+    Paimon ``format:avro/AvroFileFormat.java``; docs/spec/format.md section 8.3.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ blanks at its end, and the last second before 1970 becomes the first after. Time
 which Java shifts by the difference of the calendars.
 
 Source:
-    Paimon ``format:orc/OrcReaderFactory.java``; spec/format.md section 8.2, spec/observed.md.
+    Paimon ``format:orc/OrcReaderFactory.java``; docs/spec/format.md section 8.2, docs/spec/observed.md.
 """
 
 from __future__ import annotations

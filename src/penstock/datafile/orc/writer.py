@@ -1,7 +1,8 @@
 """Writing ORC files.
 
 Source:
-    Paimon ``format:orc/OrcTypeUtil.java``, ``format:orc/writer/FieldWriterFactory.java``; spec/format.md section 8.2.
+    Paimon ``format:orc/OrcTypeUtil.java``, ``format:orc/writer/FieldWriterFactory.java``;
+    docs/spec/format.md section 8.2.
 """
 
 from __future__ import annotations

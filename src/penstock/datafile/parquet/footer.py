@@ -1,7 +1,7 @@
 """What a Parquet file says of itself that another writer has made.
 
 Source:
-    parquet-java ``ParquetMetadataConverter.java``; spec/format.md sections 7.3 and 8.1.
+    parquet-java ``ParquetMetadataConverter.java``; docs/spec/format.md sections 7.3 and 8.1.
 """
 
 from __future__ import annotations

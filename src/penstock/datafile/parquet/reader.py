@@ -1,7 +1,7 @@
 """Reading Parquet files, whoever wrote them.
 
 Source:
-    Paimon ``format:parquet/ParquetReaderFactory.java``; spec/format.md section 8.1.
+    Paimon ``format:parquet/ParquetReaderFactory.java``; docs/spec/format.md section 8.1.
 """
 
 from __future__ import annotations

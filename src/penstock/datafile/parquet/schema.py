@@ -1,7 +1,8 @@
 """The Parquet schema of a data file, as an Arrow schema that makes pyarrow write it.
 
 Source:
-    Paimon ``format:parquet/ParquetSchemaConverter.java``, ``api:table/SpecialFields.java``; spec/format.md section 8.1.
+    Paimon ``format:parquet/ParquetSchemaConverter.java``, ``api:table/SpecialFields.java``;
+    docs/spec/format.md section 8.1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Column statistics out of a Parquet footer.
 
 Source:
-    Paimon ``format:parquet/ParquetSimpleStatsExtractor.java``; spec/format.md section 7.3.
+    Paimon ``format:parquet/ParquetSimpleStatsExtractor.java``; docs/spec/format.md section 7.3.
 """
 
 from __future__ import annotations

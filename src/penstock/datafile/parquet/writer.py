@@ -1,7 +1,7 @@
 """Writing Parquet files.
 
 Source:
-    Paimon ``format:parquet/writer/RowDataParquetBuilder.java``; spec/format.md section 8.1.
+    Paimon ``format:parquet/writer/RowDataParquetBuilder.java``; docs/spec/format.md section 8.1.
 """
 
 from __future__ import annotations

@@ -21,13 +21,7 @@ from penstock.catalog.changes import (
 )
 from penstock.dialect.parse.create import read_watermark
 from penstock.dialect.parse.reader import read_list, read_options, read_partition, read_path
-from penstock.dialect.parse.statements import (
-    AddPartitions,
-    AlterTable,
-    AlterWatermark,
-    DropPartitions,
-    RenameTable,
-)
+from penstock.dialect.parse.statements import AddPartitions, AlterTable, AlterWatermark, DropPartitions, RenameTable
 from penstock.format.types.ddl import read_column
 from penstock.format.types.sql import read_name, read_string, read_type
 
@@ -35,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.catalog.changes import Position, SchemaChange
+    from penstock.dialect.parse.names import PartitionSpec, Path
     from penstock.dialect.parse.reader import StatementReader
-    from penstock.dialect.parse.statements import PartitionSpec, Path
 
 _KEYS: Final = ("PRIMARY", "CONSTRAINT", "UNIQUE")
 

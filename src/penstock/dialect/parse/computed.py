@@ -1,7 +1,8 @@
 """Computed columns: their text as Flink's catalog keeps it, and their type as far as the text tells.
 
 Source:
-    spec/observed.md (options ``schema.<i>.*``): columns in back quotes, functions in capitals, as Flink prints them.
+    docs/spec/observed.md (options ``schema.<i>.*``): columns in back quotes, functions in capitals, as
+    Flink prints them.
 """
 
 from __future__ import annotations

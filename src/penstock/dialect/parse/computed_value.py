@@ -5,7 +5,8 @@ numbers and of DOUBLE. Elsewhere the two part: Flink's texts of a BOOLEAN are ca
 its digits; a DECIMAL that overflows is NULL with the one and an error with the other.
 
 Source:
-    Flink's system functions TO_TIMESTAMP, TO_TIMESTAMP_LTZ, PROCTIME and CAST; spec/observed.md (options ``schema.*``).
+    Flink's system functions TO_TIMESTAMP, TO_TIMESTAMP_LTZ, PROCTIME and CAST;
+    docs/spec/observed.md (options ``schema.*``).
 """
 
 from __future__ import annotations
@@ -205,11 +206,11 @@ def _is_same_cast(source: DataType, target: AtomicType) -> bool:
 
 
 def _fits_decimal(source: AtomicType, target: AtomicType) -> bool:
-    room = (target.precision or 0) - (target.scale or 0)
+    whole_digits = (target.precision or 0) - (target.scale or 0)
     if source.root in _WHOLE:
-        return room >= _DIGITS[source.root]
+        return whole_digits >= _DIGITS[source.root]
     is_decimal = source.root is TypeRoot.DECIMAL and (target.scale or 0) >= (source.scale or 0)
-    return is_decimal and room >= (source.precision or 0) - (source.scale or 0)
+    return is_decimal and whole_digits >= (source.precision or 0) - (source.scale or 0)
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[_Reader], _Value]]] = {

@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from penstock.dialect.parse.computed import read_computed_column
 from penstock.dialect.parse.create_from import read_as, read_like, read_view
 from penstock.dialect.parse.reader import read_interval, read_list, read_options, read_path
-from penstock.dialect.parse.statements import (
-    CreateCatalog,
-    CreateDatabase,
-    CreateTable,
-    WatermarkClause,
-)
+from penstock.dialect.parse.statements import CreateCatalog, CreateDatabase, CreateTable, WatermarkClause
 from penstock.format.types.ddl import read_column
 from penstock.format.types.sql import read_name, read_string
 from penstock.format.types.tokens import TokenKind
 
 if TYPE_CHECKING:
-    from penstock.dialect.parse.derived import CreateTableAs, CreateTableLike, CreateView
+    from penstock.dialect.parse.names import Pairs
     from penstock.dialect.parse.reader import StatementReader
-    from penstock.dialect.parse.statements import ComputedColumn, Pairs
+    from penstock.dialect.parse.statements import ComputedColumn, CreateTableAs, CreateTableLike, CreateView
     from penstock.format.types.ddl import ColumnSpec
 
 THINGS: Final = ("TABLE", "VIEW", "DATABASE", "CATALOG", "SCHEMA", "TEMPORARY")

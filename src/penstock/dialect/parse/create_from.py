@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.dialect.parse.derived import CreateTableAs, CreateTableLike, CreateView
 from penstock.dialect.parse.query import parse_query
 from penstock.dialect.parse.reader import read_list, read_path
 from penstock.dialect.parse.script import StatementText
+from penstock.dialect.parse.statements import CreateTableAs, CreateTableLike, CreateView
 from penstock.format.types.sql import read_name, read_string
 
 if TYPE_CHECKING:

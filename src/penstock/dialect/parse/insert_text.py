@@ -19,8 +19,8 @@ from penstock.predicate.literals import parse_time_text, parse_timestamp_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.dialect.parse.names import Pairs
     from penstock.dialect.parse.reader import StatementReader
-    from penstock.dialect.parse.statements import Pairs
 
 
 def read_insert(reader: StatementReader) -> Insert:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.parse.alter import read_alter
 from penstock.dialect.parse.create import THINGS, read_create
-from penstock.dialect.parse.derived import DropView, Explain, ShowCreateView
 from penstock.dialect.parse.insert_text import read_insert
 from penstock.dialect.parse.query import parse_query
 from penstock.dialect.parse.reader import StatementReader, read_partition, read_path
@@ -19,11 +18,14 @@ from penstock.dialect.parse.statements import (
     DropCatalog,
     DropDatabase,
     DropTable,
+    DropView,
+    Explain,
     Insert,
     ResetSetting,
     Select,
     SetSetting,
     ShowCreateTable,
+    ShowCreateView,
     ShowNames,
     ShowPartitions,
     Statement,

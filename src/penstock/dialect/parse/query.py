@@ -21,8 +21,8 @@ from penstock.dialect.parse.windows import WINDOW_COLUMN, quoted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.script import StatementText
-    from penstock.dialect.parse.statements import Path
     from penstock.dialect.parse.windows import WindowCall
 
 Piece: TypeAlias = str | int

@@ -18,7 +18,7 @@ from penstock.dialect.parse.windows import WINDOWS, WindowCall, read_window
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.dialect.parse.statements import Pairs, Path
+    from penstock.dialect.parse.names import Pairs, Path
 
 _TOKEN: Final = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|/\*(?!\+).*?\*/)

@@ -21,8 +21,8 @@ from penstock.format.types.tokens import TokenKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.reader import StatementReader
-    from penstock.dialect.parse.statements import Path
 
 WINDOWS: Final = ("TUMBLE", "HOP", "SESSION", "CUMULATE")
 WINDOW_COLUMN: Final = "__window"

@@ -16,8 +16,7 @@ from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.dialect.parse.derived import CreateTableAs, CreateTableLike
-    from penstock.dialect.parse.statements import CreateTable
+    from penstock.dialect.parse.statements import CreateTable, CreateTableAs, CreateTableLike
     from penstock.dialect.state import SqlState
     from penstock.format.types.ddl import ColumnSpec
 

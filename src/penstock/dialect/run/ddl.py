@@ -18,6 +18,7 @@ from penstock.options.kafka import parse_kafka
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.statements import (
         AddPartitions,
         AlterTable,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         DropDatabase,
         DropPartitions,
         DropTable,
-        Path,
         RenameTable,
         Truncate,
         UseCatalog,

@@ -16,8 +16,8 @@ from penstock.format.watermark import EXPRESSION_KEY, computed_columns, declared
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from penstock.dialect.parse.derived import CreateTableLike
-    from penstock.dialect.parse.statements import Path
+    from penstock.dialect.parse.names import Path
+    from penstock.dialect.parse.statements import CreateTableLike
     from penstock.dialect.state import SqlState
     from penstock.format.schema import TableSchema
 

@@ -19,8 +19,8 @@ from penstock.printable import mask_value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.dialect.parse.derived import Explain
     from penstock.dialect.parse.query import Query
+    from penstock.dialect.parse.statements import Explain
     from penstock.dialect.parse.tables import TableUse
     from penstock.dialect.state import SqlState
 

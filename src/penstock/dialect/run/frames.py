@@ -18,9 +18,9 @@ from penstock.format.watermark import computed_columns
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.dialect.parse.derived import CreateView
+    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query
-    from penstock.dialect.parse.statements import Path
+    from penstock.dialect.parse.statements import CreateView
     from penstock.dialect.parse.tables import TableUse
     from penstock.dialect.state import SqlState
 

@@ -1,7 +1,7 @@
 """``CALL sys.…``: Paimon's procedures, as far as a method of the handles does the same.
 
 Source:
-    Paimon's Flink procedures: names, arguments and their order; spec/compaction.md section 7.1.
+    Paimon's Flink procedures: names, arguments and their order; docs/spec/compaction.md section 7.1.
 """
 
 from __future__ import annotations

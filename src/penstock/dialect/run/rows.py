@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     from penstock.api.table import Table
     from penstock.datafile.types import ArrowAny
+    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query, SimpleSelect
-    from penstock.dialect.parse.statements import Insert, Path, Select
+    from penstock.dialect.parse.statements import Insert, Select
     from penstock.dialect.settings import Settings
     from penstock.dialect.state import SqlState
 

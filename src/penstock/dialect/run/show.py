@@ -23,10 +23,10 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.statements import (
         CreateTable,
         Describe,
-        Path,
         ResetSetting,
         SetSetting,
         ShowCreateTable,

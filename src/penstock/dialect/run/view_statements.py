@@ -14,7 +14,7 @@ from penstock.errors import InvalidSqlError, NotFoundError
 from penstock.printable import mask_text
 
 if TYPE_CHECKING:
-    from penstock.dialect.parse.derived import CreateView, DropView, ShowCreateView
+    from penstock.dialect.parse.statements import CreateView, DropView, ShowCreateView
     from penstock.dialect.state import SqlState
 
 

@@ -9,9 +9,9 @@ from penstock.errors import InvalidSqlError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.dialect.parse.derived import CreateView
+    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query
-    from penstock.dialect.parse.statements import Path
+    from penstock.dialect.parse.statements import CreateView
     from penstock.dialect.parse.tables import TableUse
     from penstock.dialect.state import SqlState
 

@@ -1,7 +1,7 @@
 """Avro object container files: header, compressed blocks, sync marks. What is in the blocks is the caller's.
 
 Source:
-    Avro 1.11 specification, "Object Container Files"; Paimon ``format:avro/AvroFileFormat.java``; spec/format.md
+    Avro 1.11 specification, "Object Container Files"; Paimon ``format:avro/AvroFileFormat.java``; docs/spec/format.md
     section 4.
 """
 

@@ -5,7 +5,7 @@ are found by name, unknown ones are read past. For 100,000 manifest entries that
 make dicts of them, and the values then another 1.1 s (2 cores, Python 3.11).
 
 Source:
-    Avro 1.11 specification, "Binary Encoding"; Paimon ``format:avro/FieldReaderFactory.java``; spec/format.md
+    Avro 1.11 specification, "Binary Encoding"; Paimon ``format:avro/FieldReaderFactory.java``; docs/spec/format.md
     section 4.
 """
 

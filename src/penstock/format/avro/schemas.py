@@ -4,7 +4,7 @@ Record names, field order and the order in unions count: newer readers copy whol
 
 Source:
     Paimon ``core:manifest/ManifestEntrySerializer.java``, ``core:io/DataFileMetaSerializer.java``,
-    ``core:manifest/ManifestFileMetaSerializer.java``, ``format:avro/AvroSchemaConverter.java``; spec/format.md
+    ``core:manifest/ManifestFileMetaSerializer.java``, ``format:avro/AvroSchemaConverter.java``; docs/spec/format.md
     sections 4 and 5.
 """
 

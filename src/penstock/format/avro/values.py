@@ -3,7 +3,7 @@
 A nullable value is a union whose branch 0 is null, so null is the byte 0 and everything else starts with the byte 2.
 
 Source:
-    Avro 1.11 specification, "Binary Encoding"; spec/format.md section 4.
+    Avro 1.11 specification, "Binary Encoding"; docs/spec/format.md section 4.
 """
 
 from __future__ import annotations

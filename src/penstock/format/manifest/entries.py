@@ -1,7 +1,7 @@
 """Entries of several manifests taken together.
 
 Source:
-    Paimon ``core:manifest/FileEntry.java``; spec/format.md section 5.4.
+    Paimon ``core:manifest/FileEntry.java``; docs/spec/format.md section 5.4.
 """
 
 from __future__ import annotations

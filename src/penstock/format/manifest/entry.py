@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``core:manifest/ManifestFileMeta.java``, ``ManifestEntry.java``, ``core:io/DataFileMeta.java``;
-    spec/format.md section 5.
+    docs/spec/format.md section 5.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class DataFileMeta:
 
 
 class FileIdentity(NamedTuple):
-    """What makes two entries speak of one file (spec/format.md section 5.2)."""
+    """What makes two entries speak of one file (docs/spec/format.md section 5.2)."""
 
     partition: bytes
     bucket: int

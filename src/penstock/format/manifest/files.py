@@ -5,7 +5,7 @@ version: fields are found by name, those that we do not know are skipped, nullab
 
 Source:
     Paimon ``core:manifest/ManifestEntrySerializer.java``, ``core:io/DataFileMetaSerializer.java``,
-    ``core:manifest/ManifestFileMetaSerializer.java``; spec/format.md sections 4 and 5.
+    ``core:manifest/ManifestFileMetaSerializer.java``; docs/spec/format.md sections 4 and 5.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Index manifests, as far as a reader must know them: which kinds of index a snapshot has.
 
 Source:
-    Paimon ``core:manifest/IndexManifestEntry.java``, ``IndexManifestEntrySerializer.java``; spec/format.md section 9.
+    Paimon ``core:manifest/IndexManifestEntry.java``, ``IndexManifestEntrySerializer.java``;
+    docs/spec/format.md section 9.
 """
 
 from __future__ import annotations

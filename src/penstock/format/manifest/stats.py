@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``common:statistics/*SimpleColStatsCollector.java``, ``core:utils/StatsCollectorFactories.java``,
-    ``core:stats/SimpleStatsConverter.java``; spec/format.md section 7.
+    ``core:stats/SimpleStatsConverter.java``; docs/spec/format.md section 7.
 """
 
 from __future__ import annotations

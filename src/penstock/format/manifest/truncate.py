@@ -1,7 +1,7 @@
 """Cutting the ends of a column's range, so that long values do not fill the manifests.
 
 Source:
-    Paimon ``common:statistics/TruncateSimpleColStatsCollector.java``; spec/format.md section 7.1.
+    Paimon ``common:statistics/TruncateSimpleColStatsCollector.java``; docs/spec/format.md section 7.1.
 """
 
 from __future__ import annotations

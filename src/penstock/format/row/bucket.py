@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``core:bucket/DefaultBucketFunction.java``, ``ModBucketFunction.java``, ``HiveBucketFunction.java``,
-    ``HiveHasher.java``; spec/commit.md section 2.1.
+    ``HiveHasher.java``; docs/spec/commit.md section 2.1.
 """
 
 from __future__ import annotations

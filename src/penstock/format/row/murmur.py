@@ -3,7 +3,7 @@
 Rows are a multiple of 8 bytes long, so the tail step of general murmur does not exist here.
 
 Source:
-    Paimon ``common:utils/MurmurHashUtils.java``; spec/commit.md section 2.1.
+    Paimon ``common:utils/MurmurHashUtils.java``; docs/spec/commit.md section 2.1.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Values are Penstock's internal ones: DATE epoch days, TIME ms of day, TIMESTAMP 
 
 Source:
     Paimon ``common:data/BinaryRow.java``, ``common:data/BinaryRowWriter.java``, ``common:data/RowHelper.java``,
-    ``core:utils/SerializationUtils.java``; spec/format.md sections 6.1 and 6.2.
+    ``core:utils/SerializationUtils.java``; docs/spec/format.md sections 6.1 and 6.2.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _pack_row(values: Sequence[object], codecs: tuple[SlotCodec, ...]) -> bytes:
             slots.append(slot.ljust(8, b"\0"))
         else:
             nulls |= 1 << place + 8
-            # Some types keep their room when null; hashes and byte equality see it (RowHelper).
+            # Some types keep their space when null; hashes and byte equality see it (RowHelper).
             tail = bytes(codec.null_tail)
             slots.append(SIZE_AND_OFFSET.pack(0, offset if tail else 0))
         tails.append(tail)

@@ -4,7 +4,7 @@ A slot is 8 bytes in a row and of the value's natural width in an array. What do
 variable part, and the slot says where.
 
 Source:
-    Paimon ``common:data/AbstractBinaryWriter.java``, ``common:data/BinaryArray.java``; spec/format.md section 6.1.
+    Paimon ``common:data/AbstractBinaryWriter.java``, ``common:data/BinaryArray.java``; docs/spec/format.md section 6.1.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``core:utils/PartitionPathUtils.java``, ``common:utils/InternalRowPartitionComputer.java``;
-    spec/format.md section 1.2.
+    docs/spec/format.md section 1.2.
 """
 
 from __future__ import annotations

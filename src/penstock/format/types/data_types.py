@@ -1,7 +1,7 @@
 """Column types of a table, as values; their text on disk is in ``type_text``.
 
 Source:
-    Paimon ``api:types/*.java``; spec/format.md section 2.2.
+    Paimon ``api:types/*.java``; docs/spec/format.md section 2.2.
 """
 
 from __future__ import annotations

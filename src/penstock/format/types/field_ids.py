@@ -1,7 +1,7 @@
 """Numbers of columns and ROW fields, and the names that belong to the format.
 
 Source:
-    Paimon ``api:types/ReassignFieldId.java``, ``api:table/SpecialFields.java``; spec/format.md section 2.1.
+    Paimon ``api:types/ReassignFieldId.java``, ``api:table/SpecialFields.java``; docs/spec/format.md section 2.1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The grammar of types: recursive descent over tokens, shared by schema files and DDL.
 
 Source:
-    Paimon ``api:types/DataTypeJsonParser.java``; synonyms of Flink's and Spark's SQL. spec/format.md section 2.2.
+    Paimon ``api:types/DataTypeJsonParser.java``; synonyms of Flink's and Spark's SQL. docs/spec/format.md section 2.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Column types as text: the JSON form of schema files, and the form that people write in DDL.
 
 Source:
-    Paimon ``api:types/DataTypeJsonParser.java``, ``api:types/DataField.java``; spec/format.md section 2.2.
+    Paimon ``api:types/DataTypeJsonParser.java``, ``api:types/DataField.java``; docs/spec/format.md section 2.2.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``api:CoreOptions.java``, ``api:options/CatalogOptions.java``, ``flink:FlinkConnectorOptions.java``,
-    ``spark:SparkConnectorOptions.java``; spec/commit.md section 8.
+    ``spark:SparkConnectorOptions.java``; docs/spec/commit.md section 8.
 """
 
 from __future__ import annotations

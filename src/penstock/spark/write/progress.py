@@ -1,4 +1,4 @@
-"""What streaming writes to penstock tables have done: Spark's own reports have no room for it."""
+"""What streaming writes to penstock tables have done: Spark's own reports cannot hold it."""
 
 from __future__ import annotations
 

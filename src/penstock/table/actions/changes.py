@@ -105,7 +105,7 @@ def overwrite_scope(ref: TableRef, partition: Mapping[str, object] | None) -> Ov
         InvalidOptionError: it names something else than partition columns.
 
     Source:
-        spec/commit.md section 4.4.
+        docs/spec/commit.md section 4.4.
     """
     if partition is not None:
         return scope_of_specs(ref, [partition])

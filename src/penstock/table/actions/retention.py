@@ -1,7 +1,7 @@
 """What is kept of a table and what goes, seen to after each commit: tags are made, what has expired is deleted.
 
 Source:
-    Paimon ``core:operation/FileStoreCommitImpl.java``, ``core:table/sink/TableCommitImpl.java``; spec/commit.md
+    Paimon ``core:operation/FileStoreCommitImpl.java``, ``core:table/sink/TableCommitImpl.java``; docs/spec/commit.md
     section 7.
 """
 

@@ -4,7 +4,7 @@ An attempt builds everything on the latest snapshot and creates ``snapshot-N`` l
 starts again from the new latest one: data files stay, metadata is built anew.
 
 Source:
-    Paimon ``core:operation/FileStoreCommitImpl.java``; spec/commit.md sections 3 to 5.
+    Paimon ``core:operation/FileStoreCommitImpl.java``; docs/spec/commit.md sections 3 to 5.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ class TableCommitter:
         )
 
     def _carry_forward(self, snapshot: Snapshot, base: Snapshot | None) -> Snapshot:
-        """Fill in what every commit inherits from its base (spec/commit.md section 4.1)."""
+        """Fill in what every commit inherits from its base (docs/spec/commit.md section 4.1)."""
         if base is None:
             return snapshot
         return replace(
@@ -438,7 +438,7 @@ def _moves_watermark(request: CommitRequest, base: Snapshot | None) -> bool:
 
 
 def _later_watermark(ours: int | None, base: int | None) -> int | None:
-    """A watermark never goes back (spec/commit.md section 4.1)."""
+    """A watermark never goes back (docs/spec/commit.md section 4.1)."""
     if ours is None or base is None:
         return base if ours is None else ours
     return max(ours, base)

@@ -1,7 +1,7 @@
 """Whether a set of changes still fits the snapshot it is to be committed on.
 
 Source:
-    Paimon ``core:operation/commit/ConflictDetection.java``; spec/commit.md section 5.1.
+    Paimon ``core:operation/commit/ConflictDetection.java``; docs/spec/commit.md section 5.1.
 """
 
 from __future__ import annotations

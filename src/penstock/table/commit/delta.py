@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``core:operation/commit/ManifestEntryChanges.java``, ``OverwriteChangesProvider.java``;
-    spec/commit.md sections 3 and 4.4.
+    docs/spec/commit.md sections 3 and 4.4.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def overwrite_delta(
             "or overwrite without naming a partition"
         )
     live = load_live_entries(store, base, test) if base is not None else {}
-    # The replaced files are ignored, so the numbers start anew (spec/commit.md section 2.2).
+    # The replaced files are ignored, so the numbers start anew (docs/spec/commit.md section 2.2).
     numbered = BucketIndex().number(messages) if _is_bucketed(messages) else messages
     added = _added(numbered)
     deleted = tuple(

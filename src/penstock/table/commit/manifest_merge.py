@@ -1,7 +1,7 @@
 """Keeping the number of manifests small, so that commit time does not grow with history.
 
 Source:
-    Paimon ``core:operation/ManifestFileMerger.java``; spec/commit.md section 4.3.
+    Paimon ``core:operation/ManifestFileMerger.java``; docs/spec/commit.md section 4.3.
 """
 
 from __future__ import annotations

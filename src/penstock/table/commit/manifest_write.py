@@ -1,7 +1,7 @@
 """Writing manifests and manifest lists.
 
 Source:
-    Paimon ``core:manifest/ManifestFile.java``, ``ManifestList.java``; spec/format.md section 5.
+    Paimon ``core:manifest/ManifestFile.java``, ``ManifestList.java``; docs/spec/format.md section 5.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ManifestWriter:
         return tuple(self._write_manifest(chunk, self._encode(chunk), schema_id) for chunk in chunks)
 
     def write_list(self, manifests: Sequence[ManifestFileMeta]) -> ListFile:
-        """Write a manifest list; one without manifests is a real file too (spec/format.md section 3)."""
+        """Write a manifest list; one without manifests is a real file too (docs/spec/format.md section 3)."""
         data = encode_manifest_list(
             manifests, codec=self.options.manifest_compression, level=self.options.compression_zstd_level
         )
@@ -122,7 +122,7 @@ class ManifestWriter:
         levels = [entry.file.level for entry in entries]
         row_ids = [entry.file.first_row_id for entry in entries]
         first_row_ids = [row_id for row_id in row_ids if row_id is not None]
-        # Row ids are recorded only when every entry has one (spec/format.md section 5.1).
+        # Row ids are recorded only when every entry has one (docs/spec/format.md section 5.1).
         has_row_ids = len(first_row_ids) == len(entries)
         last_row_ids = [
             entry.file.first_row_id + entry.file.row_count - 1

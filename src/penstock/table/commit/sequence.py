@@ -5,7 +5,7 @@ them sees exactly the write order, whatever tasks ran at once. (Paimon's writers
 of concurrent writers overlap.)
 
 Source:
-    Paimon ``core:operation/AbstractFileStoreWrite.java``; spec/commit.md sections 2.2 and 2.3.
+    Paimon ``core:operation/AbstractFileStoreWrite.java``; docs/spec/commit.md sections 2.2 and 2.3.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Of several streams into one table one at a time compacts, by a lease; when that 
 
 Source:
     Paimon ``core:append/AppendCompactCoordinator.java``, ``flink:sink/AppendCompactWorkerOperator.java``;
-    spec/compaction.md section 4.
+    docs/spec/compaction.md section 4.
 """
 
 from __future__ import annotations

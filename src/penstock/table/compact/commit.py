@@ -4,7 +4,7 @@ Losing to another compaction, an overwrite or a dropped partition is an ordinary
 planned again from the latest snapshot if there is still anything to merge.
 
 Source:
-    spec/compaction.md sections 2 and 4.4, spec/commit.md section 5.1.
+    docs/spec/compaction.md sections 2 and 4.4, docs/spec/commit.md section 5.1.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Order does not matter here, so files are packed by size alone. A partition that 
 its few files back for ever, nor stay in memory.
 
 Source:
-    Paimon ``core:append/AppendCompactCoordinator.java``; spec/compaction.md sections 4.1 and 4.2.
+    Paimon ``core:append/AppendCompactCoordinator.java``; docs/spec/compaction.md sections 4.1 and 4.2.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A column's values count by rank, not by size: the reference interleaves the bits
 timestamp beside a small number decides alone. Keys are never stored, so any consistent order is right.
 
 Source:
-    spec/compaction.md section 8.3; the Hilbert transform is J. Skilling, "Programming the Hilbert curve" (2004).
+    docs/spec/compaction.md section 8.3; the Hilbert transform is J. Skilling, "Programming the Hilbert curve" (2004).
 """
 
 from __future__ import annotations

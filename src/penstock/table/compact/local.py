@@ -1,7 +1,7 @@
 """A dedicated compaction: what people ask for, and the way from there to the snapshots.
 
 Source:
-    spec/compaction.md section 7.
+    docs/spec/compaction.md section 7.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a dedicated compaction does to a table: partition by partition, with the reason where it does nothing.
 
 Source:
-    spec/compaction.md section 7. Two deviations: ``full`` merges small files of scalable tables too, where the
+    docs/spec/compaction.md section 7. Two deviations: ``full`` merges small files of scalable tables too, where the
     reference ignores it; and a partition is idle by when rows came, so that merging it does not make it busy.
 """
 

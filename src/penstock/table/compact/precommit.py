@@ -1,7 +1,8 @@
 """The small files of one commit merged before it, so that no reader ever sees them (``precommit-compact``).
 
 Source:
-    Paimon ``core:append/AppendPreCommitCompactCoordinator.java``; spec/compaction.md section 5. The reference does it
+    Paimon ``core:append/AppendPreCommitCompactCoordinator.java``;
+    docs/spec/compaction.md section 5. The reference does it
     for scalable tables; in a queue neighbours alone are merged, so the order stays.
 """
 

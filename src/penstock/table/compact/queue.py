@@ -7,7 +7,7 @@ commits are rewritten with every fourth one until they weigh 0.7 of the target. 
 row is rewritten 1,250 times on average there, and 6 times here (tests/unit/table/compact/test_queue.py).
 
 Source:
-    Paimon ``core:append/BucketedAppendCompactManager.java``; spec/compaction.md section 3.
+    Paimon ``core:append/BucketedAppendCompactManager.java``; docs/spec/compaction.md section 3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     _Block = tuple[DataFileMeta, ...]
     """Files of a bucket that cannot be parted."""
 
-# A full merge of less is not worth its while (spec/compaction.md section 3.3).
+# A full merge of less is not worth its while (docs/spec/compaction.md section 3.3).
 _FULL_MIN_FILES: Final = 3
 _FULL_RUN_TARGETS: Final = 8
 
@@ -60,7 +60,7 @@ def plan_bucket_fully(files: Iterable[DataFileMeta], sizes: CompactSizes, *, for
         force: rewrite every file (``compaction.force-rewrite-all-files``).
 
     Source:
-        spec/compaction.md section 3.3. Sorted by sequence number, where Java walks a heap's array.
+        docs/spec/compaction.md section 3.3. Sorted by sequence number, where Java walks a heap's array.
     """
     blocks = _blocks(files)
     if not force:

@@ -1,7 +1,7 @@
 """The merge itself: files of one bucket read in order and written anew.
 
 Source:
-    Paimon ``core:operation/BaseAppendFileStoreWrite.java`` (``compactRewrite``); spec/compaction.md section 2.
+    Paimon ``core:operation/BaseAppendFileStoreWrite.java`` (``compactRewrite``); docs/spec/compaction.md section 2.
 """
 
 from __future__ import annotations

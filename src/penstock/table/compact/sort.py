@@ -5,7 +5,7 @@ the reference replaces whatever is live at the commit, a commit of ours names th
 meanwhile stay, and where one of those files is gone the result of its partition is dropped.
 
 Source:
-    spec/compaction.md section 8; Paimon ``flink:action/SortCompactAction.java``.
+    docs/spec/compaction.md section 8; Paimon ``flink:action/SortCompactAction.java``.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class CompactSizes:
         small_rows: of files that are closed by their rows.
 
     Source:
-        spec/compaction.md section 1.
+        docs/spec/compaction.md section 1.
     """
 
     target_bytes: int

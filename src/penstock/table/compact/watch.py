@@ -1,7 +1,7 @@
 """A table's small files, followed from snapshot to snapshot.
 
 Source:
-    spec/compaction.md sections 4.1 and 4.4.
+    docs/spec/compaction.md sections 4.1 and 4.4.
 """
 
 from __future__ import annotations

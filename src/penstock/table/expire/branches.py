@@ -1,7 +1,7 @@
 """Branches of a table: they have snapshots and tags of their own, and share its manifests and data files.
 
 Source:
-    Paimon ``core:utils/FileSystemBranchManager.java``; spec/format.md section 1, spec/commit.md section 7.2.
+    Paimon ``core:utils/FileSystemBranchManager.java``; docs/spec/format.md section 1, docs/spec/commit.md section 7.2.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the deltas say what goes, and no list of live files is needed. Metadata go when 
 
 Source:
     Paimon ``core:operation/FileDeletionBase.java``, ``SnapshotDeletion.java``, ``TagDeletion.java``;
-    spec/commit.md section 7.1.
+    docs/spec/commit.md section 7.1.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What nobody here makes or knows is not looked at: other directories, other names beside the metadata.
 
 Source:
-    Paimon ``core:operation/OrphanFilesClean.java``; spec/commit.md section 7.4.
+    Paimon ``core:operation/OrphanFilesClean.java``; docs/spec/commit.md section 7.4.
 """
 
 from __future__ import annotations

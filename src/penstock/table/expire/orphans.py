@@ -4,7 +4,7 @@ What lies there is listed first and what is used is looked up afterwards, so a f
 is seen as used. Files that a running job has written and not yet committed look like orphans; their age protects them.
 
 Source:
-    Paimon ``core:operation/LocalOrphanFilesClean.java``; spec/commit.md section 7.4.
+    Paimon ``core:operation/LocalOrphanFilesClean.java``; docs/spec/commit.md section 7.4.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``core:operation/NormalPartitionExpire.java``, ``core:partition/PartitionValuesTimeExpireStrategy.java``,
-    ``PartitionUpdateTimeExpireStrategy.java``; spec/commit.md section 7.3.
+    ``PartitionUpdateTimeExpireStrategy.java``; docs/spec/commit.md section 7.3.
 """
 
 from __future__ import annotations

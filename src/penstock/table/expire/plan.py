@@ -1,7 +1,7 @@
 """Which snapshots expire: computed from ids, times and rules alone.
 
 Source:
-    Paimon 2.0 ``core:table/ExpireSnapshotsImpl.java``; spec/commit.md section 7.1.
+    Paimon 2.0 ``core:table/ExpireSnapshotsImpl.java``; docs/spec/commit.md section 7.1.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class RevivalWatch:
     however often it is asked for.
 
     Source:
-        spec/commit.md section 7.2, "rollback as latest".
+        docs/spec/commit.md section 7.2, "rollback as latest".
     """
 
     def __init__(self) -> None:

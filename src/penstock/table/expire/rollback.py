@@ -1,7 +1,7 @@
 """Going back to an older snapshot.
 
 Source:
-    Paimon ``core:table/RollbackHelper.java``, ``core:utils/SnapshotManager.java``; spec/commit.md section 7.2.
+    Paimon ``core:table/RollbackHelper.java``, ``core:utils/SnapshotManager.java``; docs/spec/commit.md section 7.2.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ named by something.
 
 Source:
     Paimon ``core:table/ExpireSnapshotsImpl.java``, ``core:operation/SnapshotDeletion.java``;
-    spec/commit.md section 7.1.
+    docs/spec/commit.md section 7.1.
 """
 
 from __future__ import annotations

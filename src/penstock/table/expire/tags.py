@@ -1,7 +1,7 @@
 """Tags that go, by their age or by hand, with the files that only they read.
 
 Source:
-    Paimon ``core:operation/TagDeletion.java``, ``core:tag/TagTimeExpire.java``; spec/commit.md section 7.2.
+    Paimon ``core:operation/TagDeletion.java``, ``core:tag/TagTimeExpire.java``; docs/spec/commit.md section 7.2.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``core:partition/actions/SuccessFileMarkDoneAction.java``, ``PartitionMarkDoneAction.java``;
-    spec/commit.md section 7.3.
+    docs/spec/commit.md section 7.3.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ older than their rows; then those that its own commits add rows to. design/0013 
 
 Source:
     Paimon ``flink:sink/listener/PartitionMarkDoneTrigger.java``, ``PartitionMarkDoneListener.java``;
-    spec/commit.md section 7.3.
+    docs/spec/commit.md section 7.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The rows of planned files as Arrow.
 
 Source:
-    Paimon ``core:operation/RawFileSplitRead.java``, ``core:utils/FormatReaderMapping.java``; spec/format.md section 8.
+    Paimon ``core:operation/RawFileSplitRead.java``, ``core:utils/FormatReaderMapping.java``;
+    docs/spec/format.md section 8.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the entry of a data file says about its columns, in terms of the schema that the table has now.
 
 Source:
-    Paimon ``core:stats/SimpleStatsEvolution.java``; spec/format.md section 7.3.
+    Paimon ``core:stats/SimpleStatsEvolution.java``; docs/spec/format.md section 7.3.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Source:
     Paimon ``core:table/source/AbstractDataTableScan.java``,
     ``core:table/source/snapshot/IncrementalDeltaStartingScanner.java``, ``IncrementalDiffStartingScanner.java``;
-    spec/streaming.md section 1.4.
+    docs/spec/streaming.md section 1.4.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The live files of a snapshot, for the commit's own needs.
 
 Source:
-    Paimon ``core:manifest/FileEntry.java``; spec/format.md section 5.4.
+    Paimon ``core:manifest/FileEntry.java``; docs/spec/format.md section 5.4.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each step excludes only what cannot hold a row that passes; whatever is not know
 
 Source:
     Paimon ``core:operation/AbstractFileStoreScan.java``, ``core:stats/SimpleStatsEvolution.java``,
-    ``core:operation/BucketSelectConverter.java``; spec/format.md section 7.3.
+    ``core:operation/BucketSelectConverter.java``; docs/spec/format.md section 7.3.
 """
 
 from __future__ import annotations

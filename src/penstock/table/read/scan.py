@@ -1,7 +1,8 @@
 """Which files a read of one snapshot opens.
 
 Source:
-    Paimon ``core:operation/AbstractFileStoreScan.java``; spec/format.md sections 5.4 and 7, spec/streaming.md 5.1.
+    Paimon ``core:operation/AbstractFileStoreScan.java``;
+    docs/spec/format.md sections 5.4 and 7, docs/spec/streaming.md 5.1.
 """
 
 from __future__ import annotations

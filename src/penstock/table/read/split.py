@@ -1,7 +1,7 @@
 """Planned files packed into units of work.
 
 Source:
-    Paimon ``core:table/source/AppendOnlySplitGenerator.java``, ``common:utils/BinPacking.java``; spec/streaming.md
+    Paimon ``core:table/source/AppendOnlySplitGenerator.java``, ``common:utils/BinPacking.java``; docs/spec/streaming.md
     section 5.
 """
 

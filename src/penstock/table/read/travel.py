@@ -2,7 +2,8 @@
 
 Source:
     Paimon ``core:table/source/snapshot/TimeTravelUtil.java``, ``*StartingScanner.java``,
-    ``core:utils/SnapshotManager.java``, ``core:schema/SchemaValidation.java``; spec/streaming.md sections 1.1, 1.2.
+    ``core:utils/SnapshotManager.java``, ``core:schema/SchemaValidation.java``;
+    docs/spec/streaming.md sections 1.1, 1.2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Waiting until a table is complete up to a point in event time.
 
 A snapshot's watermark says that the rows of all earlier event times are in it or before it, but for those that come
-late (spec/streaming.md section 6). So whoever needs a day whole waits for the watermark of its end.
+late (docs/spec/streaming.md section 6). So whoever needs a day whole waits for the watermark of its end.
 """
 
 from __future__ import annotations

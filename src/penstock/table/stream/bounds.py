@@ -1,7 +1,8 @@
 """Where a stream ends by itself.
 
 Source:
-    Paimon ``core:table/source/snapshot/BoundedChecker.java``; spec/streaming.md section 2.3. Bounds by snapshot and by
+    Paimon ``core:table/source/snapshot/BoundedChecker.java``;
+    docs/spec/streaming.md section 2.3. Bounds by snapshot and by
     time are Penstock's own.
 """
 

@@ -1,7 +1,7 @@
 """Consumers: positions of readers that the table keeps, which hold back the expiration of what is unread.
 
 Source:
-    Paimon ``core:consumer/ConsumerManager.java``; spec/format.md section 3.2, spec/streaming.md section 7.
+    Paimon ``core:consumer/ConsumerManager.java``; docs/spec/format.md section 3.2, docs/spec/streaming.md section 7.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ delay. It moves at the ends of snapshots only: inside of one, and in the full ph
 order of their own, and rows that come later may be older.
 
 Source:
-    Flink's ``WATERMARK FOR`` as Paimon keeps it (spec/streaming.md section 8); spec/streaming.md section 6.2.
+    Flink's ``WATERMARK FOR`` as Paimon keeps it (docs/spec/streaming.md section 8); docs/spec/streaming.md section 6.2.
 """
 
 from __future__ import annotations

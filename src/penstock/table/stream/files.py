@@ -5,7 +5,7 @@ Partitions follow each other; inside a partition come the first files of all buc
 so that wherever a micro-batch ends every bucket has work in it; inside a bucket files keep the order of writes.
 
 Source:
-    spec/streaming.md section 5; Paimon ``core:table/source/snapshot/SnapshotReaderImpl.java``.
+    docs/spec/streaming.md section 5; Paimon ``core:table/source/snapshot/SnapshotReaderImpl.java``.
 """
 
 from __future__ import annotations

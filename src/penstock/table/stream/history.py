@@ -1,7 +1,8 @@
 """Whether the history that a stream rests on is still the table's.
 
 Source:
-    Paimon ``core:utils/NextSnapshotFetcher.java``; spec/streaming.md section 2.2. The digests are Penstock's own: they
+    Paimon ``core:utils/NextSnapshotFetcher.java``;
+    docs/spec/streaming.md section 2.2. The digests are Penstock's own: they
     show a rollback, and a table made anew, that ids alone would hide.
 """
 

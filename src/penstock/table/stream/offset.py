@@ -1,7 +1,7 @@
 """How far a stream has come, as a value that a checkpoint keeps.
 
 Source:
-    spec/streaming.md sections 1 and 2; PySpark's Python Data Source API for what an offset may hold.
+    docs/spec/streaming.md sections 1 and 2; PySpark's Python Data Source API for what an offset may hold.
 """
 
 from __future__ import annotations

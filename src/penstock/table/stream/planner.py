@@ -1,7 +1,7 @@
 """One step of a stream: from an offset over snapshots and units to the end of the next micro-batch.
 
 Source:
-    Paimon ``core:table/source/DataTableStreamScan.java``; spec/streaming.md sections 2.1 and 2.3.
+    Paimon ``core:table/source/DataTableStreamScan.java``; docs/spec/streaming.md sections 2.1 and 2.3.
 """
 
 from __future__ import annotations

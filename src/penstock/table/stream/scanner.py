@@ -1,7 +1,7 @@
 """Following a table: how far a micro-batch goes, and what its tasks read.
 
 Source:
-    Paimon ``core:table/source/DataTableStreamScan.java``; spec/streaming.md sections 1 and 2.
+    Paimon ``core:table/source/DataTableStreamScan.java``; docs/spec/streaming.md sections 1 and 2.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``core:table/source/snapshot/*StartingScanner.java``, ``core:schema/SchemaValidation.java``;
-    spec/streaming.md sections 1.1 to 1.3.
+    docs/spec/streaming.md sections 1.1 to 1.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Units of a micro-batch as the work of tasks.
 
 Source:
-    spec/streaming.md section 5.2, 5.3. One task a bucket number is Penstock's own: it keeps the order of a bucket
+    docs/spec/streaming.md section 5.2, 5.3. One task a bucket number is Penstock's own: it keeps the order of a bucket
     over all partitions and snapshots of a micro-batch, in a parallel sink too.
 """
 

@@ -5,7 +5,7 @@ offsets, or the partitions of a topic, whose times are observed where its rows a
 again after a restart: from the offsets, and from what the query's snapshots and its checkpoint keep.
 
 Source:
-    Flink's rule, the least over upstream channels that are not idle (spec/streaming.md section 6.1). Spark's own
+    Flink's rule, the least over upstream channels that are not idle (docs/spec/streaming.md section 6.1). Spark's own
     watermark follows the fastest channel, so it is asked only where it holds rows back, or where nothing else is known.
 """
 

@@ -1,7 +1,7 @@
 """Tags: names for snapshots, which expiration then spares.
 
 Source:
-    Paimon ``core:utils/TagManager.java``; spec/format.md section 3.2, spec/commit.md section 7.2.
+    Paimon ``core:utils/TagManager.java``; docs/spec/format.md section 3.2, docs/spec/commit.md section 7.2.
 """
 
 from __future__ import annotations

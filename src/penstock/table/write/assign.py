@@ -1,7 +1,8 @@
 """Rows to groups: the partition and the bucket that each row of a batch goes to.
 
 Source:
-    Paimon ``core:table/sink/RowPartitionKeyExtractor.java``, ``FixedBucketRowKeyExtractor.java``; spec/commit.md 2.1.
+    Paimon ``core:table/sink/RowPartitionKeyExtractor.java``, ``FixedBucketRowKeyExtractor.java``;
+    docs/spec/commit.md 2.1.
 """
 
 from __future__ import annotations
@@ -112,9 +113,9 @@ class Assigner:
             numbers = [self._group_by_code[code] for code in distinct.tolist()]
             return np.array(numbers, dtype=np.int32)[inverse]
         if size > len(self._group_table):
-            room = np.full(max(size, 2 * len(self._group_table)), -1, dtype=np.int32)
-            room[: len(self._group_table)] = self._group_table
-            self._group_table = room
+            larger = np.full(max(size, 2 * len(self._group_table)), -1, dtype=np.int32)
+            larger[: len(self._group_table)] = self._group_table
+            self._group_table = larger
         groups = self._group_table[codes]
         unknown = codes[groups < 0]
         if len(unknown) == 0:

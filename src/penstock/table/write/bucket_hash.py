@@ -5,7 +5,7 @@ all rows side by side, and the hash is a few numpy operations a word. Rows of di
 more than seven bytes, are hashed one length at a time.
 
 Source:
-    Paimon ``core:bucket/*.java``, ``common:data/BinaryRowWriter.java``; spec/commit.md section 2.1, format.md 6.1.
+    Paimon ``core:bucket/*.java``, ``common:data/BinaryRowWriter.java``; docs/spec/commit.md section 2.1, format.md 6.1.
 """
 
 from __future__ import annotations

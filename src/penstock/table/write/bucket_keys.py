@@ -1,7 +1,7 @@
 """The values of bucket key columns as they stand in a BinaryRow: words of 8 bytes, all rows at once.
 
 Source:
-    Paimon ``common:data/BinaryRowWriter.java``, ``RowHelper.java``; spec/format.md section 6.1.
+    Paimon ``common:data/BinaryRowWriter.java``, ``RowHelper.java``; docs/spec/format.md section 6.1.
 """
 
 from __future__ import annotations

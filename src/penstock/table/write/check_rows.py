@@ -3,7 +3,8 @@
 A plan is made once for an incoming schema; applying it to batches that already are canonical copies nothing.
 
 Source:
-    Nulls are checked before defaults as in Paimon ``core:table/sink/TableWriteImpl.java``; spec/commit.md section 2.2.
+    Nulls are checked before defaults as in Paimon ``core:table/sink/TableWriteImpl.java``;
+    docs/spec/commit.md section 2.2.
 """
 
 from __future__ import annotations

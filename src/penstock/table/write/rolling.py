@@ -2,7 +2,7 @@
 
 Source:
     Paimon ``core:io/RollingFileWriterImpl.java``, ``RowDataFileWriter.java``, ``DataFilePathFactory.java``;
-    spec/commit.md sections 2.3 and 2.4, format.md 1.3 and 5.3.
+    docs/spec/commit.md sections 2.3 and 2.4, format.md 1.3 and 5.3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Rows to data files, by partition and bucket, in bounded memory and in order.
 
 Source:
-    Paimon ``core:operation/AbstractFileStoreWrite.java``, ``core:append/AppendOnlyWriter.java``; spec/commit.md 2.2 to
+    Paimon ``core:operation/AbstractFileStoreWrite.java``, ``core:append/AppendOnlyWriter.java``;
+    docs/spec/commit.md 2.2 to
     2.6. How memory is bounded is ours: where the reference gives every writer a buffer of its own, one sort by group
     serves them all, so that one file after another is written.
 """

@@ -8,7 +8,7 @@ import pytest
 
 from penstock import InvalidSqlError, UnsupportedFeatureError
 from penstock.catalog import changes
-from penstock.dialect.parse import derived, statements
+from penstock.dialect.parse import statements
 from penstock.dialect.parse.parser import parse_script
 from penstock.format.types.text import format_sql_type
 
@@ -163,11 +163,11 @@ def test_what_is_not_understood_is_told_with_its_place_and_what_works(
 
 def test_explain_takes_the_details_that_flink_has() -> None:
     plain = parse("EXPLAIN SELECT 1")
-    assert isinstance(plain, derived.Explain)
+    assert isinstance(plain, statements.Explain)
     assert isinstance(plain.action, statements.Select)
     for words in ("PLAN FOR", "ESTIMATED_COST, CHANGELOG_MODE", "PLAN_ADVICE"):
         explained = parse(f"EXPLAIN {words} INSERT INTO t VALUES (1)")  # noqa: S608 - nothing runs it
-        assert isinstance(explained, derived.Explain)
+        assert isinstance(explained, statements.Explain)
         assert explained.action == parse("INSERT INTO t VALUES (1)")
 
 
@@ -176,7 +176,7 @@ def test_a_view_with_every_clause() -> None:
         "CREATE TEMPORARY VIEW IF NOT EXISTS d.v (a, `b c` COMMENT 'it''s') COMMENT 'x'"
         " AS WITH q AS (SELECT 1) SELECT * FROM q, t"
     )
-    assert isinstance(view, derived.CreateView)
+    assert isinstance(view, statements.CreateView)
     assert (view.name, view.columns, view.comment) == (("d", "v"), (("a", None), ("b c", "it's")), "x")
     assert (view.is_temporary, view.if_not_exists) == (True, True)
     assert [use.name for use in view.query.tables] == [("t",)]

@@ -6,7 +6,7 @@ the group keeps together within the drift, or within one snapshot's span where t
 may be old: watermarks only grow, so it lets nobody go too far.
 
 Source:
-    Flink ``flink:FlinkConnectorOptions.java``; spec/streaming.md section 4. That groups span queries, and that
+    Flink ``flink:FlinkConnectorOptions.java``; docs/spec/streaming.md section 4. That groups span queries, and that
     snapshots rather than records are held back, are Penstock's own.
 """
 

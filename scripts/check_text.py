@@ -1,0 +1,63 @@
+"""Check what no linter knows: sizes of packages, sources that can be opened, and words that have a plainer one."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+MOST_FILES: Final = 20
+# A word that readers of this field take for something else, with the one that they know.
+WORDS: Final = {
+    r"rooms?": "package, space",
+}
+_CITED: Final = re.compile(
+    r"docs/spec/(?P<page>\w+)\.md"
+    r"(?:,? (?:sections?\s+)?(?P<first>\d+(?:\.\d+)*)(?P<more>(?:(?:,| and| to)\s+\d+(?:\.\d+)*)*))?"
+)
+_HEADING: Final = re.compile(r"^#+ (\d+(?:\.\d+)*)\.? ", re.MULTILINE)
+
+
+def crowded_packages() -> Iterator[str]:
+    """Find packages of more files than one finds one's way in."""
+    for package in sorted((ROOT / "src").rglob("__init__.py")):
+        count = sum(1 for _ in package.parent.glob("*.py"))
+        if count > MOST_FILES:
+            yield f"{package.parent.relative_to(ROOT)}: {count} files; a package of more than {MOST_FILES} is two"
+
+
+def broken_citations() -> Iterator[str]:
+    """Find citations of the specification that name a page or a section that is not there."""
+    headings = {page.stem: set(_HEADING.findall(page.read_text())) for page in (ROOT / "docs/spec").glob("*.md")}
+    for path in sorted(
+        path for folder in ("src", "tests", "bench", "scripts") for path in (ROOT / folder).rglob("*.py")
+    ):
+        for found in _CITED.finditer(path.read_text()):
+            sections = [found["first"], *re.findall(r"[\d.]*\d", found["more"] or "")] if found["first"] else []
+            known = headings.get(found["page"])
+            if known is None or not known.issuperset(sections):
+                text = " ".join(found[0].split())
+                yield f"{path.relative_to(ROOT)}: {text}: there is no such page or section"
+
+
+def quaint_words() -> Iterator[str]:
+    """Find words of the list."""
+    words = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    for path in sorted(pages):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for found in words.finditer(line):
+                plain = next(plain for word, plain in WORDS.items() if re.fullmatch(word, found[0], re.IGNORECASE))
+                yield f"{path.relative_to(ROOT)}:{number}: {found[0]!r}; plainer: {plain}"
+
+
+def main() -> int:
+    """Print what is wrong; 1 if anything is."""
+    wrong = [*crowded_packages(), *broken_citations(), *quaint_words()]
+    print("\n".join(wrong) or "packages, citations and words are as they should be")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
