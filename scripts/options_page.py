@@ -25,7 +25,8 @@ The status says what becomes of a key that you give:
 | refused | a read or write would do something else than it asks for: `UnsupportedFeatureError` |
 
 A key that nobody knows warns with the nearest one. Keys of Delta Lake and Iceberg that would change what is read or
-written are refused, and the error says what is their like here; they stand at the end of this page.
+written are refused, and the error says what is their like here; they stand at the end of this page. Batch
+reads take two of them, see [reading](reading.md#time-travel).
 """
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -61,6 +63,20 @@ def test_options_of_a_read_name_the_snapshot_the_filter_and_the_columns(spark: S
     few = reader(spark).schema("p STRING, a INT").load(table.location)
     assert sorted(few.collect()) == [("x", 1), ("x", 3), ("y", 2)]
     assert sorted(few.select("a").where("p = 'x'").collect()) == [(1,), (3,)]
+
+
+def test_a_state_has_the_names_that_users_of_delta_lake_know(spark: SparkSession, table: Table) -> None:
+    first = table._store.load_snapshot(1).time_millis
+    instant = dt.datetime.fromtimestamp(first / 1000, dt.UTC)
+    in_session = instant.astimezone(ZoneInfo(spark.conf.get("spark.sql.session.timeZone") or "")).replace(tzinfo=None)
+    for options in ({"versionAsOf": "1"}, {"versionAsOf": "first"}, {"timestampAsOf": instant.isoformat()}):
+        assert reader(spark, **options).load(table.location).count() == 2
+        assert table.to_spark(spark, options=options).count() == 2
+    assert table.to_spark(spark, options={"timestampAsOf": in_session.isoformat(sep=" ")}).count() == 2
+    with pytest.raises(AnalysisException, match="zone of this time is not known here"):
+        reader(spark, timestampAsOf="2026-01-01").load(table.location)
+    with pytest.raises(NotFoundError, match="no snapshot at or before 2000-01-01 08:00"):
+        table.to_spark(spark, options={"timestampAsOf": "2000-01-01 00:00:00 America/Los_Angeles"})
 
 
 def test_uri_is_as_good_as_a_path(spark: SparkSession, table: Table) -> None:
@@ -122,7 +138,7 @@ def test_spark_shows_the_text_of_an_error(spark: SparkSession, table: Table) -> 
 
 
 def test_options_that_would_be_dropped_are_refused(spark: SparkSession, table: Table) -> None:
-    for key, text in (("branch", "only; use Flink"), ("versionAsOf", "give 'scan.version'")):
+    for key, text in (("branch", "only; use Flink"), ("startingVersion", "give 'scan.mode'")):
         with pytest.raises(AnalysisException, match=text):
             reader(spark).option(key, "1").load(table.location)
     older = reader(spark).option("scan.snapshot-id", "1").load(f"{table.location}$files")

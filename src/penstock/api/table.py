@@ -27,6 +27,7 @@ from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import check_same_table
 from penstock.table.inspect.explain import explain_plan
+from penstock.table.read.as_of import translate_as_of
 from penstock.table.read.batches import open_batches, read_arrow
 from penstock.table.read.query import Query, plan_query
 from penstock.table.store import MetadataStore
@@ -242,7 +243,8 @@ class Table(TableMaintenance):
             snapshot_id: this and the others: as for ``to_arrow``.
         """
         check_spark(spark, self.name)
-        query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
+        position = _position(snapshot_id, timestamp_millis, tag, watermark)
+        query = self._query(filter, options, position, spark_entry().time_zone(spark))
         return spark_entry().read(spark, query, self._store, names_of(columns))
 
     def read_stream(
@@ -335,8 +337,14 @@ class Table(TableMaintenance):
         """Say which files a read would open, and what pruned the others; reads metadata only."""
         return explain_plan(self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark)).plan)
 
-    def _query(self, filter: Predicate | str | None, options: Options | None, position: Mapping[str, str]) -> Query:
-        given = {**texts_of(options), **position}
+    def _query(
+        self,
+        filter: Predicate | str | None,
+        options: Options | None,
+        position: Mapping[str, str],
+        zone: str | None = None,
+    ) -> Query:
+        given = translate_as_of({**texts_of(options), **position}, self.name, zone)
         check_keys(given, table=self.name, stacklevel=4)
         check_batch(given, self.name, Side.SOURCE, stacklevel=4)
         return plan_query(self._ref.with_options(given), self._store, filter_of(filter, self.name))

@@ -68,6 +68,11 @@ class SparkEntry:
         spark.dataSource.register(PenstockDataSource)
 
     @staticmethod
+    def time_zone(spark: SparkSession) -> str | None:
+        """Name of the zone in which a session reads and prints times."""
+        return spark.conf.get("spark.sql.session.timeZone")
+
+    @staticmethod
     def write(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:
         """Write rows without committing them; see ``write_dataframe``."""
         return merge_if_asked(write_dataframe(df, ref), ref, SparkMerger(spark=df.sparkSession, ref=ref).execute)

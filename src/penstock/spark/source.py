@@ -41,6 +41,7 @@ from penstock.table.commit.discard import delete_job_files, delete_new_files
 from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
+from penstock.table.read.as_of import translate_as_of
 from penstock.table.read.batches import TableReader, select_fields
 from penstock.table.read.query import plan_query, read_ref
 from penstock.table.read.split import DataSplit, plan_splits
@@ -82,7 +83,8 @@ class PenstockDataSource(DataSource):
                 "'<path>')"
             )
         location, system_table = _split_location(location)
-        ref = _load(location, self.options)
+        # Of a batch read or of a stream, Spark does not say; a stream refuses states when its reader is made.
+        ref = _load(location, self.options, is_read=True)
         if system_table is not None:
             return from_arrow_schema(load_system_table(system_table, ref, MetadataStore(ref)).schema)
         return with_location(to_spark_schema(columns_at_start(ref).schema.fields), location)
@@ -91,7 +93,7 @@ class PenstockDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
         location, system_table = _split_location(_location(self.options) or find_source(schema))
-        ref = _load(location, self.options)
+        ref = _load(location, self.options, is_read=True)
         if system_table is not None:
             return SystemTableReader(ref, system_table)
         check_no_overwrite(ref, self.options, "a read")
@@ -250,9 +252,11 @@ class TableSourceWriter(DataSourceArrowWriter):
         delete_job_files(self._task.ref, self._task.job_id, keep=())
 
 
-def _load(location: str, options: Mapping[str, str]) -> TableRef:
+def _load(location: str, options: Mapping[str, str], *, is_read: bool = False) -> TableRef:
+    """Load the table with the options of this use; those of a batch read may name a state in Delta Lake's way."""
     ref = load_location(location)
     own = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
+    own = translate_as_of(own, ref.name) if is_read else own
     check_keys(own, table=ref.name)
     return ref.with_options(own)
 

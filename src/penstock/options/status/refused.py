@@ -77,8 +77,10 @@ DEFAULT_VALUE_REFUSAL: Final = Refusal(
 _DELTA: Final = "Delta Lake"
 _ICEBERG: Final = "Iceberg"
 _FILES: Final = "plain files in Spark"
-_AS_OF: Final = "give 'scan.version' = '<snapshot id or tag>'"
-_AS_OF_TIME: Final = "give 'scan.timestamp' = 'yyyy-MM-dd HH:mm:ss', or 'scan.timestamp-millis'"
+_AS_OF: Final = "only batch reads take it; a stream starts with 'scan.mode' = 'from-snapshot' and 'scan.snapshot-id'"
+_AS_OF_TIME: Final = (
+    "only batch reads take it; a stream starts with 'scan.mode' = 'from-timestamp' and 'scan.timestamp-millis'"
+)
 _CHANGES: Final = "give 'incremental-between' = '<after snapshot>,<to snapshot>', or read the table as a stream"
 _APPENDS: Final = "a stream delivers appended rows only, those of overwrites with 'streaming-read-append-overwrite'"
 _REPEATED: Final = "write with Table.write_stream, whose micro-batches are in the table exactly once"

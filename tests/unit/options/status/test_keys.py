@@ -97,10 +97,17 @@ def test_every_entry_point_refuses_and_warns(name: str) -> None:
     table = new_table()
     with pytest.raises(UnsupportedFeatureError, match="'branch' = 'b1'"):
         ENTRY_POINTS[name](table, {"branch": "b1"})
-    with pytest.raises(InvalidOptionError, match="'versionAsOf' = '1' is one of Delta Lake: "):
-        ENTRY_POINTS[name](table, {"versionAsOf": "1"})
+    with pytest.raises(InvalidOptionError, match="'startingVersion' = '1' is one of Delta Lake: "):
+        ENTRY_POINTS[name](table, {"startingVersion": "1"})
     with pytest.warns(OptionWarning, match="'scan.parallelism' = '3' has no effect here"):
         ENTRY_POINTS[name](table, {"scan.parallelism": "3"})
+
+
+@pytest.mark.parametrize("name", ["with_options", "follow", "compact"])
+def test_what_is_no_batch_read_has_no_state_to_name(name: str) -> None:
+    for key in ("versionAsOf", "timestampAsOf"):
+        with pytest.raises(InvalidOptionError, match=f"'{key}' = '1' is one of Delta Lake: only batch reads"):
+            ENTRY_POINTS[name](new_table(), {key: "1"})
 
 
 @pytest.mark.parametrize("key", REFUSED_HERE)

@@ -1,0 +1,75 @@
+"""``versionAsOf`` and ``timestampAsOf`` of a batch read, as the options that name the same state here.
+
+Source:
+    Delta Lake's options of ``spark.read``; Paimon's ``scan.version`` is what its ``VERSION AS OF`` becomes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError
+from penstock.table.read.travel import POSITION_KEYS
+from penstock.table.zones import instant, parse_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAMES: Final = {"versionasof": "versionAsOf", "timestampasof": "timestampAsOf"}
+
+
+def translate_as_of(options: Mapping[str, str], table: str, zone: str | None = None) -> dict[str, str]:
+    """Return the options of a batch read with a state that is named in Delta Lake's way named in ours.
+
+    Args:
+        options: keys in any case of letters.
+        zone: of a time that is given without one, such as the session's; None where nobody knows it.
+
+    Raises:
+        InvalidOptionError: two states, or a time that is none or whose zone is not known.
+    """
+    given = {key: value for key, value in options.items() if key.lower() in _NAMES}
+    if not given:
+        return dict(options)
+    others = {key: value for key, value in options.items() if key not in given}
+    states = [*given, *(key for key in POSITION_KEYS if key in others)]
+    if len(states) > 1:
+        raise InvalidOptionError(
+            f"table {table}: options '{states[0]}' and '{states[1]}' contradict each other: leave one out"
+        )
+    ((key, value),) = given.items()
+    if key.lower() == "versionasof":
+        return {**others, "scan.version": value}
+    return {**others, "scan.timestamp-millis": str(_millis(value, table, zone))}
+
+
+def _millis(text: str, table: str, zone: str | None) -> int:
+    key = _NAMES["timestampasof"]
+    clock, name = _parts(text.strip())
+    if clock is None:
+        raise InvalidOptionError(
+            f"table {table}: option '{key}' = '{text}': expected a time such as '2026-01-01 10:00:00' or "
+            "'2026-01-01T10:00:00+01:00'"
+        )
+    name = name or zone
+    if clock.tzinfo is None and name is None:
+        raise InvalidOptionError(
+            f"table {table}: option '{key}' = '{text}': the zone of this time is not known here: add it, such as "
+            f"'{clock.isoformat()}Z' or '{clock.isoformat()}+01:00'; Table.to_spark takes the session's"
+        )
+    millis = instant(clock, parse_zone(name, key, table) if clock.tzinfo is None else clock.tzinfo)
+    if millis is None:
+        raise InvalidOptionError(f"table {table}: option '{key}' = '{text}' lies beyond the calendar")
+    return millis
+
+
+def _parts(text: str) -> tuple[datetime | None, str | None]:
+    """Split into a time, None where there is none, and the name of a zone, None where that is part of the time."""
+    head, _, tail = text.rpartition(" ")
+    for time, name in ((text, None), (head, tail)):
+        try:
+            return datetime.fromisoformat(time), name
+        except ValueError:
+            continue
+    return None, None
