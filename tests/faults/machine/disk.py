@@ -149,12 +149,14 @@ class FailingDisk:
             "fsync",
             lambda handle: self.call(Step.FLUSH, os.readlink(f"/proc/self/fd/{handle}"), lambda: fsync(handle)),  # noqa: PTH115 - Path is watched
         )
-        create = Path.open
-        monkeypatch.setattr(
-            Path,
-            "open",
-            lambda path, mode: _File(self, str(path), self.call(Step.CREATE, path, lambda: create(path, mode))),
-        )
+        open_path = Path.open
+
+        def create(path: Path, mode: str = "r", **named: Any) -> Any:
+            if "x" not in mode:
+                return open_path(path, mode, **named)
+            return _File(self, str(path), self.call(Step.CREATE, path, lambda: open_path(path, mode)))
+
+        monkeypatch.setattr(Path, "open", create)
         monkeypatch.setattr(
             local,
             "open",
@@ -200,7 +202,7 @@ class FailingDisk:
 
         return wrapped
 
-    def _open_arrow(self, path: str, mode: str) -> _File:
+    def _open_arrow(self, path: str, mode: Any) -> _File:
         step = Step.CREATE if mode == "wb" else Step.OPEN
         return _File(self, path, self.call(step, path, lambda: pa.OSFile(path, mode)))
 

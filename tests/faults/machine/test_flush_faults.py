@@ -38,7 +38,7 @@ def test_a_commit_is_acknowledged_only_once_its_name_is_on_the_disk(
     linked = max(index for index, (step, _) in enumerate(disk.calls) if step is Step.LINK)
     flushed = [path for step, path in disk.calls[linked:] if step is Step.FLUSH and path.endswith("/snapshot")]
     assert len(flushed) == 1, "what failed is done again"
-    assert world.state()[0] != world.before[0]
+    assert world.state().rows != world.before.rows
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EDQUOT])

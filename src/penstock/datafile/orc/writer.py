@@ -18,6 +18,7 @@ from penstock.datafile.column_stats import StatsCollector
 from penstock.datafile.conform import convert_leaves, leaf_arrays
 from penstock.datafile.data_format import WrittenFile
 from penstock.datafile.field_numbers import to_numbered_schema
+from penstock.datafile.orc.sink import OrcSink
 from penstock.datafile.streams import writing
 from penstock.datafile.types import has_leaf, to_arrow_type
 from penstock.errors import InvalidOptionError, TableStoreError, UnsupportedFeatureError
@@ -76,6 +77,7 @@ class OrcFileWriter:
         self._flushed_arrow_bytes = 0
         self._flushed_bytes = 0
         self._target: Any = None
+        self._sink: ArrowAny = None
         self._writer: Any = None
 
     @property
@@ -105,8 +107,9 @@ class OrcFileWriter:
         self._row_count += batch.num_rows
         self._arrow_bytes += batch.nbytes
         with writing(self._path):
-            self._open()
+            sink = self._open()
             self._writer.write(pa.Table.from_batches([self._to_orc(batch)]))
+            sink.check()
 
     def settle(self) -> None:
         """Do nothing: pyarrow writes a stripe when it is full."""
@@ -114,10 +117,11 @@ class OrcFileWriter:
     def close(self) -> WrittenFile:
         """Write the last stripe and the tail."""
         with writing(self._path):
-            self._open()
+            sink = self._open()
             if not self._row_count:
                 self._writer.write(self._schema.empty_table())
             self._writer.close()
+            sink.check()
             size = self._target.tell()
             self._target.close()
         return WrittenFile(file_size=size, row_count=self._row_count, columns=self._stats.result())
@@ -125,25 +129,30 @@ class OrcFileWriter:
     def abort(self) -> None:
         """Delete what is there."""
         writer, target = self._writer, self._target
-        self._writer = self._target = None
+        if self._sink is not None:
+            self._sink.drop()
+        self._writer = self._target = self._sink = None
         if target is None:
             return
         # As with Parquet: what fails here belongs to a file that goes away.
         with contextlib.suppress(OSError, pa.ArrowException, TableStoreError):
-            writer.close()
+            if writer is not None:
+                writer.close()
         with contextlib.suppress(OSError, pa.ArrowException, TableStoreError):
             target.close()
         self._file_io.delete(self._path)
 
-    def _open(self) -> None:
-        if self._writer is None:
+    def _open(self) -> ArrowAny:
+        if self._sink is None:
             self._target = self._file_io.open_output(self._path)
+            self._sink = OrcSink(self._target)
             self._writer = orc.ORCWriter(
-                self._target,
+                self._sink,
                 compression=self._codec,
                 stripe_size=self._stripe_bytes,
                 batch_size=_LIBRARY_BATCH_ROWS,
             )
+        return self._sink
 
     def _note_progress(self) -> None:
         """See whether a stripe has gone out: then all rows so far are on storage, but for a few."""
