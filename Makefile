@@ -15,7 +15,7 @@ SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.p
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow bench model \
-	fuzz fuzz-files check check-format check-lint check-types check-imports check-text audit sbom format java clean clean-all
+	fuzz fuzz-files check check-format check-lint check-types check-imports check-text audit sbom soak format java clean clean-all
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 
 model: $(SYNCED) ## Search the model of the commit protocol, minutes, and print the figures
 	$(BIN)/python -m tests.model $(ARGS)
+
+soak: java $(SYNCED) ## Run streams, upkeep and readers beside each other, and see that nothing grows
+	$(BIN)/python -m tests.soak $(ARGS)
 
 check: check-format check-lint check-types check-imports check-text audit ## Format, lint, types, which package imports which, licences
 
