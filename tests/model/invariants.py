@@ -11,6 +11,7 @@ from tests.model.values import (
     Acknowledged,
     Entry,
     Failed,
+    Leased,
     Seen,
     Snapshot,
     Tagged,
@@ -127,6 +128,12 @@ def order_kept(view: View) -> str | None:
     return None if got == [row for row in wanted if row in got] else f"committed as {wanted}, read as {got}"
 
 
+def lease_epochs_differ(view: View) -> str | None:
+    """No epoch of a lease has two holders."""
+    epochs = [note.epoch for note in view.notes(Leased)]
+    return f"epochs {sorted(epochs)} were taken" if len(set(epochs)) < len(epochs) else None
+
+
 def progress_made(view: View) -> str | None:
     """Nobody loses more races than others have won."""
     lost = [note for note in view.notes(Failed) if note.why == LOST_RACES]
@@ -142,5 +149,6 @@ INVARIANTS: Final[dict[str, Invariant]] = {
     "reads-complete": reads_complete,
     "snapshot-chain-linear": chain_linear,
     "order-kept": order_kept,
+    "lease-epochs-differ": lease_epochs_differ,
     "progress-made": progress_made,
 }

@@ -6,13 +6,14 @@ import itertools
 import random
 import threading
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 from tests.model.calls import Verb
 from tests.model.engine import Explorer
 from tests.model.invariants import visible_rows
-from tests.model.values import QUERY, SNAPSHOTS
+from tests.model.programs.leases import batch_user
+from tests.model.values import LEASE, QUERY, SNAPSHOTS, Holding, LeaseFile
 
 import penstock
 from penstock.errors import StorageError, TableStoreError
@@ -20,6 +21,9 @@ from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.discard import commit_or_discard
 from penstock.table.commit.request import CommitRequest
+from penstock.table.lease.files import LEASE_MS, LeaseFiles, LeaseRecord
+from penstock.table.lease.holder import Lease, acquire
+from penstock.table.lease.process import this_process
 from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import Call, Operation, ProcessDiedError, RecordingFileIO
 
@@ -33,7 +37,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Act: TypeAlias = "Callable[[penstock.Table, Actor], None]"
+"""What an actor does."""
+
 _NUMBERS: Final = itertools.count()
+_MILLIS: Final = itertools.count(step=10 * LEASE_MS)
+"""So that every lease is over."""
+
 _PATIENCE_SECONDS: Final = 20.0
 _MOST_CALLS: Final = 400
 
@@ -116,6 +126,7 @@ class Actor:
     Attributes:
         acknowledged: rows whose append returned.
         seen: rows that it read; None for who reads nothing.
+        epochs: of the lease that it took.
         error: that it ended with.
     """
 
@@ -123,6 +134,7 @@ class Actor:
     thread: threading.Thread
     acknowledged: list[str] = field(default_factory=list)
     seen: list[str] | None = None
+    epochs: list[int] = field(default_factory=list)
     error: BaseException | None = None
 
 
@@ -138,6 +150,7 @@ class Replayed:
     rows: tuple[str, ...]
     acknowledged: tuple[str, ...]
     seen: tuple[tuple[str, ...], ...]
+    epochs: tuple[int, ...]
     errors: dict[str, BaseException]
     extra_calls: int
     table: penstock.Table
@@ -148,7 +161,7 @@ def rows_table(*rows: str) -> pa.Table:
     return pa.table({"a": pa.array(rows, pa.string())})
 
 
-def append(*rows: str) -> Callable[[penstock.Table, Actor], None]:
+def append(*rows: str) -> Act:
     """Append each row by itself."""
 
     def act(table: penstock.Table, actor: Actor) -> None:
@@ -159,7 +172,7 @@ def append(*rows: str) -> Callable[[penstock.Table, Actor], None]:
     return act
 
 
-def batch(row: str, after_id: int) -> Callable[[penstock.Table, Actor], None]:
+def batch(row: str, after_id: int) -> Act:
     """Commit a batch that was looked for among snapshots up to ``after_id``."""
 
     def act(table: penstock.Table, actor: Actor) -> None:
@@ -175,6 +188,48 @@ def batch(row: str, after_id: int) -> Callable[[penstock.Table, Actor], None]:
             ),
         )
         actor.acknowledged.append(row)
+
+    return act
+
+
+def leased_batch(row: str, after_id: int, held: Holding) -> Act:
+    """Commit a batch under a lease, as the sink of a stream does."""
+
+    def act(table: penstock.Table, actor: Actor) -> None:
+        lease = Lease(_lease_files(table), _record(held.lease), lambda: 0)
+        committer = open_committer(table._ref)
+        committer.check_alone = lease.check if held.is_trusted else None
+        messages = write_arrow(table._ref, rows_table(row))
+        if held.is_watched:
+            lease.renew()
+        request = CommitRequest(
+            commit_user=batch_user(row),
+            kind=CommitKind.APPEND,
+            commit_identifier=0,
+            messages=messages,
+            check_landed=True,
+            landed_after_id=after_id,
+        )
+        commit_or_discard(committer, request)
+        actor.acknowledged.append(row)
+
+    return act
+
+
+def hold_lease(table: penstock.Table, actor: Actor) -> None:
+    """Take the lease as if the holder's time were over, and renew it."""
+    ref = table._ref
+    lease = acquire(ref.file_io, ref.location, QUERY, clock=lambda: next(_MILLIS), sleep=lambda _: None)
+    actor.epochs.append(lease.epoch)
+    lease.renew()
+
+
+def append_and_expire(row: str) -> Act:
+    """Append, then expire."""
+
+    def act(table: penstock.Table, actor: Actor) -> None:
+        append(row)(table, actor)
+        expire(table, actor)
 
     return act
 
@@ -199,11 +254,10 @@ class Stage:
 
     Args:
         first: rows of the snapshots that are there, with the user that made each.
+        lease: that is there.
     """
 
-    def __init__(
-        self, first: Sequence[tuple[str, str]], acts: dict[str, Callable[[penstock.Table, Actor], None]]
-    ) -> None:
+    def __init__(self, first: Sequence[tuple[str, str]], acts: dict[str, Act], lease: LeaseFile | None = None) -> None:
         self._root = f"memory://model-{next(_NUMBERS)}"
         catalog = penstock.Catalog(self._root)
         catalog.create_database("db")
@@ -218,6 +272,8 @@ class Stage:
                 commit_identifier=0,
             )
             commit_or_discard(open_committer(table._ref), request)
+        if lease is not None:
+            _lease_files(table).write(_record(lease))
         self.actors = {name: self._start(act) for name, act in acts.items()}
         self._extra_calls = 0
 
@@ -240,7 +296,7 @@ class Stage:
                     actor.file_io.let_through("crash")
                 actor.thread.join()
 
-    def _start(self, act: Callable[[penstock.Table, Actor], None]) -> Actor:
+    def _start(self, act: Act) -> Actor:
         catalog = penstock.Catalog(self._root)
         file_io = SteppedFileIO(catalog._warehouse.file_io)
         catalog._warehouse = replace(catalog._warehouse, file_io=file_io)
@@ -266,12 +322,7 @@ class Stage:
         if wanted is None:
             return
         if wanted[0] in _LOOSE or step.op.verb in _LOOKS:
-            # Any number of such calls to files; one look or none, where the code knows by other means.
-            while (call := file_io.pending()) is not None and _is_like(call, step):
-                file_io.let_through(step.fault)
-                file_io.pending()  # the call has happened, and what follows it
-                if wanted[0] not in _LOOSE:
-                    break
+            _let_loose_calls_through(file_io, step, is_one=wanted[0] not in _LOOSE)
             return
         for _ in range(_MOST_CALLS):
             call = file_io.pending()
@@ -296,10 +347,26 @@ class Stage:
             rows=tuple(table.to_arrow()["a"].to_pylist()),
             acknowledged=tuple(sorted(row for actor in actors for row in actor.acknowledged)),
             seen=tuple(tuple(actor.seen) for actor in actors if actor.seen is not None),
+            epochs=tuple(sorted(epoch for actor in actors for epoch in actor.epochs)),
             errors={name: actor.error for name, actor in self.actors.items() if actor.error is not None},
             extra_calls=self._extra_calls,
             table=table,
         )
+
+
+def _lease_files(table: penstock.Table) -> LeaseFiles:
+    return LeaseFiles(table._ref.file_io, table._ref.location, QUERY)
+
+
+def _record(lease: LeaseFile) -> LeaseRecord:
+    return LeaseRecord(
+        epoch=lease.epoch,
+        token=lease.token,
+        process=this_process(),
+        acquired_millis=0,
+        expires_millis=1,
+        ttl_ms=LEASE_MS,
+    )
 
 
 def random_trace(system: System, seed: int) -> tuple[tuple[Step, ...], View]:
@@ -317,10 +384,26 @@ def random_trace(system: System, seed: int) -> tuple[tuple[Step, ...], View]:
 def _place(path: str) -> tuple[str, str] | None:
     """Return directory and name of a path that the model has too; None for others."""
     parts = path.rstrip("/").split("/")
-    for directory in ("snapshot", "tag", "manifest", "bucket-0"):
+    for directory in ("snapshot", "tag", "manifest", "bucket-0", "leases"):
         if directory in parts:
             return directory, "/".join(parts[parts.index(directory) + 1 :])
     return None
+
+
+def _let_loose_calls_through(file_io: SteppedFileIO, step: Step, *, is_one: bool) -> None:
+    """Let calls like a step through: any number of them to files; one look or none, where the code knows otherwise."""
+    while step.op.verb not in _LOOKS and (call := file_io.pending()) is not None and _is_loose_look(call):
+        file_io.let_through()  # what the code reads of such files before it changes them, the model may know
+    while (call := file_io.pending()) is not None and _is_like(call, step):
+        file_io.let_through(step.fault)
+        file_io.pending()  # the call has happened, and what follows it
+        if is_one:
+            break
+
+
+def _is_loose_look(call: Call) -> bool:
+    there = _place(call.path)
+    return there is not None and there[0] in _LOOSE and Verb.READ in _VERBS[call.operation]
 
 
 def _is_like(call: Call, step: Step) -> bool:
@@ -332,13 +415,19 @@ def _is_like(call: Call, step: Step) -> bool:
 
 def stage_of(scenario: Scenario) -> Stage:
     """Return a real table with the actors of a scenario, which neither replays streams from the start nor tags."""
-    acts: dict[str, Callable[[penstock.Table, Actor], None]] = {}
+    acts: dict[str, Act] = {}
     for name, program, *args in scenario.actors:
         match program.__name__, args:  # type: ignore[attr-defined]
             case "append", [rows]:
                 acts[name] = append(*rows)  # type: ignore[misc]
             case "write_batch", [row, _, after_id]:
                 acts[name] = batch(row, after_id)  # type: ignore[arg-type]
+            case "leased_batches", [[row], _, after_id, held]:
+                acts[name] = leased_batch(row, after_id, held)  # type: ignore[arg-type]
+            case "hold_lease", _:
+                acts[name] = hold_lease
+            case "append_and_expire", [row]:
+                acts[name] = append_and_expire(row)  # type: ignore[arg-type]
             case "expire", _:
                 acts[name] = expire
             case "compact", _:
@@ -347,4 +436,6 @@ def stage_of(scenario: Scenario) -> Stage:
                 acts[name] = read_table
     first = [value for path, value in scenario.content if path.startswith(SNAPSHOTS)]
     rows = visible_rows(dict(scenario.content)) or ()
-    return Stage([(row, snapshot.user) for row, snapshot in zip(rows, first, strict=True)], acts)  # type: ignore[attr-defined]
+    leases = [value for path, value in scenario.content if path.startswith(LEASE)]
+    commits = [(row, snapshot.user) for row, snapshot in zip(rows, first, strict=True)]
+    return Stage(commits, acts, leases[0] if leases else None)  # type: ignore[attr-defined]

@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Final
 from tests.model.calls import Call
 from tests.model.guards import Guard
 from tests.model.invariants import INVARIANTS
-from tests.model.programs.cleaning import create_tag, expire, remove_orphans
+from tests.model.programs.cleaning import append_and_expire, create_tag, expire, remove_orphans
+from tests.model.programs.leases import batch_user, go_on, hold_lease, leased_batches, leased_stream
 from tests.model.programs.writers import append, append_on, compact, read_table, stream, write_batch
-from tests.model.values import QUERY, Snapshot, first_content, merged_content
+from tests.model.values import (
+    CHECKPOINT,
+    LEASE,
+    QUERY,
+    Holding,
+    LeaseFile,
+    Snapshot,
+    first_content,
+    merged_content,
+)
 from tests.model.views import System
 
 if TYPE_CHECKING:
@@ -19,6 +29,11 @@ if TYPE_CHECKING:
     from tests.model.guards import Guards
 
 ROWS: Final = (("first",), ("second",))
+
+HELD: Final = LeaseFile(1, "old")
+TAKEN: Final = LeaseFile(2, "new")
+LEASED: Final = (*first_content(*ROWS), (f"{LEASE}1", HELD), (f"{CHECKPOINT}x", 2))
+"""A driver has the query's lease, and has noted down that it is about to commit a batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +84,54 @@ SCENARIOS: Final = (
         actors=(("old", write_batch, "x", "old", 2), ("a", append, ("a",)), ("expire", expire)),
         content=first_content(*ROWS, ("x",), user=QUERY),
         shows=(Guard.CUT_SEARCH_REFUSED,),
+    ),
+    Scenario(
+        name="a driver that has lost its lease, the one that has taken it, an append and then an expiration",
+        actors=(
+            ("old", leased_batches, ("x",), "old", 2, Holding(HELD, is_trusted=True)),
+            ("new", leased_batches, ("x",), "new", 2, Holding(TAKEN, is_trusted=False, is_watched=True)),
+            ("a", append_and_expire, "a"),
+        ),
+        content=(*first_content(*ROWS), (f"{LEASE}2", TAKEN)),
+        shows=(Guard.LEASE_CHECKED, Guard.TAKEN_LEASE_UNTRUSTED),
+    ),
+    Scenario(
+        name="a driver whose lease another one takes over, an append and then an expiration",
+        actors=(
+            ("old", leased_batches, ("x",), "old", 2, Holding(HELD, is_trusted=True, is_watched=True)),
+            ("new", leased_stream, ("x",), "new"),
+            ("a", append_and_expire, "a"),
+        ),
+        content=LEASED,
+        is_deep=True,
+    ),
+    Scenario(
+        name="a driver whose lease another one takes over, an append, an expiration",
+        actors=(
+            ("old", leased_batches, ("x",), "old", 2, Holding(HELD, is_trusted=True, is_watched=True)),
+            ("new", leased_stream, ("x",), "new"),
+            ("a", append, ("a",)),
+            ("expire", expire),
+        ),
+        content=LEASED,
+        is_deep=True,
+    ),
+    Scenario(
+        name="two drivers after the new one has committed a batch, an append and then an expiration",
+        actors=(
+            ("old", go_on, ("y",), "old", 3, Holding(HELD, is_trusted=True)),
+            ("new", go_on, ("y",), "new", 3, Holding(TAKEN, is_trusted=True, is_watched=True)),
+            ("a", append_and_expire, "a"),
+        ),
+        content=(*first_content(*ROWS, ("x",), user=batch_user("x")), (f"{LEASE}2", TAKEN)),
+        shows=(Guard.LEASE_LOOKED_AT,),
+    ),
+    Scenario(
+        name="three drivers that want one lease",
+        actors=(("a", hold_lease, "a"), ("b", hold_lease, "b"), ("c", hold_lease, "c")),
+        content=LEASED,
+        shows=(Guard.LEASE_EPOCHS, Guard.LEASE_PUT_IF_ABSENT, Guard.LATE_EPOCH_GIVEN_BACK),
+        crashes=1,
     ),
     Scenario(
         name="a reader, two appends, an expiration",

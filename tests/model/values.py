@@ -18,6 +18,7 @@ TAGS: Final = "tag/tag-"
 DATA: Final = "bucket-0/data-"
 CHECKPOINT: Final = "checkpoint/"
 QUERY: Final = "query"
+LEASE: Final = ".penstock/leases/query-"
 CLAIMED_AT: Final = 2
 """Latest snapshot when the query was started for the first time."""
 
@@ -71,6 +72,39 @@ class Snapshot:
     def metadata(self) -> str:
         """Path of its metadata file, which stands for its lists and manifests."""
         return f"{METADATA}{self.uid}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseFile:
+    """The file of a lease.
+
+    Attributes:
+        token: of who has taken it.
+    """
+
+    epoch: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A driver's lease.
+
+    Attributes:
+        is_trusted: it shows that no earlier driver can commit any more.
+        is_watched: it is renewed beside the next batch, and found to be lost: whether that happens is a matter of time.
+    """
+
+    lease: LeaseFile
+    is_trusted: bool
+    is_watched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A lease was taken."""
+
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

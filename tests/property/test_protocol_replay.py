@@ -8,13 +8,21 @@ from tests.model.guards import ALL, Guard
 from tests.model.invariants import visible_rows
 from tests.model.replay import random_trace, stage_of
 from tests.model.scenarios import SCENARIOS, Scenario
-from tests.model.values import Acknowledged, Seen
+from tests.model.values import Acknowledged, Leased, Seen
 
+REPLAYED_PROGRAMS = {
+    "append",
+    "append_and_expire",
+    "expire",
+    "compact",
+    "read_table",
+    "leased_batches",
+    "hold_lease",
+}
 REPLAYED = [
     each
     for each in SCENARIOS
-    if not each.is_deep
-    and {program.__name__ for _, program, *_ in each.actors} <= {"append", "expire", "compact", "read_table"}  # type: ignore[attr-defined]
+    if not each.is_deep and {program.__name__ for _, program, *_ in each.actors} <= REPLAYED_PROGRAMS  # type: ignore[attr-defined]
 ]
 SHOWN = (
     Guard.PUT_IF_ABSENT,
@@ -28,6 +36,10 @@ SHOWN = (
     Guard.FILES_KEPT_IF_UNKNOWN,
     Guard.INPUTS_LIVE,
     Guard.CUT_SEARCH_REFUSED,
+    Guard.LEASE_CHECKED,
+    Guard.TAKEN_LEASE_UNTRUSTED,
+    Guard.LEASE_PUT_IF_ABSENT,
+    Guard.LATE_EPOCH_GIVEN_BACK,
 )
 
 
@@ -38,6 +50,7 @@ def test_the_code_does_what_the_model_says(scenario: Scenario) -> None:
         replayed = stage_of(scenario).follow(trace, is_strict=True)
         assert sorted(replayed.rows) == sorted(visible_rows(view.content) or ()), seed
         assert replayed.acknowledged == tuple(sorted(note.row for note in view.notes(Acknowledged))), seed
+        assert replayed.epochs == tuple(sorted(note.epoch for note in view.notes(Leased))), seed
         assert replayed.seen == tuple(note.rows for note in view.notes(Seen)), seed
 
 
@@ -50,6 +63,7 @@ def test_what_breaks_the_model_without_a_guard_does_not_break_the_code(guard: Gu
     wanted = {"first", "second", *replayed.acknowledged}
     assert wanted <= set(replayed.rows)
     assert len(set(replayed.rows)) == len(replayed.rows)
+    assert len(set(replayed.epochs)) == len(replayed.epochs)
     for seen in replayed.seen:
         assert {"first", "second"} <= set(seen)
 

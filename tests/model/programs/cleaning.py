@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.model.calls import (
+    Become,
     Call,
     Note,
     delete,
@@ -17,6 +18,7 @@ from tests.model.calls import (
 )
 from tests.model.guards import Guard
 from tests.model.programs.commit import load_latest
+from tests.model.programs.writers import append
 from tests.model.values import (
     DATA,
     EARLIEST,
@@ -58,6 +60,12 @@ def expire(guards: Guards, retain: int = 1) -> Program:
     for path in doomed:
         yield delete(path)
     yield write(EARLIEST, end)
+
+
+def append_and_expire(guards: Guards, row: str) -> Program:
+    """One who appends, and then expires."""
+    yield Call(append, (guards, (row,)))
+    return Become(expire, (guards,))
 
 
 def find_earliest() -> Program:

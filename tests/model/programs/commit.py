@@ -36,6 +36,8 @@ from tests.model.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
     from tests.model.calls import Program
     from tests.model.guards import Guards
 
@@ -50,6 +52,18 @@ RACES = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Trust:
+    """A lease that shows, while it is held, that nobody else has committed.
+
+    Attributes:
+        is_held: program that looks, given the lease.
+    """
+
+    lease: Hashable
+    is_held: Callable[..., Program]
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A commit.
 
@@ -58,6 +72,7 @@ class Request:
         added: numbered anew in each attempt, unless ``deleted`` says whose place they take.
         is_checked: a replay is looked for, among snapshots after ``after_id``.
         number: sequence number that the writer drew by itself; None where the commit gives it.
+        trust: asked where nobody can tell whether it is a replay; without, it is refused then.
     """
 
     uid: str
@@ -67,6 +82,7 @@ class Request:
     number: int | None = None
     is_checked: bool = False
     after_id: int = 0
+    trust: Trust | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +135,10 @@ def look_and_attempt(guards: Guards, request: Request, base: Snapshot | None, af
         found = yield Call(search_commits, (request.user, base.id, after_id))
         if isinstance(found, Snapshot):
             return Landed(found)
-        if found is CUT_SHORT and Guard.CUT_SEARCH_REFUSED in guards:
+        if found is CUT_SHORT and request.trust is not None:
+            if Guard.LEASE_CHECKED in guards and not (yield Call(request.trust.is_held, (request.trust.lease,))):
+                return Conflict("the lease is lost")
+        elif found is CUT_SHORT and Guard.CUT_SEARCH_REFUSED in guards:
             return Conflict("nobody can tell whether it has landed")
     return Become(attempt, (guards, request, base))
 

@@ -67,7 +67,7 @@ class MicroBatches:
         self._spark = sdf.sparkSession
         self._checkpoint = checkpoint
         self._committer = committer
-        committer.check_alone = self.lease.look
+        committer.check_alone, committer.may_have_rival = self.lease.look, self.lease.may_have_rival
         self._observed = ObservedTimes.of(sdf)
         self._times = None if self._observed.metrics else task_times(sdf, ref)
         self._rows = RowWriter(sdf)

@@ -37,6 +37,10 @@ class QueryLease:
         """Whether it was taken, and not given back."""
         return self._keeper is not None and not self._is_over
 
+    def may_have_rival(self) -> bool:
+        """Whether the process that ran the query before may be alive, and about to commit."""
+        return self._lease is not None and self._lease.may_have_rival
+
     def check(self) -> None:
         """Raise ``LeaseHeldError`` where somebody else was seen to have taken it."""
         if self._keeper is not None:

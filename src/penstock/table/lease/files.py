@@ -42,7 +42,12 @@ class LeaseRecord:
 
     def is_free(self, now_millis: int) -> bool:
         """Whether it was given back, is over, or its holder surely is dead."""
-        return self.expires_millis <= now_millis or (self.process is not None and is_surely_dead(self.process))
+        return self.expires_millis <= now_millis or self.is_settled
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its holder surely acts no more: one whose time is over may only be paused."""
+        return self.expires_millis == 0 or (self.process is not None and is_surely_dead(self.process))
 
 
 class LeaseFiles:

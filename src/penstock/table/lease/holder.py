@@ -39,9 +39,17 @@ _LONGEST_WATCH_MS: Final = 60_000
 
 
 class Lease:
-    """A lease that this process holds. Several threads may share it; it is never pickled. Made by ``acquire``."""
+    """A lease that this process holds. Several threads may share it; it is never pickled. Made by ``acquire``.
 
-    def __init__(self, files: LeaseFiles, record: LeaseRecord, clock: Callable[[], int]) -> None:
+    Attributes:
+        may_have_rival: the holder before did not give it back, and is not known to be dead: it may be paused, and go on
+            for a moment before it finds that its lease is lost.
+    """
+
+    def __init__(
+        self, files: LeaseFiles, record: LeaseRecord, clock: Callable[[], int], *, may_have_rival: bool = False
+    ) -> None:
+        self.may_have_rival = may_have_rival
         self._files = files
         self._record = record
         self._clock = clock
@@ -186,7 +194,7 @@ def acquire(
         if seen is None or rest_ms <= 0 or seen.is_free(now):
             record = _new_record(seen, now, ttl_ms)
             if files.put(record):
-                return Lease(files, record, clock)
+                return Lease(files, record, clock, may_have_rival=seen is not None and not seen.is_settled)
         else:
             pause_ms = max(seen.ttl_ms, 1) / _LOOKS_A_LEASE
             sleep(pause_ms / 1000)

@@ -115,6 +115,8 @@ class StreamCommitter:
 
     Attributes:
         check_alone: raises ``LeaseHeldError`` where another process has taken over the query; asks storage.
+        may_have_rival: whether the process that ran the query before may be about to commit. Once a batch was committed
+            here, it cannot any more: it loses the race, and finds that batch.
     """
 
     def __init__(self, ref: TableRef, notes: BatchNotes, mark: CheckpointMark, *, is_overwrite: bool) -> None:
@@ -127,6 +129,8 @@ class StreamCommitter:
         self._seen_id: int | None = None
         self._killed_jobs: tuple[str, ...] = ()
         self.check_alone: Callable[[], None] | None = None
+        self.may_have_rival: Callable[[], bool] = lambda: False
+        self._has_committed = False
         self._upstream_times: str | None = None
         self._note: BatchNote | None = None
 
@@ -168,9 +172,14 @@ class StreamCommitter:
         latest_id = self._store.latest_snapshot_id() or 0
         note = self._notes.load_newest() if self._seen_id is None else None
         found = self._look(batch, latest_id, note)
-        # What this process has seen before, it need not find again.
-        accept = self._committer.options.accept_unknown_batch or self._seen_id is not None
+        is_running = self._seen_id is not None
+        if is_running and found.last is None and not found.is_complete:
+            self._check_alone()
+        # What this process has seen before, it need not find again: no other one can have committed it.
+        accept = self._committer.options.accept_unknown_batch or (is_running and self._is_alone)
         landed = is_landed(batch, found, table=self._store.name, accept_unknown=accept)
+        if landed and is_running:
+            self._check_alone()
         self._seen_id = latest_id
         self._upstream_times = merge_times(
             self._upstream_times,
@@ -202,14 +211,18 @@ class StreamCommitter:
 
         Raises:
             CheckpointError: somebody else has committed this batch with other rows meanwhile.
+            LeaseHeldError: somebody else has committed it, and runs the query.
             TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are gone.
         """
         self._check_table()
-        self._committer.check_alone = self.check_alone
+        self._committer.check_alone = self.check_alone if self._is_alone else None
         snapshot = _commit(
             self._committer, batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite
         )
         if snapshot is not None:
+            if not self._committer.may_have_landed:
+                self._check_alone()
+            self._has_committed |= self._committer.may_have_landed
             self._seen_id = snapshot.id
         known, self._upstream_times = self._upstream_times, merge_times(self._upstream_times, batch.upstream_times)
         if snapshot is None and self._note is not None and self._upstream_times != known:
@@ -250,6 +263,16 @@ class StreamCommitter:
         if snapshot is not None:
             self._seen_id = snapshot.id
         return snapshot
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether no other process can commit a batch of the query while this one holds the lease."""
+        return self._has_committed or not self.may_have_rival()
+
+    def _check_alone(self) -> None:
+        """Raise ``LeaseHeldError`` where another process has taken over the query."""
+        if self.check_alone is not None:
+            self.check_alone()
 
     def _look(self, batch: Batch, latest_id: int, note: BatchNote | None) -> OwnCommits:
         after_id = self._seen_id

@@ -76,6 +76,19 @@ def test_a_lease_that_is_over_is_taken_at_once(file_io: MemoryFileIO, clock: Clo
     assert clock.now == 1_030_000
 
 
+def test_a_lease_says_whether_the_holder_before_may_be_alive(
+    file_io: MemoryFileIO, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not take(file_io, clock).may_have_rival
+    clock.now += 30_000
+    paused = take(file_io, clock)
+    assert paused.may_have_rival
+    paused.release()
+    assert not take(file_io, clock).may_have_rival
+    monkeypatch.setattr(lease_files, "is_surely_dead", lambda process: process == this_process())
+    assert not take(file_io, clock).may_have_rival
+
+
 def test_who_does_not_renew_is_waited_for_until_the_lease_is_over(file_io: MemoryFileIO, clock: Clock) -> None:
     take(file_io, clock)
     clock.now += 10_000

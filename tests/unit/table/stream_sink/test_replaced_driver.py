@@ -66,3 +66,54 @@ def test_the_option_to_accept_such_a_batch_holds_here_too() -> None:
     expire_to(ref, 1)
     assert query.commit(batch(1), (rows(11),)) is not None
     assert row_counts(ref) == [10, 1, 2, 3, 11]
+
+
+def test_who_took_the_query_from_one_that_may_be_alive_does_not_commit_what_nobody_can_find() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    paused = start(ref, files)
+    run(paused, batch(0), rows(10))
+    assert paused.begin(batch(1)) is not None
+    successor = start(ref, files, has_batches=True)
+    successor.check_alone, successor.may_have_rival = (lambda: None), (lambda: True)
+    assert successor.begin(batch(1)) is not None
+    paused.commit(batch(1), (rows(11),))  # it was about to put its snapshot when its lease was over
+    commit_rows(ref, 1, 2)
+    expire_to(ref, 1)
+    with pytest.raises(CheckpointError, match="start the query again"):
+        successor.commit(batch(1), (rows(11),))
+    assert row_counts(ref) == [10, 11, 1, 2]
+
+
+def test_once_it_has_committed_a_batch_it_commits_what_takes_longer_than_snapshots_are_kept() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    run(start(ref, files), batch(0), rows(10))
+    successor = start(ref, files, has_batches=True)
+    successor.check_alone, successor.may_have_rival = (lambda: None), (lambda: True)
+    run(successor, batch(1), rows(11))
+    assert successor.begin(batch(2)) is not None
+    commit_rows(ref, 1, 2)
+    expire_to(ref, 1)
+    successor.commit(batch(2), (rows(12),))
+    assert row_counts(ref) == [10, 11, 1, 2, 12]
+
+
+def test_who_finds_its_batch_committed_by_another_one_looks_who_runs_the_query() -> None:
+    ref, files = new_table(), MemoryCheckpoint()
+    paused = start(ref, files)
+    run(paused, batch(0), rows(10))
+    assert paused.begin(batch(1)) is not None
+    run(start(ref, files, has_batches=True), batch(1), rows(11))
+
+    def check_alone() -> None:
+        raise LeaseHeldError("taken over")
+
+    paused.check_alone = check_alone
+    with pytest.raises(LeaseHeldError):
+        paused.begin(batch(1))
+    with pytest.raises(LeaseHeldError):
+        paused.commit(batch(1), (rows(11),))
+    commit_rows(ref, 1, 2, 3)
+    expire_to(ref, 1)
+    with pytest.raises(LeaseHeldError):
+        paused.begin(batch(2))
+    assert row_counts(ref) == [10, 11, 1, 2, 3]
