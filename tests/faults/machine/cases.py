@@ -186,7 +186,7 @@ class World:
         """After orphan removal nothing is there that nobody needs."""
         table = self.load()
         for name in glob.iglob(f"{table.location}/.penstock/leases/.*.tmp"):  # noqa: PTH207 - Path is watched
-            os.utime(name, (0, 0))  # leases are younger than an hour for orphan removal, whatever is asked of it
+            os.utime(name, (1, 1))  # leases are younger than an hour for orphan removal, whatever is asked of it
         table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
         left = {str(Path(place, name)) for place, _, names in os.walk(table.location) for name in names}
         assert left - known_files(table) == set()
@@ -305,5 +305,7 @@ CASES: Final = (
     Case(name="create tag", prepare=_fill, run=lambda table: table.create_tag("second", snapshot_id=2)),
     Case(name="delete tag", prepare=_tag, run=lambda table: table.delete_tag("first")),
     Case(name="roll back", prepare=_fill, run=lambda table: table.rollback_to(snapshot_id=2), is_atomic=False),
+    Case(name="reset consumer", prepare=_follow, run=lambda table: table.reset_consumer("reader", 3)),
+    Case(name="delete consumer", prepare=_follow, run=lambda table: table.delete_consumer("reader")),
     Case(name="drop a partition", prepare=_fill, run=lambda table: table.drop_partitions({"p": "a"}), is_commit=True),
 )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.faults.machine.cases import CASES, World
 from tests.faults.machine.disk import FailingDisk
+
+from penstock.table.lease.holder import acquire
+from penstock.table.stream import consumers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +22,7 @@ _SAMPLE = 5
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     disk = FailingDisk(tmp_path)
     disk.install(monkeypatch)
+    monkeypatch.setattr(consumers, "acquire", partial(acquire, ttl_ms=100))  # one that is left ends soon
     return World(request.param, tmp_path / "disk", disk)
 
 

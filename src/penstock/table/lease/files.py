@@ -87,7 +87,12 @@ class LeaseFiles:
             raise
         if not created and self.load_newest() != record:  # storages may try again by themselves
             return False
-        if max(self._epochs(), default=0) > record.epoch:
+        try:
+            is_late = max(self._epochs(), default=0) > record.epoch
+        except StorageError:
+            self._delete_quietly(path)  # nobody holds it, and others would wait for its end
+            raise
+        if is_late:
             # Who looked long ago may get an epoch whose file was deleted when the next one was taken.
             self._file_io.delete(path)
             return False
@@ -98,6 +103,10 @@ class LeaseFiles:
     def write(self, record: LeaseRecord) -> None:
         """Replace the file of an epoch."""
         self._file_io.write(self._path(record.epoch), _encode(record))
+
+    def delete(self, record: LeaseRecord) -> None:
+        """Delete the file of an epoch."""
+        self._file_io.delete(self._path(record.epoch))
 
     def delete_below(self, epoch: int | None) -> None:
         """Delete the files of lower epochs; None for all."""
@@ -127,6 +136,10 @@ class LeaseFiles:
             f"ago (epoch {newest.epoch}), because it had not been renewed in time; stop here and leave it to that one, "
             "or stop that one and start again"
         )
+
+    def _delete_quietly(self, path: str) -> None:
+        with contextlib.suppress(StorageError):
+            self._file_io.delete(path)
 
     def _path(self, epoch: int) -> str:
         return f"{self._directory}/{self.name}-{epoch}"

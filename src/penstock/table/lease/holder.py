@@ -55,6 +55,15 @@ class Lease:
         self._clock = clock
         self._lock = threading.Lock()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(StorageError):  # it ends by itself, and what was done under it counts
+            self.release()
+
     def __repr__(self) -> str:
         return f"Lease({self._files.name!r}, epoch={self.epoch})"
 
@@ -86,12 +95,21 @@ class Lease:
             self._files.write(self._record)
 
     def release(self) -> None:
-        """Give it back, so that the next one need not wait; nothing if it is lost already."""
+        """Give it back, so that the next one need not wait; nothing if it is lost already.
+
+        Raises:
+            StorageError: it could not be given back; it ends by itself.
+        """
         with self._lock, contextlib.suppress(LeaseHeldError):
             self.check()
             # The file stays, so that epochs only grow.
             self._record = replace(self._record, expires_millis=0)
-            self._files.write(self._record)
+            try:
+                self._files.write(self._record)
+            except StorageError:
+                # A full disk has space for no file, but deletes one. Who comes next has a token of its own, by which
+                # holders are known, so it may have an epoch again.
+                self._files.delete(self._record)
 
 
 class Renewable(Protocol):

@@ -69,11 +69,8 @@ def reset_consumer(store: MetadataStore, consumer_id: str, next_snapshot: int) -
         InvalidOptionError: as ``record_progress``.
     """
     check_reset(store, consumer_id, next_snapshot)
-    lease = _acquire(store, consumer_id)
-    try:
+    with _acquire(store, consumer_id):
         _write(store, consumer_id, next_snapshot)
-    finally:
-        lease.release()
 
 
 def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
@@ -95,9 +92,9 @@ def delete_consumer(store: MetadataStore, consumer_id: str) -> None:
         LeaseHeldError: a query reads as this consumer.
     """
     check_consumer(store, consumer_id)
-    _acquire(store, consumer_id)
-    store.file_io.delete(consumer_path(store.location, consumer_id))
-    discard_lease(store.file_io, store.location, lease_of(consumer_id))
+    with _acquire(store, consumer_id):
+        store.file_io.delete(consumer_path(store.location, consumer_id))
+        discard_lease(store.file_io, store.location, lease_of(consumer_id))
 
 
 def check_consumer(store: MetadataStore, consumer_id: str) -> None:
