@@ -3,6 +3,9 @@
 Instants (``commit_time``, ``update_time``) are timestamps in UTC. What the format stores as a writer's wall clock
 (``creation_time``, ``last_update_time``, ``create_time``) stays a timestamp without a zone.
 
+A partition is ``dt=2026-01-01/hr=5`` in ``partitions``, as in the reference since 1.4, and in ``compaction``;
+``files``, ``buckets`` and ``manifests`` show its values alone, as the reference does.
+
 ``compaction`` is our own.
 
 Source:
@@ -265,8 +268,9 @@ def _file_row(
 
 
 def _partitions(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
+    locator = FileLocator.of(ref)
     rows = [
-        (_row_text(ref.schema.partition_fields, partition.values), *_counts(partition.entries))
+        (locator.partition_label(partition.data), *_counts(partition.entries))
         for partition in plan_scan(store, ref, snapshot).partitions
     ]
     return _table(rows, _PARTITIONS)
@@ -334,10 +338,10 @@ def _consumers(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None)
 
 
 def _compaction(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
-    types = [field.type for field in ref.schema.partition_fields]
+    locator = FileLocator.of(ref)
     rows = [
         (
-            _row_text(ref.schema.partition_fields, decode_row(debt.data, types)),
+            locator.partition_label(debt.data),
             debt.files,
             debt.small_files,
             debt.small_bytes,

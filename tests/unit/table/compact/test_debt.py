@@ -40,7 +40,7 @@ def test_a_partition_owes_its_small_files_until_they_are_merged() -> None:
         append(table, "a", *range(20))
     append(table, "b", 1)
     found = debts(table)
-    assert found["{a}"] | {"small_file_bytes": 0, "waiting_bytes": 0} == {
+    assert found["p=a"] | {"small_file_bytes": 0, "waiting_bytes": 0} == {
         "file_count": 8,
         "small_file_count": 8,
         "small_file_bytes": 0,
@@ -51,19 +51,19 @@ def test_a_partition_owes_its_small_files_until_they_are_merged() -> None:
         "last_compaction_snapshot_id": None,
     }
     assert (
-        found["{a}"]["waiting_bytes"]
-        == found["{a}"]["small_file_bytes"]
+        found["p=a"]["waiting_bytes"]
+        == found["p=a"]["small_file_bytes"]
         == table.partitions().to_pylist()[0]["file_size_in_bytes"]
     )
-    assert (found["{b}"]["small_file_count"], found["{b}"]["waiting_file_count"]) == (1, 0)
+    assert (found["p=b"]["small_file_count"], found["p=b"]["waiting_file_count"]) == (1, 0)
     described = describe_table(table._ref)
     assert (described["small_files"], described["waiting_files"]) == (9, 8)
 
     (snapshot,) = table.compact().snapshots
     append(table, "b", 2)
     after = debts(table)
-    assert (after["{a}"]["waiting_file_count"], after["{a}"]["last_compaction_snapshot_id"]) == (0, snapshot.id)
-    assert (after["{a}"]["max_bucket_file_count"], after["{b}"]["last_compaction_snapshot_id"]) == (1, None)
+    assert (after["p=a"]["waiting_file_count"], after["p=a"]["last_compaction_snapshot_id"]) == (0, snapshot.id)
+    assert (after["p=a"]["max_bucket_file_count"], after["p=b"]["last_compaction_snapshot_id"]) == (1, None)
     earlier = table.compaction_debt(snapshot_id=snapshot.id - 1).to_pylist()
     assert sum(row["waiting_file_count"] for row in earlier) == 8
 
@@ -72,7 +72,7 @@ def test_a_file_that_is_large_enough_is_no_debt() -> None:
     table = table_of(**{"target-file-size": "100 b"})
     for _ in range(3):
         append(table, "a", 1)
-    assert debts(table)["{a}"]["small_file_count"] == 0
+    assert debts(table)["p=a"]["small_file_count"] == 0
 
 
 def test_a_table_that_is_not_compacted_here_has_none_to_show() -> None:

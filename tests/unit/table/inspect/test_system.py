@@ -119,13 +119,13 @@ def test_partitions_and_buckets_add_up(table: MemoryTable) -> None:
     latest = dt.datetime(1970, 1, 1, 0, 0, 2, 500_000)  # noqa: DTZ001 - a wall clock
     first, second = load(table, "partitions")
     assert first == {
-        "partition": "{x}",
+        "partition": "dt=x",
         "record_count": 20,
         "file_size_in_bytes": 2000,
         "file_count": 2,
         "last_update_time": latest,
     }
-    assert (second["partition"], second["file_count"], second["last_update_time"]) == ("{y}", 1, None)
+    assert (second["partition"], second["file_count"], second["last_update_time"]) == ("dt=y", 1, None)
     buckets = [(row["partition"], row["bucket"], row["file_count"]) for row in load(table, "buckets")]
     assert buckets == [("{x}", 0, 1), ("{x}", 1, 1), ("{y}", 1, 1)]
 
