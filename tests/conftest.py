@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, Verbosity, settings
+from tests.s3_server import S3Bucket, S3Server
 
 HERE: Final = Path(__file__).parent
 JVM_MARKS: Final = ("spark", "jvm", "interop", "slow", "faults", "bench")
@@ -36,6 +37,19 @@ def small_heap() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """Start an S3 server, once."""
+    with S3Server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3_bucket(s3_server: S3Server) -> S3Bucket:
+    """Make a bucket for all tests, each of which has a directory of its own in it."""
+    return s3_server.make_bucket()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -79,7 +79,7 @@ def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, c
             f"database {name} is not empty: it has {', '.join(tables[:5])}{', …' if len(tables) > 5 else ''};"
             " drop them first, or say cascade"
         )
-    discard(warehouse.file_io, path, trash_of(warehouse), name)
+    discard(warehouse.file_io, path, trash_of(warehouse), name, tables=[f"{path}/{table}" for table in tables])
 
 
 def check_database_exists(warehouse: Warehouse, name: str) -> None:

@@ -127,7 +127,8 @@ def drop_table(warehouse: Warehouse, name: str, *, if_exists: bool = False) -> N
     is_table = bool(list_schema_ids(place.file_io, place.location))
     is_remains = place.database is not None and place.file_io.exists(place.location)
     if is_table or is_remains:
-        discard(place.file_io, place.location, place.trash, place.location.rpartition("/")[2])
+        name_there = place.location.rpartition("/")[2]
+        discard(place.file_io, place.location, place.trash, name_there, tables=(place.location,))
     elif not if_exists:
         raise _missing(place)
 

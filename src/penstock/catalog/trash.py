@@ -2,6 +2,9 @@
 
 The directory is renamed out of sight first, which storage does at once, and deleted from there. A crash in between
 leaves files that no reader looks at; the next drop of the same warehouse deletes them.
+
+Object stores have no directories to rename. There the schemas go first, the latest one last of them: without any, what
+is left is no table, and the next drop of the same name deletes it.
 """
 
 from __future__ import annotations
@@ -9,25 +12,45 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from penstock.catalog.schema_files import list_schema_ids
 from penstock.catalog.warehouse import trash_path
-from penstock.errors import NotFoundError, StorageError
+from penstock.errors import NotFoundError, StorageError, UnsupportedFeatureError
+from penstock.format.layout import schema_path
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.io.file_io import FileIO
 
 
-def discard(file_io: FileIO, path: str, trash: str, name: str) -> None:
+def discard(file_io: FileIO, path: str, trash: str, name: str, *, tables: Sequence[str] = ()) -> None:
     """Rename a directory into the trash, then empty the trash.
+
+    Args:
+        tables: directories in it that are tables.
 
     Raises:
         NotFoundError: it is not there, or somebody else was faster.
         StorageError: it could not be renamed, and is whole; or it is gone from its place but not yet deleted.
     """
     aside = trash_path(trash, name)
-    if not file_io.rename_dir(path, aside):
+    try:
+        is_renamed = file_io.rename_dir(path, aside)
+    except UnsupportedFeatureError:
+        _delete_in_place(file_io, path, tables)
+        return
+    if not is_renamed:
         raise StorageError(f"cannot drop {path}: {aside} is taken", True)  # noqa: FBT003 - see StorageError
     file_io.delete(aside, recursive=True)
     _empty(file_io, trash)
+
+
+def _delete_in_place(file_io: FileIO, path: str, tables: Sequence[str]) -> None:
+    for table in tables:
+        for schema_id in list_schema_ids(file_io, table):
+            file_io.delete(schema_path(table, schema_id))
+    if not file_io.delete(path, recursive=True) and not tables:
+        raise NotFoundError(f"cannot drop {path}: it does not exist")
 
 
 def _empty(file_io: FileIO, trash: str) -> None:

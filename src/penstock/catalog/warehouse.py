@@ -70,7 +70,7 @@ def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> W
         InvalidOptionError: the location cannot be one.
         UnsupportedFeatureError: a storage that is not built in.
     """
-    file_io, path = resolve(location)
+    file_io, path = resolve(location, options)
     is_durable = CommitOptions.parse(options or {}).durable
     return Warehouse(
         location=path,
@@ -99,7 +99,7 @@ def place_of(warehouse: Warehouse, name: str) -> TablePlace:
         InvalidSchemaError: it cannot be a name.
     """
     if is_location(name):
-        return replace(place_at(name), use_options=_use_options(warehouse))
+        return replace(place_at(name, dict(warehouse.options)), use_options=_use_options(warehouse))
     parsed = parse_data_table_name(name)
     return TablePlace(
         name=str(parsed),
@@ -111,9 +111,9 @@ def place_of(warehouse: Warehouse, name: str) -> TablePlace:
     )
 
 
-def place_at(location: str) -> TablePlace:
-    """Return the place of a table that is named by its path or URI."""
-    file_io, path = resolve(location)
+def place_at(location: str, options: Mapping[str, str] | None = None) -> TablePlace:
+    """Return the place of a table that is named by its path or URI; ``options`` are those of object stores."""
+    file_io, path = resolve(location, options)
     parent = path.rpartition("/")[0]
     return TablePlace(name=path, location=path, file_io=file_io, database=None, trash=f"{parent}/{_TRASH_DIRECTORY}")
 

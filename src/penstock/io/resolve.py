@@ -9,24 +9,30 @@ from urllib.parse import unquote
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
+from penstock.io.object_store.address import SCHEMES, parse_address
+from penstock.io.object_store.file_io import ObjectFileIO
+from penstock.io.object_store.settings import store_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.io.file_io import FileIO
 
 
-def resolve(location: str) -> tuple[FileIO, str]:
+def resolve(location: str, options: Mapping[str, str] | None = None) -> tuple[FileIO, str]:
     """Find the storage of a location, and the location as that storage spells it.
 
     Args:
         location: a local path (relative to the working directory, or from ``~``), ``file:///path`` with
-            percent-encoding, ``file:/path`` taken literally, which is how Hadoop and Spark print their paths, or
-            ``memory://name/path``.
+            percent-encoding, ``file:/path`` taken literally, which is how Hadoop and Spark print their paths,
+            ``memory://name/path``, or ``s3://bucket/path`` and what else ``SCHEMES`` has, taken literally.
+        options: of the catalog, for object stores.
 
     Returns:
         The storage and the path without a slash at the end. Local paths are absolute, links are kept.
 
     Raises:
-        InvalidOptionError: the location is empty, or a memory store has no name.
+        InvalidOptionError: the location is empty, a memory store has no name, or a bucket or an option is none.
         UnsupportedFeatureError: a storage that is not built in, or a file of another host.
     """
     scheme, colon, rest = location.partition(":")
@@ -43,10 +49,13 @@ def resolve(location: str) -> tuple[FileIO, str]:
             if not name:
                 raise InvalidOptionError(f"location '{location}' has no store: expected 'memory://<name>/<path>'")
             return MemoryFileIO(name), f"memory://{name}/{path}".rstrip("/")
+        case _ if kind in SCHEMES:
+            address, path = parse_address(location)
+            return ObjectFileIO(store_settings(address, options or {})), path
         case _:
             raise UnsupportedFeatureError(
-                f"location '{location}': storage '{kind}' is not built in; use a local path, file:// or memory://, "
-                "or mount the storage and give the path of the mount"
+                f"location '{location}': storage '{kind}' is not built in; use a local path, file://, s3://, az:// or "
+                "abfss://, or mount the storage and give the path of the mount"
             )
 
 

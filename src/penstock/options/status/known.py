@@ -11,6 +11,7 @@ from penstock.options.external import ExternalPathOptions
 from penstock.options.group import Key, OptionGroup, option_fields
 from penstock.options.layout import BucketOptions, FormatOptions, LayoutOptions, StatsOptions
 from penstock.options.metadata import MetadataOptions
+from penstock.options.object_store import ObjectStoreOptions
 from penstock.options.retain import PartitionExpireOptions, RetentionOptions, TagOptions
 from penstock.options.scan import ReadOptions
 from penstock.options.status.foreign import DOCUMENTED, OTHERS, PREFIXES
@@ -20,6 +21,7 @@ from penstock.options.write import CommitOptions, ManifestOptions, WriteOptions
 GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "layout": LayoutOptions,
     "external paths": ExternalPathOptions,
+    "object stores (as options of a catalog; those of a table do nothing)": ObjectStoreOptions,
     "buckets": BucketOptions,
     "format": FormatOptions,
     "statistics": StatsOptions,

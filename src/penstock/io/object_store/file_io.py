@@ -1,0 +1,186 @@
+"""``FileIO`` over object stores."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from penstock.errors import StorageError, UnsupportedFeatureError
+from penstock.io.file_io import FileStatus
+from penstock.io.local import MAX_READ_BYTES
+from penstock.io.object_store.address import StoreKind
+from penstock.io.object_store.client import StoreFailureError, client_of
+from penstock.io.object_store.conditional import put_new
+from penstock.io.object_store.probe import PREFIX, check_conditional_puts
+from penstock.io.object_store.reader import ObjectReader
+from penstock.io.object_store.writer import ObjectWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.io.object_store.client import StoreClient
+    from penstock.io.object_store.settings import StoreSettings
+
+# What Hadoop's connectors leave where they want a directory to be.
+_MARKER_SUFFIX: Final = "_$folder$"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFileIO:
+    """``FileIO`` on one bucket. Paths are locations, ``s3://bucket/path``.
+
+    Directories are there as long as something is in them. Keys are given by the options of the catalog, or by the
+    environment of each process; this value holds the former, and does not show them.
+
+    ``put_if_absent`` is one conditional request, tried again after an answer is lost; if there is an object in the end,
+    it is ours when it has our bytes. So contents that must have one owner hold something drawn at random.
+    """
+
+    settings: StoreSettings
+
+    def read(self, path: str) -> bytes:
+        """Return the whole object, which has at most ``MAX_READ_BYTES``."""
+        key = self._key(path)
+
+        def load(library: Any, store: Any) -> bytes | int:  # noqa: ANN401 - of a library without types
+            got = library.get(store, key)
+            size = int(got.meta["size"])
+            return bytes(got.bytes()) if size <= MAX_READ_BYTES else size
+
+        with self._failing("read", path) as client:
+            data = client.call(load)
+        if isinstance(data, int):
+            raise StorageError(f"cannot read {path}: it has {data} bytes, and no metadata file has {MAX_READ_BYTES}")
+        return data
+
+    def write(self, path: str, data: bytes) -> None:
+        """Create or replace, in one request."""
+        key = self._key(path)
+        with self._failing("write", path) as client:
+            client.call(lambda library, store: library.put(store, key, data, use_multipart=False))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create only; a store that lets two callers do so is refused."""
+        key = self._key(path)
+        with self._failing("create", path) as client:
+            check_conditional_puts(client, key.rpartition("/")[0])
+            return put_new(client, key, data)
+
+    def open_input(self, path: str) -> ObjectReader:
+        """Open for random reading; the first request brings the end of the object."""
+        return ObjectReader(client_of(self.settings), self._key(path), path)
+
+    def open_output(self, path: str) -> ObjectWriter:
+        """Open a new object, which is there once it is closed."""
+        return ObjectWriter(client_of(self.settings), self._key(path), path)
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Direct children sorted by name; no request for each of them. Other engines' markers are left out."""
+        key = self._key(path)
+        prefix = f"{key}/" if key else ""
+        with self._failing("list", path) as client:
+            found = client.call(lambda library, store: library.list_with_delimiter(store, prefix or None))
+        root = self.settings.address.root
+        directories = {name.rstrip("/") for name in found["common_prefixes"]}
+        statuses = [
+            FileStatus(path=f"{root}/{name}", size=0, modified_millis=0, is_dir=True) for name in sorted(directories)
+        ]
+        statuses += [
+            FileStatus(
+                path=f"{root}/{meta['path']}",
+                size=meta["size"],
+                modified_millis=int(meta["last_modified"].timestamp() * 1000),
+                is_dir=False,
+            )
+            for meta in found["objects"]
+            if not _is_marker(meta, key, directories)
+        ]
+        return tuple(sorted(statuses, key=lambda status: status.name))
+
+    def exists(self, path: str) -> bool:
+        """Whether an object, or something below the path, is there."""
+        key = self._key(path)
+        with self._failing("look for", path) as client:
+            return (bool(key) and _has_object(client, key)) or bool(_keys_below(client, key, most=1))
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete an object, or with ``recursive`` all below, many with a request."""
+        key = self._key(path)
+        with self._failing("delete", path) as client:
+            if _has_object(client, key):
+                client.call(lambda library, store: library.delete(store, key))
+                return True
+            below = _keys_below(client, key, most=None if recursive else 1)
+            if below and not recursive:
+                raise StorageError(f"cannot delete {path}: the directory is not empty")
+            if below:
+                client.call(lambda library, store: library.delete(store, below))
+            return bool(below)
+
+    def rename_file(self, source: str, target: str) -> None:
+        """Copy inside of the store, then delete the source: a reader sees the target whole, and both for a moment."""
+        key, new_key = self._key(source), self._key(target)
+        with self._failing("rename", source) as client:
+            client.call(lambda library, store: library.copy(store, key, new_key))
+            client.call(lambda library, store: library.delete(store, key))
+
+    def rename_dir(self, source: str, target: str) -> bool:
+        """Refuse: a store has no directories, and moving objects one by one would show half of them."""
+        raise UnsupportedFeatureError(
+            f"cannot rename {source} to {target}: object stores have no directories that could be renamed at once; "
+            "make a new table and copy the rows"
+        )
+
+    def to_uri(self, path: str) -> str:
+        """Return the location as Hadoop's connectors take it, special characters percent-encoded."""
+        address = self.settings.address
+        scheme = "s3a" if address.kind is StoreKind.S3 else address.scheme
+        root = address.root.partition("://")[2]
+        return f"{scheme}://{root}/{quote(self._key(path), safe='/=:@!$&()*+,;~')}"
+
+    def _key(self, path: str) -> str:
+        root = self.settings.address.root
+        if path != root and not path.startswith(f"{root}/"):
+            raise StorageError(f"cannot use {path!a} here: it lies outside of {root}")
+        return path[len(root) :].strip("/")
+
+    @contextmanager
+    def _failing(self, action: str, path: str) -> Iterator[StoreClient]:
+        try:
+            yield client_of(self.settings)
+        except StoreFailureError as error:
+            raise error.failure.to_error(action, path, self.settings.address.bucket) from None
+
+
+def _is_marker(meta: Any, directory: str, directories: set[str]) -> bool:  # noqa: ANN401 - of a library without types
+    path = meta["path"]
+    name = path.rpartition("/")[2]
+    is_directory = path == directory or (meta["size"] == 0 and path in directories)
+    return is_directory or name.endswith(_MARKER_SUFFIX) or name.startswith(PREFIX)
+
+
+def _has_object(client: StoreClient, key: str) -> bool:
+    try:
+        client.call(lambda library, store: library.head(store, key))
+    except StoreFailureError as error:
+        if error.failure.is_missing:
+            return False
+        raise
+    return True
+
+
+def _keys_below(client: StoreClient, key: str, *, most: int | None) -> list[str]:
+    """Keys of objects inside a directory at any depth, markers included."""
+    prefix = f"{key}/" if key else None
+
+    def load(library: Any, store: Any) -> list[str]:  # noqa: ANN401 - of a library without types
+        found: list[str] = []
+        for chunk in library.list(store, prefix, chunk_size=most or 1000):
+            found += [meta["path"] for meta in chunk]
+            if most is not None and found:
+                break
+        return found
+
+    return client.call(load)

@@ -1,0 +1,72 @@
+"""The library that speaks with stores, as this process may use it.
+
+Its threads belong to the process that first used it: in a process forked from that one every call would wait for ever.
+There the library is loaded once more, from a copy of its file, which has threads of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from importlib.machinery import ExtensionFileLoader
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import obstore
+import obstore.store
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_NAME: Final = "obstore._obstore"
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """What each process has; a forked one finds what its parent had."""
+
+    process_id: int | None = None
+    module: Any = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_LOADED: Final = _Loaded()
+
+
+def load_library() -> Any:  # noqa: ANN401 - a module that no type describes
+    """Return the library's module; its stores are under ``_store``, its errors under ``exceptions``."""
+    with _LOADED.lock:
+        if _LOADED.process_id is None:
+            _LOADED.module = sys.modules[_NAME]
+        elif _LOADED.process_id != os.getpid():
+            _LOADED.module = _load_copy()
+        _LOADED.process_id = os.getpid()
+        return _LOADED.module
+
+
+def _load_copy() -> ModuleType:
+    """Load the library's file a second time; the system takes a file at another place for another library."""
+    origin = Path(obstore.__path__[0]) / Path(sys.modules[_NAME].__file__ or "").name
+    with tempfile.NamedTemporaryFile(suffix=origin.suffix) as copy:
+        with origin.open("rb") as source:
+            shutil.copyfileobj(source, copy)
+        copy.flush()
+        spec = importlib.util.spec_from_file_location(_NAME, copy.name, loader=ExtensionFileLoader(_NAME, copy.name))
+        if spec is None or spec.loader is None:  # not with a loader of our own
+            raise ImportError(f"cannot load {copy.name}")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+
+def _renew_lock() -> None:
+    # Another thread of the parent may have held it.
+    _LOADED.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

@@ -1,0 +1,112 @@
+"""Reading an object at any position, one ranged request at a time."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.io.object_store.client import StoreFailureError
+
+if TYPE_CHECKING:
+    from penstock.errors import NotFoundError, StorageError
+    from penstock.io.object_store.client import StoreClient
+
+# Footers of files with some hundred columns fit, and small files as a whole.
+_TAIL_BYTES: Final = 65_536
+
+
+class ObjectReader(io.RawIOBase):
+    """A seekable stream. Opening it asks for the object's end, where files have their footer; so small files are there.
+
+    What the store refuses while reading is raised as a ``StorageError``.
+    """
+
+    def __init__(self, client: StoreClient, key: str, path: str) -> None:
+        super().__init__()
+        self._client = client
+        self._key = key
+        self._path = path
+        self._position = 0
+        try:
+            self._tail, self._size = _load_tail(client, key)
+        except StoreFailureError as error:
+            raise self._error("open", error) from None
+
+    def readable(self) -> bool:
+        """Whether ``read`` works."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether ``seek`` works."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._position
+
+    def size(self) -> int:
+        """Bytes of the object."""
+        return self._size
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a position."""
+        start = (0, self._position, self._size)[whence]
+        if start + offset < 0:
+            raise ValueError(f"{self._path} has no position {start + offset}")
+        self._position = start + offset
+        return self._position
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next bytes: as many as asked for, fewer only at the end."""
+        start = self._position
+        end = self._size if size is None or size < 0 else min(self._size, start + size)
+        if end <= start:
+            return b""
+        data = self._load(start, end)
+        self._position = start + len(data)
+        return data
+
+    def readall(self) -> bytes:
+        """Return all from here on."""
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever has the buffer protocol
+        """Fill a buffer as far as there is something."""
+        view = memoryview(buffer).cast("B")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def _load(self, start: int, end: int) -> bytes:
+        tail_start = self._size - len(self._tail)
+        if start >= tail_start:
+            return self._tail[start - tail_start : end - tail_start]
+        try:
+            return self._client.call(
+                lambda library, store: bytes(library.get_range(store, self._key, start=start, end=end))
+            )
+        except StoreFailureError as error:
+            raise self._error("read", error) from None
+
+    def _error(self, action: str, error: StoreFailureError) -> NotFoundError | StorageError:
+        return error.failure.to_error(action, self._path, self._client.settings.address.bucket)
+
+
+def _load_tail(client: StoreClient, key: str) -> tuple[bytes, int]:
+    """Return the end of an object, and its size."""
+
+    def load(library: Any, store: Any) -> tuple[bytes, int]:  # noqa: ANN401 - of a library without types
+        got = library.get(store, key, options={"range": {"suffix": _TAIL_BYTES}})
+        return bytes(got.bytes()), int(got.meta["size"])
+
+    try:
+        return client.call(load)
+    except StoreFailureError as error:
+        if not error.failure.is_empty_range and error.failure.name != "NotSupportedError":
+            raise
+    # Azure takes no range from the end, and S3 none of an empty object.
+    size = client.call(lambda library, store: int(library.head(store, key)["size"]))
+    if size == 0:
+        return b"", 0
+    start = max(0, size - _TAIL_BYTES)
+    return client.call(lambda library, store: bytes(library.get_range(store, key, start=start, end=size))), size

@@ -1,0 +1,125 @@
+"""What a store is opened with, as one value that a task can receive."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.io.object_store.address import StoreAddress, StoreKind
+from penstock.options.object_store import ObjectStoreOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_S3_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_AZURE_ENDPOINTS: Final = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+_CLOUD_HOSTS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".core.windows.net")
+_CONNECT_SECONDS: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSettings:
+    """How one bucket is reached. Picklable: tasks on other machines open the same store with it.
+
+    Attributes:
+        config: of the library, sorted; it may hold keys, so it is never shown.
+        is_cloud: the endpoint is AWS's or Azure's own, of which it is known what they promise.
+    """
+
+    address: StoreAddress
+    config: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    is_http: bool = False
+    is_cloud: bool = True
+    timeout_ms: int = 30_000
+    max_retries: int = 10
+    retry_timeout_ms: int = 120_000
+
+    def client_options(self) -> dict[str, Any]:
+        """Return what the library takes for its connections."""
+        timeout = timedelta(milliseconds=self.timeout_ms)
+        return {
+            "timeout": timeout,
+            "connect_timeout": min(timeout, timedelta(seconds=_CONNECT_SECONDS)),
+            "allow_http": self.is_http,
+        }
+
+
+def store_settings(address: StoreAddress, options: Mapping[str, str]) -> StoreSettings:
+    """Return how to reach a bucket.
+
+    Args:
+        options: of the catalog; what they leave out, the library takes from the environment.
+
+    Raises:
+        InvalidOptionError: an option is none.
+        UnsupportedFeatureError: a store that nothing has tested.
+    """
+    given = ObjectStoreOptions.parse(options)
+    match address.kind:
+        case StoreKind.S3:
+            endpoint = given.s3_endpoint or _from_environment(_S3_ENDPOINTS)
+            config = _s3_config(given, address, endpoint)
+        case StoreKind.AZURE:
+            endpoint = given.azure_endpoint or _from_environment(_AZURE_ENDPOINTS)
+            config = _azure_config(given, address, endpoint)
+        case StoreKind.GCS:
+            if not given.is_gcs_allowed:
+                raise UnsupportedFeatureError(
+                    f"location {address.root}: gs:// is not supported, since nothing here can test it; use S3 or "
+                    "Azure, or say 'penstock.object-store.experimental-gs' = 'true' to try it with tables that you "
+                    "can lose"
+                )
+            endpoint, config = None, {}
+    parts = urlsplit(_checked(endpoint))
+    return StoreSettings(
+        address=address,
+        config=tuple(sorted((key, value) for key, value in config.items() if value is not None)),
+        is_http=parts.scheme == "http",
+        is_cloud=address.kind is not StoreKind.GCS
+        and (endpoint is None or (parts.hostname or "").endswith(_CLOUD_HOSTS)),
+        timeout_ms=given.timeout_ms,
+        max_retries=given.max_retries,
+        retry_timeout_ms=given.retry_timeout_ms,
+    )
+
+
+def _s3_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str | None) -> dict[str, str | None]:
+    is_path_style = given.path_style if given.path_style is not None else endpoint is not None
+    if endpoint is not None and not is_path_style:
+        # The library takes the endpoint as it is, and wants the bucket in it.
+        parts = urlsplit(_checked(endpoint))
+        endpoint = f"{parts.scheme}://{address.bucket}.{parts.netloc}"
+    region = given.s3_region or _from_environment(("AWS_REGION", "AWS_DEFAULT_REGION")) or "us-east-1"
+    return {
+        "endpoint": endpoint,
+        "access_key_id": given.s3_access_key,
+        "secret_access_key": given.s3_secret_key,
+        "session_token": given.s3_session_token,
+        "region": region,
+        "virtual_hosted_style_request": str(not is_path_style).lower(),
+    }
+
+
+def _azure_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str | None) -> dict[str, str | None]:
+    account = address.account or given.azure_account
+    keys = dict(given.azure_keys)
+    own = [key for host, key in keys.items() if account is not None and host.partition(".")[0] == account]
+    return {"endpoint": endpoint, "account_name": account, "account_key": own[0] if own else None}
+
+
+def _checked(endpoint: str | None) -> str:
+    """Return the URL of an endpoint; empty for none. Raises ``InvalidOptionError``."""
+    if endpoint is None:
+        return ""
+    parts = urlsplit(endpoint)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise InvalidOptionError(f"the store's endpoint '{endpoint}' is no URL: expected 'https://host' or http://")
+    return endpoint
+
+
+def _from_environment(names: tuple[str, ...]) -> str | None:
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)

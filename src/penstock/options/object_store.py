@@ -1,0 +1,140 @@
+"""How object stores are reached: said to the catalog, never by a table.
+
+With a table these keys do nothing, so giving them there warns as for any key that is ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from penstock.options.group import Family, Key, OptionGroup
+from penstock.options.values import at_least, parse_bool, parse_duration_ms, parse_int, parse_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectStoreOptions(OptionGroup):
+    """Where a store is, who we are there, and how long to try.
+
+    What is not given comes from the environment that the store's own tools read, or from the role of the machine.
+
+    Attributes:
+        path_style: the bucket stands in the path of the URL, not in front of the host.
+        azure_keys: access keys by host of the account.
+        timeout_ms: of one request.
+        max_retries: of one request.
+        retry_timeout_ms: after which a request is tried no more.
+    """
+
+    s3_endpoint: Annotated[
+        str | None,
+        Key(
+            "s3.endpoint",
+            parse_text,
+            "URL of an S3 server; default: AWS, or AWS_ENDPOINT_URL",
+            ("s3a.endpoint", "fs.s3a.endpoint", "fs.s3.endpoint"),
+        ),
+    ] = None
+    s3_access_key: Annotated[
+        str | None,
+        Key(
+            "s3.access-key",
+            parse_text,
+            "id of the key; default: AWS_ACCESS_KEY_ID, or the machine's role",
+            ("s3a.access-key", "s3.access.key", "fs.s3a.access.key", "fs.s3.accessKeyId"),
+        ),
+    ] = field(default=None, repr=False)
+    s3_secret_key: Annotated[
+        str | None,
+        Key(
+            "s3.secret-key",
+            parse_text,
+            "the key; default: AWS_SECRET_ACCESS_KEY, or the machine's role",
+            ("s3a.secret-key", "s3.secret.key", "fs.s3a.secret.key", "fs.s3.accessKeySecret"),
+        ),
+    ] = field(default=None, repr=False)
+    s3_session_token: Annotated[
+        str | None,
+        Key(
+            "s3.session.token",
+            parse_text,
+            "of keys that are lent for some hours; default: AWS_SESSION_TOKEN",
+            ("fs.s3a.session.token", "fs.s3.securityToken"),
+        ),
+    ] = field(default=None, repr=False)
+    s3_region: Annotated[
+        str | None,
+        Key(
+            "s3.region",
+            parse_text,
+            "default: AWS_REGION, AWS_DEFAULT_REGION, else us-east-1",
+            ("s3.endpoint.region", "fs.s3a.endpoint.region", "fs.s3.region"),
+        ),
+    ] = None
+    path_style: Annotated[
+        bool | None,
+        Key(
+            "s3.path.style.access",
+            parse_bool,
+            "the bucket stands in the path of the URL; default: with an endpoint of its own, and else not",
+            ("s3.path-style-access", "fs.s3a.path.style.access"),
+        ),
+    ] = None
+    azure_endpoint: Annotated[
+        str | None,
+        Key(
+            "penstock.azure.endpoint",
+            parse_text,
+            "URL of an Azure Blob server; default: Azure, or AZURE_STORAGE_ENDPOINT",
+        ),
+    ] = None
+    azure_account: Annotated[
+        str | None,
+        Key(
+            "penstock.azure.account",
+            parse_text,
+            "storage account of `az://` locations; default: AZURE_STORAGE_ACCOUNT_NAME",
+        ),
+    ] = None
+    azure_keys: Annotated[
+        tuple[tuple[str, str], ...],
+        Family(
+            "fs.azure.account.key.",
+            "",
+            parse_text,
+            "access key of an Azure account, named by its host",
+        ),
+    ] = field(default=(), repr=False)
+    timeout_ms: Annotated[
+        int,
+        Key(
+            "penstock.object-store.timeout",
+            at_least(1, parse_duration_ms),
+            "after which a request that is not answered counts as failed",
+        ),
+    ] = 30_000
+    max_retries: Annotated[
+        int,
+        Key(
+            "penstock.object-store.max-retries",
+            at_least(0, parse_int),
+            "how often a request is repeated that failed or was throttled (503 SlowDown), after waits that grow, "
+            "with a random part",
+        ),
+    ] = 10
+    retry_timeout_ms: Annotated[
+        int,
+        Key(
+            "penstock.object-store.retry-timeout",
+            at_least(1, parse_duration_ms),
+            "after which a request is repeated no more",
+        ),
+    ] = 120_000
+    is_gcs_allowed: Annotated[
+        bool,
+        Key(
+            "penstock.object-store.experimental-gs",
+            parse_bool,
+            "use `gs://` locations, although nothing has tested them",
+        ),
+    ] = False

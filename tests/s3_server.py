@@ -1,0 +1,90 @@
+"""An S3 server on loopback, in a process of its own: moto from PyPI."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from penstock.io.object_store.file_io import ObjectFileIO
+from penstock.io.resolve import resolve
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+START_SECONDS = 60.0
+ACCESS_KEY = "test-access-key"
+SECRET_KEY = "test-secret-key"  # noqa: S105 - of a server that takes any
+
+
+@dataclass(frozen=True, slots=True)
+class S3Bucket:
+    """A bucket of a server."""
+
+    url: str
+    name: str
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Of a catalog whose warehouse lies in the bucket."""
+        return {"s3.endpoint": self.url, "s3.access-key": ACCESS_KEY, "s3.secret-key": SECRET_KEY}
+
+    @property
+    def root(self) -> str:
+        return f"s3://{self.name}"
+
+    @property
+    def file_io(self) -> ObjectFileIO:
+        file_io, _ = resolve(self.root, self.options)
+        assert isinstance(file_io, ObjectFileIO)
+        return file_io
+
+
+class S3Server:
+    """A server that is killed at the end; a context manager."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._buckets = 0
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def __enter__(self) -> Self:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            except OSError:
+                assert self._process.poll() is None, "moto did not start"
+                time.sleep(0.05)
+            else:
+                return self
+        raise TimeoutError("moto did not start")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def make_bucket(self) -> S3Bucket:
+        """Make a bucket that nobody else has."""
+        self._buckets += 1
+        bucket = S3Bucket(self.url, f"bucket-{self._buckets}")
+        request = urllib.request.Request(f"{self.url}/{bucket.name}", method="PUT")  # noqa: S310 - loopback
+        urllib.request.urlopen(request, timeout=30).close()  # noqa: S310 - see above
+        return bucket
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])

@@ -1,0 +1,117 @@
+"""A warehouse on an object store: what is done to a table there, end to end, on a server that speaks S3."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from tests.s3_server import SECRET_KEY
+
+from penstock import AlreadyExistsError, Catalog, NotFoundError, Table, UnsupportedFeatureError
+from penstock.io.object_store.client import client_of
+
+if TYPE_CHECKING:
+    from tests.s3_server import S3Bucket
+
+
+@pytest.fixture
+def catalog(s3_bucket: S3Bucket) -> Catalog:
+    catalog = Catalog(f"{s3_bucket.root}/{uuid.uuid4()}", s3_bucket.options)
+    catalog.create_database("db")
+    return catalog
+
+
+@pytest.fixture
+def table(catalog: Catalog) -> Table:
+    return catalog.create_table(
+        "db.t", "id BIGINT, day STRING", partition_by="day", options={"bucket": "2", "bucket-key": "id"}
+    )
+
+
+def rows(first: int, count: int = 100) -> pa.Table:
+    numbers = range(first, first + count)
+    return pa.table({"id": pa.array(numbers, pa.int64()), "day": [f"d{number % 2}" for number in numbers]})
+
+
+def ids(table: Table, **query: object) -> list[int]:
+    found: list[int] = table.to_arrow(**query)["id"].to_pylist()  # type: ignore[arg-type] # of tests
+    return sorted(found)
+
+
+def keys(bucket: S3Bucket, location: str) -> dict[str, bytes]:
+    """What lies below a location."""
+    prefix = location.removeprefix(f"{bucket.root}/")
+    client = client_of(bucket.file_io.settings)
+    names = client.call(
+        lambda library, store: [meta["path"] for chunk in library.list(store, prefix) for meta in chunk]
+    )
+    return {name: bucket.file_io.read(f"{bucket.root}/{name}") for name in names}
+
+
+def test_a_table_lives_on_a_store(catalog: Catalog, table: Table, s3_bucket: S3Bucket) -> None:
+    for number in range(4):
+        table.append(rows(number * 100))
+    assert ids(table) == list(range(400))
+    assert ids(table, filter="day = 'd1' AND id < 10") == [1, 3, 5, 7, 9]
+    table.create_tag("four")
+    assert table.compact().snapshots
+    table.append(rows(400))
+    assert ids(table, tag="four") == list(range(400))
+    table.rollback_to(tag="four")
+    assert ids(catalog.load_table("db.t")) == list(range(400))
+    table.append(rows(400, 10))
+    table.delete_tag("four")
+    expired = table.expire_snapshots(retain_max=1, retain_min=1, older_than=0)
+    assert len(expired.snapshot_ids) >= 4
+    assert table.remove_orphan_files().orphans == ()
+    assert table.fsck().findings == ()
+    assert ids(Catalog(catalog.warehouse, s3_bucket.options).load_table("db.t")) == list(range(410))
+    stored = b"".join(keys(s3_bucket, table.location).values())
+    assert SECRET_KEY.encode() not in stored
+    assert SECRET_KEY not in repr(table)
+    assert SECRET_KEY not in repr(table._ref)
+
+
+def test_a_location_names_a_table_with_the_options_of_the_catalog(catalog: Catalog, table: Table) -> None:
+    table.append(rows(0))
+    assert ids(catalog.load_table(table.location)) == list(range(100))
+
+
+def test_a_dropped_table_leaves_nothing_and_its_name_is_free(
+    catalog: Catalog, table: Table, s3_bucket: S3Bucket
+) -> None:
+    table.append(rows(0))
+    catalog.drop_table("db.t")
+    assert keys(s3_bucket, table.location) == {}
+    assert catalog.list_tables("db") == ()
+    with pytest.raises(NotFoundError):
+        catalog.drop_table("db.t")
+    with pytest.raises(NotFoundError):
+        table.append(rows(0))
+    catalog.create_table("db.t", "id BIGINT")
+
+
+def test_a_drop_that_was_stopped_is_no_table_and_is_finished_by_the_next(catalog: Catalog, table: Table) -> None:
+    table.append(rows(0))
+    table._ref.file_io.delete(f"{table.location}/schema/schema-0")
+    assert catalog.list_tables("db") == ()
+    with pytest.raises(AlreadyExistsError, match="drop_table removes it"):
+        catalog.create_table("db.t", "id BIGINT")
+    catalog.drop_table("db.t")
+    catalog.create_table("db.t", "id BIGINT")
+
+
+def test_a_database_goes_with_its_tables(catalog: Catalog, table: Table, s3_bucket: S3Bucket) -> None:
+    table.append(rows(0))
+    catalog.drop_database("db", cascade=True)
+    assert catalog.list_databases() == ()
+    assert keys(s3_bucket, f"{catalog.warehouse}/db.db") == {}
+
+
+def test_a_table_is_not_renamed(catalog: Catalog, table: Table) -> None:
+    table.append(rows(0))
+    with pytest.raises(UnsupportedFeatureError, match=r"cannot rename .*: object stores have no directories"):
+        catalog.rename_table("db.t", "db.u")
+    assert ids(table) == list(range(100))

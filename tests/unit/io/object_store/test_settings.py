@@ -1,0 +1,162 @@
+"""Locations and options of object stores, and what is never shown of them."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+import pytest
+
+from penstock import Catalog
+from penstock.errors import InvalidOptionError, StorageError, UnsupportedFeatureError
+from penstock.io.object_store.file_io import ObjectFileIO
+from penstock.io.resolve import resolve
+
+ENVIRONMENT = (
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AZURE_STORAGE_ENDPOINT",
+    "AZURE_ENDPOINT",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+
+
+def opened(location: str, options: dict[str, str] | None = None) -> ObjectFileIO:
+    file_io, _ = resolve(location, options)
+    assert isinstance(file_io, ObjectFileIO)
+    return file_io
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("s3://bucket", "s3://bucket"),
+        ("S3://bucket/", "s3://bucket"),
+        ("s3a://my.bucket-1/a//b/", "s3a://my.bucket-1/a/b"),
+        ("az://container/a", "az://container/a"),
+        ("abfss://container@acc.dfs.core.windows.net/a", "abfss://container@acc.dfs.core.windows.net/a"),
+        ("abfs://container@acc.dfs.core.windows.net", "abfs://container@acc.dfs.core.windows.net"),
+    ],
+)
+def test_locations_are_taken_apart(location: str, path: str) -> None:
+    file_io, found = resolve(location)
+    assert found == path
+    assert isinstance(file_io, ObjectFileIO)
+    assert path.startswith(file_io.settings.address.root)
+
+
+@pytest.mark.parametrize(
+    "location", ["s3://", "s3:///a", "s3:a/b", "s3://key:SECRET@bucket/a", "az://c@h:1/", "s3://b/../a"]
+)
+def test_locations_without_a_bucket_are_refused_without_being_shown(location: str) -> None:
+    with pytest.raises(InvalidOptionError) as error:
+        resolve(location)
+    assert "SECRET" not in str(error.value)
+
+
+def test_gcs_has_to_be_asked_for() -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"'penstock\.object-store.experimental-gs' = 'true'"):
+        resolve("gs://bucket/a")
+    assert opened("gs://bucket/a", {"penstock.object-store.experimental-gs": "true"})
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("s3.endpoint", "s3.access-key", "s3.secret-key", "s3.region", "s3.path.style.access"),
+        (
+            "fs.s3a.endpoint",
+            "fs.s3a.access.key",
+            "fs.s3a.secret.key",
+            "fs.s3a.endpoint.region",
+            "fs.s3a.path.style.access",
+        ),
+        ("fs.s3.endpoint", "fs.s3.accessKeyId", "fs.s3.accessKeySecret", "fs.s3.region", "s3.path-style-access"),
+    ],
+)
+def test_options_have_the_names_of_paimon_and_hadoop(keys: tuple[str, ...]) -> None:
+    values = ("https://store.example:9000", "id", "SECRET", "eu-west-1", "false")
+    settings = opened("s3://bucket/a", dict(zip(keys, values, strict=True))).settings
+    assert dict(settings.config) == {
+        "access_key_id": "id",
+        "secret_access_key": "SECRET",
+        "region": "eu-west-1",
+        "endpoint": "https://bucket.store.example:9000",
+        "virtual_hosted_style_request": "true",
+    }
+    assert not settings.is_cloud
+
+
+def test_an_endpoint_of_its_own_has_the_bucket_in_the_path() -> None:
+    config = dict(opened("s3://bucket/a", {"s3.endpoint": "http://127.0.0.1:9000"}).settings.config)
+    assert config["endpoint"] == "http://127.0.0.1:9000"
+    assert config["virtual_hosted_style_request"] == "false"
+    assert dict(opened("s3://bucket/a").settings.config)["virtual_hosted_style_request"] == "true"
+
+
+def test_an_account_of_azure_has_its_key() -> None:
+    key = {"fs.azure.account.key.acc.dfs.core.windows.net": "SECRET"}
+    for location, options in (
+        ("abfss://c@acc.dfs.core.windows.net/a", key),
+        ("az://c/a", {**key, "penstock.azure.account": "acc"}),
+    ):
+        config = dict(opened(location, options).settings.config)
+        assert (config["account_name"], config["account_key"]) == ("acc", "SECRET")
+    assert "account_key" not in dict(opened("abfss://c@other.dfs.core.windows.net/a", key).settings.config)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("s3.endpoint", "127.0.0.1:9000"),
+        ("s3.path.style.access", "perhaps"),
+        ("penstock.object-store.timeout", "soon"),
+        ("penstock.object-store.max-retries", "-1"),
+    ],
+)
+def test_an_option_that_is_none_is_refused(key: str, value: str) -> None:
+    with pytest.raises(InvalidOptionError, match=value):
+        resolve("s3://bucket/a", {key: value})
+
+
+def test_keys_are_never_shown() -> None:
+    options = {"s3.access-key": "SECRET-1", "s3.secret-key": "SECRET-2", "s3.session.token": "SECRET-3"}
+    file_io = opened("s3://bucket/a", options)
+    assert "SECRET" not in repr(file_io)
+    assert "SECRET" not in repr(Catalog("s3://bucket/a", options))
+    assert pickle.loads(pickle.dumps(file_io)) == file_io
+
+
+def test_paths_of_other_buckets_are_not_used() -> None:
+    for path in ("s3://other/a", "s3://bucket2/a", "/bucket/a", "s3a://bucket/a"):
+        with pytest.raises(StorageError, match="lies outside of s3://bucket"):
+            opened("s3://bucket").read(path)
+    with pytest.raises(StorageError, match="no object has such a path"):
+        opened("s3://bucket", {"s3.endpoint": "http://127.0.0.1:1"}).read("s3://bucket/t/../other/file")
+
+
+def test_a_store_that_is_not_there_is_said_within_ten_seconds() -> None:
+    started = time.monotonic()
+    options = {"s3.endpoint": "http://127.0.0.1:1", "s3.access-key": "k", "s3.secret-key": "s"}
+    with pytest.raises(StorageError, match="the store does not answer; check the endpoint") as error:
+        opened("s3://bucket", options).read("s3://bucket/a")
+    assert error.value.retryable
+    assert time.monotonic() - started < 10
+
+
+def test_a_bucket_that_is_not_there_is_said(s3_bucket: object) -> None:
+    options = dict(s3_bucket.options)  # type: ignore[attr-defined] # of tests, which mypy does not check
+    file_io = opened("s3://no-such-bucket", options)
+    for call in (file_io.read, file_io.exists, file_io.list, file_io.open_input, lambda path: file_io.write(path, b"")):
+        with pytest.raises(StorageError, match="there is no bucket 'no-such-bucket'"):
+            call("s3://no-such-bucket/a")
+    with pytest.raises(StorageError, match="there is no bucket 'no-such-bucket'"):
+        file_io.put_if_absent("s3://no-such-bucket/a", b"")
