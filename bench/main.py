@@ -35,6 +35,7 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "stream-write": stream_sections.measure_write,
     "stream-windows": stream_sections.measure_windows,
     "stream-watermark": stream_sections.measure_watermark,
+    "stream-durable": stream_sections.measure_durable,
     "stream-compact": stream_sections.measure_beside,
     "latest-offset": latest_offset.measure,
     "slope": stream_sections.measure_slope,

@@ -10,7 +10,7 @@ from bench.data import FILES
 from bench.measure import Contender, Series, take_turns
 from bench.micro_batches import Finished, finish, percentile
 from bench.result import Section
-from bench.spark_tables import OurSourceTarget, OurTarget, OurTimedTarget, ParquetTarget, peer_targets
+from bench.spark_tables import OurDurableTarget, OurSourceTarget, OurTarget, OurTimedTarget, ParquetTarget, peer_targets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,6 +52,16 @@ def measure_watermark(spark: SparkSession, job: SparkJob) -> Section:
         for has_watermark in (False, True)
     ]
     return Section(name="stream-watermark", title="Watermarks in snapshots", series=_measure_into(targets, spark, job))
+
+
+def measure_durable(spark: SparkSession, job: SparkJob) -> Section:
+    """Do the same with tables of ours that wait for the disk, and with others."""
+    targets: list[Target] = [
+        OurDurableTarget(spark, Path(job.folder), key, is_durable=is_durable)
+        for key in (None, KEY)
+        for is_durable in (False, True)
+    ]
+    return Section(name="stream-durable", title="Waiting for the disk", series=_measure_into(targets, spark, job))
 
 
 def _measure_into(targets: Sequence[Target], spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:

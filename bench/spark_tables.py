@@ -242,6 +242,16 @@ class OurTimedTarget(OurTarget):
         return self.table().read_stream(self._spark, columns=self._columns)
 
 
+class OurDurableTarget(OurTarget):
+    """One of our tables, whose commits wait for the disk or do not."""
+
+    def __init__(self, spark: SparkSession, folder: Path, key: str | None = None, *, is_durable: bool) -> None:
+        super().__init__(spark, folder, key)
+        self.name += " durable" if is_durable else " not durable"
+        self._name += "_durable" if is_durable else "_quick"
+        self._options = {**self._options, "penstock.durable": str(is_durable).lower()}
+
+
 class OurSourceTarget(OurTarget):
     """One of our tables behind ``format("penstock")``."""
 

@@ -39,6 +39,7 @@ KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
     "slope": spark_slope.measure,
     "sort": spark_sort.measure,
     "stream-compact": spark_stream_compact.measure,
+    "stream-durable": spark_stream_write.measure_durable,
     "stream-read": spark_stream_read.measure,
     "stream-watermark": spark_stream_write.measure_watermark,
     "stream-windows": spark_stream_windows.measure,

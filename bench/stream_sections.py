@@ -45,6 +45,9 @@ WINDOW_TARGETS: Mapping[tuple[str, str], float | None] = {
 WATERMARK_TARGETS: Mapping[tuple[str, str], float | None] = {
     (f"{ours} with a watermark", f"{ours} without a watermark"): 1.03 for ours in (PLAIN_TABLE, QUEUE)
 }
+DURABLE_TARGETS: Mapping[tuple[str, str], float | None] = {
+    (f"{ours} durable", f"{ours} not durable"): 1.15 for ours in (PLAIN_TABLE, QUEUE)
+}
 SLOPE_ROWS = 100
 
 
@@ -70,22 +73,12 @@ def measure_windows(settings: Settings) -> Section:
 
 def measure_watermark(settings: Settings) -> Section:
     """Stream micro-batches of every size into tables of ours that declare a watermark, and into others."""
-    sources = [
-        {"rows": rows, "batches": batches, "path": str(make_batches(batches + write.SKIPPED, rows, FILES))}
-        for rows, batches in zip(settings.batch_rows, settings.batches, strict=True)
-    ]
-    try:
-        found = run_spark("stream-watermark", PeerSet(name=PLAIN), settings, sources=sources)
-    except SparkFailedError as error:
-        return Section(
-            name="stream-watermark", title="Watermarks in snapshots", notes=(f"{OURS} is left out: {error}",)
-        )
-    checks = []
-    for rows in settings.batch_rows:
-        for figure in (write.P50, write.P95, write.CPU):
-            targets = WATERMARK_TARGETS if figure == write.P50 else dict.fromkeys(WATERMARK_TARGETS)
-            checks += compare_times(write.work_name(rows, figure), found.series, targets)
-    return replace(found, checks=tuple(checks))
+    return _measure_pairs("stream-watermark", "Watermarks in snapshots", settings, WATERMARK_TARGETS)
+
+
+def measure_durable(settings: Settings) -> Section:
+    """Stream micro-batches of every size into tables of ours whose commits wait for the disk, and into others."""
+    return _measure_pairs("stream-durable", "Waiting for the disk", settings, DURABLE_TARGETS)
 
 
 def measure_write(settings: Settings) -> Section:
@@ -137,6 +130,28 @@ def measure_slope(settings: Settings) -> Section:
         return run_spark("slope", PeerSet(name=PLAIN), settings, path=path)
     except SparkFailedError as error:
         return Section(name="slope", title="Slope", notes=(f"{OURS} is left out: {error}",))
+
+
+def _measure_pairs(
+    kind: str, title: str, settings: Settings, targets: Mapping[tuple[str, str], float | None]
+) -> Section:
+    sources = [
+        {"rows": rows, "batches": batches, "path": str(make_batches(batches + write.SKIPPED, rows, FILES))}
+        for rows, batches in zip(settings.batch_rows, settings.batches, strict=True)
+    ]
+    try:
+        found = run_spark(kind, PeerSet(name=PLAIN), settings, sources=sources)
+    except SparkFailedError as error:
+        return Section(name=kind, title=title, notes=(f"{OURS} is left out: {error}",))
+    checks = []
+    for rows in settings.batch_rows:
+        for figure in (write.P50, write.P95, write.CPU):
+            checks += compare_times(
+                write.work_name(rows, figure),
+                found.series,
+                targets if figure == write.P50 else dict.fromkeys(targets),
+            )
+    return replace(found, checks=tuple(checks))
 
 
 def compare_times(work: str, series: Sequence[Series], targets: Mapping[tuple[str, str], float | None]) -> list[Check]:

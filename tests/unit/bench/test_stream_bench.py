@@ -49,6 +49,7 @@ def test_the_latest_offset_is_asked_for_in_every_situation_of_both_kinds_of_tabl
         stream_sections.measure_write,
         stream_sections.measure_windows,
         stream_sections.measure_watermark,
+        stream_sections.measure_durable,
         stream_sections.measure_slope,
     ],
 )
