@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from typing import Final
 
 from penstock.errors import NotFoundError, StorageError
@@ -30,8 +31,10 @@ _PASSING: Final = frozenset(
     }
 )
 
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 _CURES: Final = {
-    errno.ENOSPC: "free space on that disk, then do it again",
+    errno.ENOSPC: "free space on that disk, for instance by expiring snapshots, then do it again",
     errno.EDQUOT: "free space or have the quota raised, then do it again",
     errno.EROFS: "mount that file system for writing, then do it again; errors of a disk make it read-only too",
     errno.EIO: "the disk or the way to it has failed: see the log of the system, then do it again",
@@ -55,5 +58,13 @@ def to_storage_error(action: str, path: str, error: OSError, *, creating: bool =
     if error.errno in ABSENT and not creating:
         return NotFoundError(f"cannot {action} {path}: it does not exist")
     reason = error.strerror or str(error)
+    if error.errno is not None and reason.endswith(f"[errno {error.errno}] {os.strerror(error.errno)}"):
+        reason = os.strerror(error.errno)  # pyarrow says before that what it was doing
     cure = f"; {_CURES[error.errno]}" if error.errno in _CURES else ""
     return StorageError(f"cannot {action} {path}: {reason}{cure}", error.errno in _PASSING)
+
+
+def is_full(error: StorageError) -> bool:
+    """Whether there is no space left, or none that this user may use."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in _FULL

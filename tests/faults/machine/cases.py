@@ -101,6 +101,11 @@ class World:
         self.after = self.state()
         self.count = Count(calls=len(self.calls))
 
+    def reset(self) -> None:
+        """Put everything back to how it was before the operation."""
+        shutil.rmtree(self._place)
+        shutil.copytree(self._saved, self._place)
+
     def load(self) -> penstock.Table:
         """Return what a new process gets."""
         return penstock.Catalog(str(self._place)).load_table("d.t")
@@ -127,8 +132,7 @@ class World:
 
     def try_fault(self, fault: Fault) -> None:
         """Run the operation with the fault, look, run it again without, look, and clear up."""
-        shutil.rmtree(self._place)
-        shutil.copytree(self._saved, self._place)
+        self.reset()
         table = self.load()
         handles = count_handles()
         error = self._run(table, fault)

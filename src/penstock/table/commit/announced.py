@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.errors import NotFoundError
+from penstock.errors import NotFoundError, StorageError
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.layout import expiring_path
+from penstock.format.layout import earliest_hint_path, expiring_path, latest_hint_path
+from penstock.io.failures import is_full
 
 if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
@@ -20,11 +21,23 @@ if TYPE_CHECKING:
 def announce_expiration(store: MetadataStore, end: int) -> None:
     """Say that files of snapshots below an id are about to be deleted; one read, and mostly a write.
 
+    On a full disk the hints make place for it: else the one thing that frees space would need some.
+
     Raises:
         StorageError: the storage failed; nothing may be deleted then.
     """
-    if expiring_end(store) < end:
-        store.file_io.write(expiring_path(store.location), encode_hint(end))
+    if expiring_end(store) >= end:
+        return
+    path, data = expiring_path(store.location), encode_hint(end)
+    try:
+        store.file_io.write(path, data)
+    except StorageError as error:
+        if not is_full(error):
+            raise
+        # They may be missing: readers list the directory until the next commit writes them.
+        for hint in (earliest_hint_path(store.location), latest_hint_path(store.location)):
+            store.file_io.delete(hint)
+        store.file_io.write(path, data)
 
 
 def is_announced(store: MetadataStore, snapshot_id: int) -> bool:
