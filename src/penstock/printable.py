@@ -30,7 +30,8 @@ _SECRET: Final = re.compile(
 )
 _JOINTS: Final = re.compile("[-_. ]")
 _PAIR: Final = re.compile(r"'(?P<key>[^'\n]*)'(?P<between>\s*=\s*)'(?:[^']|'')*'?")
-_USER: Final = re.compile(r"(?P<scheme>\b[A-Za-z][\w+.-]{0,30}://)[^\s/@'\"]+@")
+# Before the @ of abfss://container@account stands no user.
+_USER: Final = re.compile(r"(?P<scheme>\b(?!abfss?://[\w$.-]+@)[A-Za-z][\w+.-]{0,30}://)[^\s/@'\"]+@")
 _QUERY: Final = re.compile(r"(?P<location>\b[A-Za-z][\w+.-]{0,30}://[^\s?'\"]{0,2000})\?[^\s'\"]*=[^\s'\"]*")
 
 MASK: Final = "******"

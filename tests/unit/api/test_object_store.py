@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from tests.s3_server import SECRET_KEY
 
-from penstock import AlreadyExistsError, Catalog, NotFoundError, Table, UnsupportedFeatureError
+from penstock import (
+    AlreadyExistsError,
+    Catalog,
+    CommitConflictError,
+    NotFoundError,
+    Table,
+    UnsupportedFeatureError,
+)
 from penstock.io.object_store.client import client_of
 
 if TYPE_CHECKING:
@@ -115,3 +124,33 @@ def test_a_table_is_not_renamed(catalog: Catalog, table: Table) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"cannot rename .*: object stores have no directories"):
         catalog.rename_table("db.t", "db.u")
     assert ids(table) == list(range(100))
+
+
+def test_a_consumer_goes_on_where_it_was(table: Table) -> None:
+    table.append(rows(0))
+    options = {"consumer-id": "nightly"}
+    first = [number for batch in table.follow(options=options, once=True) for number in batch["id"].to_pylist()]
+    table.append(rows(100))
+    second = [number for batch in table.follow(options=options, once=True) for number in batch["id"].to_pylist()]
+    assert (sorted(first), sorted(second)) == (list(range(100)), list(range(100, 200)))
+    assert table.consumers()["consumer_id"].to_pylist() == ["nightly"]
+
+
+def test_writers_beside_a_compactor_lose_nothing(catalog: Catalog, table: Table) -> None:
+    def write(number: int) -> None:
+        own = catalog.load_table("db.t")
+        for turn in range(3):
+            own.append(rows(number * 1000 + turn * 100))
+
+    def compact() -> None:
+        for _ in range(3):
+            with suppress(CommitConflictError):
+                catalog.load_table("db.t").compact()
+
+    with ThreadPoolExecutor(5) as pool:
+        tasks = [pool.submit(compact), *(pool.submit(write, number) for number in range(4))]
+        for task in tasks:
+            task.result()
+    expected = [n * 1000 + m for n in range(4) for m in range(300)]
+    assert ids(table) == expected
+    assert table.fsck().findings == ()

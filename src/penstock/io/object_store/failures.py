@@ -20,6 +20,7 @@ _CONFLICTS: Final = frozenset({"ConditionalRequestConflict", "OperationAborted"}
 _DENIED: Final = frozenset({401, 403})
 _THROTTLED: Final = frozenset({408, 409, 429})
 _NO_CREDENTIALS: Final = re.compile(r"credential|metadata/|169\.254\.169\.254|WebIdentity", re.IGNORECASE)
+_NO_ACCOUNT: Final = "Account must be specified"
 _NETWORK: Final = ("error sending request", "HttpError", "operation timed out", "TimedOut", "connection")
 
 
@@ -41,7 +42,7 @@ class Failure:
     @property
     def is_missing(self) -> bool:
         """There is no such object, in a bucket that is there."""
-        return (self.name == "FileNotFoundError" or self.status == 404) and self.code not in _NO_BUCKET
+        return self.name == "FileNotFoundError" and self.code not in _NO_BUCKET
 
     @property
     def is_there_already(self) -> bool:
@@ -63,11 +64,12 @@ class Failure:
         """Whether the same request may succeed later."""
         if self.status is not None:
             return self.status >= 500 or self.status in _THROTTLED
-        return self.name == "GenericError" and not self._lacks_credentials
+        return self.name == "GenericError" and not self._lacks_credentials and _NO_ACCOUNT not in self.text
 
     @property
     def _lacks_credentials(self) -> bool:
-        return self.status is None and _NO_CREDENTIALS.search(self.text) is not None
+        # Of a request of its own, which the library sends to the machine's environment.
+        return self.code is None and _NO_CREDENTIALS.search(self.text.partition("Debug source")[0]) is not None
 
     def to_error(self, action: str, path: str, bucket: str) -> NotFoundError | StorageError:
         """Return the error to raise; ``action`` is an infinitive."""
@@ -79,6 +81,11 @@ class Failure:
         said = " ".join(str(each) for each in (self.status, self.code) if each)
         if self.code in _NO_BUCKET:
             return f"there is no bucket '{bucket}' ({said}); create it, or check the location and the endpoint"
+        if self._lacks_credentials:
+            return (
+                "no credentials were found: give the catalog 's3.access-key' and 's3.secret-key', set the environment "
+                "variables of the cloud's tools, or give the machine a role"
+            )
         if self.status in _DENIED or self.name in {"PermissionDeniedError", "UnauthenticatedError"}:
             return (
                 f"the store denies access ({said or self.name}); check the keys or the role, and what they may do in "
@@ -87,10 +94,10 @@ class Failure:
         return f"the store answers {said}" if self.status is not None else self._reason_without_answer()
 
     def _reason_without_answer(self) -> str:
-        if self._lacks_credentials:
+        if _NO_ACCOUNT in self.text:
             return (
-                "no credentials were found: give the catalog 's3.access-key' and 's3.secret-key', set the environment "
-                "variables of the cloud's tools, or give the machine a role"
+                "nobody says which Azure account: write abfss://container@account.dfs.core.windows.net/path, or give "
+                "the catalog 'penstock.azure.account'"
             )
         if self.name == "ValueError":
             return f"no object has such a path ({self.text[:200]})"

@@ -9,6 +9,7 @@ import pytest
 
 from penstock import Catalog
 from penstock.errors import InvalidOptionError, StorageError, UnsupportedFeatureError
+from penstock.io.object_store.failures import failure_of
 from penstock.io.object_store.file_io import ObjectFileIO
 from penstock.io.resolve import resolve
 
@@ -18,6 +19,7 @@ ENVIRONMENT = (
     "AWS_ENDPOINT",
     "AWS_REGION",
     "AWS_DEFAULT_REGION",
+    "AZURE_STORAGE_ACCOUNT_NAME",
     "AZURE_STORAGE_ENDPOINT",
     "AZURE_ENDPOINT",
 )
@@ -160,3 +162,18 @@ def test_a_bucket_that_is_not_there_is_said(s3_bucket: object) -> None:
             call("s3://no-such-bucket/a")
     with pytest.raises(StorageError, match="there is no bucket 'no-such-bucket'"):
         file_io.put_if_absent("s3://no-such-bucket/a", b"")
+
+
+def test_credentials_that_are_nowhere_are_said() -> None:
+    said = (
+        "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 5ms - Server returned "
+        "non-2xx status code: 403 Forbidden: no"
+    )
+    error = failure_of(RuntimeError(said)).to_error("read", "s3://bucket/a", "bucket")
+    assert "no credentials were found: give the catalog 's3.access-key'" in str(error)
+
+
+def test_an_account_that_nobody_names_is_said() -> None:
+    with pytest.raises(StorageError, match="nobody says which Azure account: write abfss://container@account") as error:
+        opened("az://container/a").read("az://container/a")
+    assert not error.value.retryable
