@@ -20,7 +20,7 @@ from bench.counted_storage import READS, is_manifest
 from penstock.catalog.filesystem import load_location
 from penstock.format.layout import manifest_directory, snapshot_directory
 from penstock.table.actions.changes import open_committer
-from penstock.table.compact.background import CompactionBeside
+from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.job import merge_one
 from penstock.table.compact.rewrite import rewrite
@@ -233,7 +233,7 @@ class _Beside:
     """Compaction on its own thread."""
 
     def __init__(self, ref: TableRef) -> None:
-        self._beside = CompactionBeside(ref, merge_one, commit_user=_COMPACTOR, max_tasks=1)
+        self._beside = BackgroundCompactor(ref, merge_one, commit_user=_COMPACTOR, max_tasks=1)
         self._beside.start()
 
     @property

@@ -17,7 +17,7 @@ from penstock.table.actions.changes import open_committer
 from penstock.table.store import MetadataStore
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def look_around(ref: TableRef) -> dict[str, Look]:
         looks[name] = Look(seconds=time.perf_counter() - started, calls=len(file_io.calls))
         return offset
 
-    def new_follower() -> Follower:
-        return Follower(recorded, MetadataStore(recorded))
+    def new_follower() -> StreamScanner:
+        return StreamScanner(recorded, MetadataStore(recorded))
 
     few = ReadLimits(max_files=CUT)
     cutting = new_follower()

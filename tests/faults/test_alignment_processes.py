@@ -52,7 +52,7 @@ for batch in rows:
 """
 
 
-class Follower:
+class StreamScanner:
     """A process that follows a table."""
 
     def __init__(self, location: str, options: dict[str, str], stop: int = 0) -> None:
@@ -90,19 +90,19 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def followers() -> Iterator[dict[str, Follower]]:
-    started: dict[str, Follower] = {}
+def followers() -> Iterator[dict[str, StreamScanner]]:
+    started: dict[str, StreamScanner] = {}
     yield started
     for follower in started.values():
         follower.end()
 
 
 def start(
-    followers: dict[str, Follower], warehouse: Path, *names: str, stop: int = 0, **options: str
-) -> dict[str, Follower]:
+    followers: dict[str, StreamScanner], warehouse: Path, *names: str, stop: int = 0, **options: str
+) -> dict[str, StreamScanner]:
     for name in names:
         is_last = name == "slow"
-        followers[name] = Follower(f"{warehouse}/d.db/{name}", OPTIONS | options, stop if is_last else 0)
+        followers[name] = StreamScanner(f"{warehouse}/d.db/{name}", OPTIONS | options, stop if is_last else 0)
     return followers
 
 
@@ -115,7 +115,7 @@ def marks(warehouse: Path) -> dict[str, int]:
 
 
 def test_processes_of_very_different_speeds_keep_the_drift_and_one_snapshots_span(
-    warehouse: Path, followers: dict[str, Follower]
+    warehouse: Path, followers: dict[str, StreamScanner]
 ) -> None:
     start(followers, warehouse, *SPEEDS)
     # Who cannot tell where it stands holds the others until all are there.
@@ -141,7 +141,9 @@ def test_processes_of_very_different_speeds_keep_the_drift_and_one_snapshots_spa
     assert lines == {name: list(range(span, UNTIL + 1, span)) for name, span in SPEEDS.items()}
 
 
-def test_a_process_that_is_killed_releases_the_others_at_once(warehouse: Path, followers: dict[str, Follower]) -> None:
+def test_a_process_that_is_killed_releases_the_others_at_once(
+    warehouse: Path, followers: dict[str, StreamScanner]
+) -> None:
     start(followers, warehouse, "fast", "slow", stop=50)
     followers["slow"].go_on()
     while followers["slow"].line() != "50":
@@ -158,7 +160,7 @@ def test_a_process_that_is_killed_releases_the_others_at_once(warehouse: Path, f
 
 
 def test_a_process_that_falls_silent_releases_the_others_within_its_idle_time(
-    warehouse: Path, followers: dict[str, Follower]
+    warehouse: Path, followers: dict[str, StreamScanner]
 ) -> None:
     options = {"scan.watermark.idle-timeout": "3 s", "scan.watermark.alignment.update-interval": "1 s"}
     start(followers, warehouse, "fast", "slow", stop=50, **options)

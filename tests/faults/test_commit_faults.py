@@ -76,7 +76,7 @@ class Process:
             kind=CommitKind.APPEND,
             commit_identifier=8,
             messages=write_arrow(ref, rows(70, 71)),
-            check_landed=True,
+            check_committed=True,
         )
         commit_or_discard(open_committer(ref), request)
 

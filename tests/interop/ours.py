@@ -21,7 +21,7 @@ from penstock.table.read.split import DataSplit
 from penstock.table.store import MetadataStore
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 from penstock.table.write.writer import write_arrow
 
 
@@ -97,7 +97,7 @@ class Stream:
         self.ref = load(location)._ref.with_options(dict(options or {}))
         self.store = MetadataStore(self.ref)
         predicate = None if filter is None else parse_filter(filter)
-        self.follower = Follower(self.ref, self.store, predicate=predicate)
+        self.follower = StreamScanner(self.ref, self.store, predicate=predicate)
         self.reader = TableReader(self.ref, self.store)
         self.offset = UNRESOLVED
 

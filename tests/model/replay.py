@@ -183,8 +183,8 @@ def batch(row: str, after_id: int) -> Act:
                 kind=CommitKind.APPEND,
                 commit_identifier=0,
                 messages=write_arrow(table._ref, rows_table(row)),
-                check_landed=True,
-                landed_after_id=after_id,
+                check_committed=True,
+                committed_after_id=after_id,
             ),
         )
         actor.acknowledged.append(row)
@@ -207,8 +207,8 @@ def leased_batch(row: str, after_id: int, held: Holding) -> Act:
             kind=CommitKind.APPEND,
             commit_identifier=0,
             messages=messages,
-            check_landed=True,
-            landed_after_id=after_id,
+            check_committed=True,
+            committed_after_id=after_id,
         )
         commit_or_discard(committer, request)
         actor.acknowledged.append(row)

@@ -17,12 +17,12 @@ from penstock.format.snapshot import CommitKind
 from penstock.format.types.data_types import INT, DataField
 from penstock.table.commit.request import CommitRequest
 from penstock.table.message import CommitMessage
-from penstock.table.partition_scope import TouchedPartitions
+from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.read.split import value_order
 from penstock.table.store import MetadataStore
 from penstock.table.stream.limits import ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Phase, StreamOffset, decode_offset, encode_offset
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 
 PARTS = (None, "a", "b")
 WRITERS = 3
@@ -97,8 +97,8 @@ class World:
         self.writers = [committer(self.ref) for _ in range(WRITERS)]
         self.follower = self.fresh()
 
-    def fresh(self) -> Follower:
-        return Follower(self.ref.with_options(self.options), MetadataStore(self.ref, sleep=lambda _: None))
+    def fresh(self) -> StreamScanner:
+        return StreamScanner(self.ref.with_options(self.options), MetadataStore(self.ref, sleep=lambda _: None))
 
     def message(self, part: str | None, bucket: int, rows: int, created: int) -> CommitMessage:
         file = replace(new_file(rows), creation_millis=created)
@@ -122,7 +122,7 @@ class World:
         touched = {file[0] for file in files}
         gone = {file for file in (self.history[-1].live if self.history else ()) if file.part in touched}
         request = CommitRequest(
-            commit_user="o", kind=CommitKind.OVERWRITE, messages=tuple(messages), scope=TouchedPartitions()
+            commit_user="o", kind=CommitKind.OVERWRITE, messages=tuple(messages), scope=WrittenPartitions()
         )
         if self.writers[0].commit(request):
             self.note(CommitKind.OVERWRITE, [each.new_files[0] for each in messages], gone)

@@ -20,7 +20,7 @@ from penstock.table.store import MetadataStore
 from penstock.table.stream.checkpoint import BatchEnds
 from penstock.table.stream.limits import ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 from penstock.table.stream_sink.watermark import SinkWatermark
 
 BUCKETS: Final = 3
@@ -91,7 +91,7 @@ def test_no_row_is_behind_the_watermark_of_a_batch_before_it(
     ref = table._ref.with_options({"scan.mode": mode})
     store = MetadataStore(ref)
     reader = TableReader(ref, store, ["t"])
-    follower, sink = Follower(ref, store), SinkWatermark(table="d.t", waits_for_spark=False)
+    follower, sink = StreamScanner(ref, store), SinkWatermark(table="d.t", waits_for_spark=False)
     offset, found, rows = UNRESOLVED, [], 0
     waiting = commits[begun:]
     while True:
@@ -112,7 +112,7 @@ def test_no_row_is_behind_the_watermark_of_a_batch_before_it(
             found.append(watermark)
         offset = decode_offset(json.loads(json.dumps(encode_offset(end))))
         if restarts:
-            follower, sink = Follower(ref, store), SinkWatermark(table="d.t", waits_for_spark=False)
+            follower, sink = StreamScanner(ref, store), SinkWatermark(table="d.t", waits_for_spark=False)
     assert rows == table.to_arrow().num_rows
     # At the end it stands where the slowest producer's newest row is, less the delay.
     slowest = min(max(row["t"] for row in table.to_arrow().to_pylist() if row["k"] == key) for key in KEYS) - timedelta(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.spark.source import PenstockDataSource
-from penstock.spark.stream.options import take_over
+from penstock.spark.stream.options import decode_reader_options
 from penstock.spark.types import to_spark_schema
 from penstock.table.read.batches import select_fields
 
@@ -71,7 +71,7 @@ class Query:
     ) -> None:
         self.checkpoint = checkpoint
         source = PenstockDataSource({"path": table.location, **{k.lower(): v for k, v in (options or {}).items()}})
-        ref = take_over(table._ref, source.options)
+        ref = decode_reader_options(table._ref, source.options)
         declared = source.schema() if columns is None else to_spark_schema(select_fields(ref, columns))
         self.reader: PenstockStreamReader = source.streamReader(declared)
         # Spark pickles another one for the tasks.

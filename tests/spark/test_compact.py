@@ -23,7 +23,7 @@ from penstock.format.snapshot import CommitKind
 from penstock.io.local import LocalFileIO
 from penstock.spark.compact.job import SparkMerger
 from penstock.table.actions.changes import commit_append, open_committer
-from penstock.table.compact.background import CompactionBeside
+from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.local import for_compaction
 from penstock.table.compact.plan import plan_compaction
 from penstock.table.write.writer import write_arrow
@@ -222,7 +222,7 @@ def test_executors_compact_beside_a_stream_and_stop_at_once(spark: SparkSession,
     table = make(tmp_path, SHARED_BUCKETS, files=6, rows_each=20)
     ref = for_compaction(table._ref)
     merger = SparkMerger(spark=spark, ref=ref)
-    beside = CompactionBeside(
+    beside = BackgroundCompactor(
         ref, merger.merge_at, commit_user="q", max_tasks=1, idle_seconds=0.1, cancel=merger.cancel
     )
     beside.start()

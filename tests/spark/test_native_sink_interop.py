@@ -33,8 +33,8 @@ def test_an_engine_reads_every_type_that_spark_writes(
 ) -> None:
     """One table with a column of each type: an append by Spark takes long beside a read."""
     taken: list[Any] = []
-    original = native_sink.adopt_parquet_files
-    monkeypatch.setattr(native_sink, "adopt_parquet_files", lambda *a, **k: taken.append(1) or original(*a, **k))
+    original = native_sink.import_parquet_files
+    monkeypatch.setattr(native_sink, "import_parquet_files", lambda *a, **k: taken.append(1) or original(*a, **k))
     columns = ", ".join(f"c{at} {case.sql}{nullability}" for at, case in enumerate(CHOSEN))
     table = ours.load(ours.create(location, columns))
     values = [case.values_in("parquet") for case in CHOSEN]

@@ -173,7 +173,7 @@ def test_the_watermark_behind_a_batch_that_failed_is_not_stored(
     def fail(*_: object) -> None:
         raise StorageError("the disk is full", False)  # noqa: FBT003 - positional, so that pickling works
 
-    monkeypatch.setattr("penstock.spark.stream.micro_batches.Silence", LastLook)
+    monkeypatch.setattr("penstock.spark.stream.micro_batches.IdleTimer", LastLook)
     append(source, (0, 10))
     rows = source.read_stream(spark, {"scan.mode": "earliest"})
     query = stop(copy.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=QUICKLY))
@@ -219,7 +219,7 @@ def test_the_end_of_a_bounded_input_is_stored_when_the_query_is_started_again(
         def fail(*_: object) -> None:
             raise StorageError("the disk is full", False)  # noqa: FBT003 - positional, so that pickling works
 
-        failing.setattr(StreamCommitter, "commit_in_silence", fail)
+        failing.setattr(StreamCommitter, "commit_on_idle", fail)
         query = target.write_stream(rows, checkpoint=str(tmp_path / "c"), trigger=DONE)
         assert query.awaitTermination(SECONDS)
     assert ["'end-input.watermark' was not stored: the disk is full" in each.message for each in caplog.records] == [

@@ -8,7 +8,7 @@ from penstock.api.handle import TableHandle
 from penstock.api.moments import to_millis
 from penstock.catalog.checks.features import check_writable
 from penstock.table.mark_done.partitions import mark_due_partitions, mark_named_partitions
-from penstock.table.read.wait import Patience, wait_for_watermark
+from penstock.table.read.wait import WaitPolicy, wait_for_watermark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class TableCompleteness(TableHandle):
             InvalidOptionError: a timeout below zero, or an interval that is not above it.
         """
         return wait_for_watermark(
-            self._checked_store, to_millis(watermark), Patience(timeout=timeout, interval=interval)
+            self._checked_store, to_millis(watermark), WaitPolicy(timeout=timeout, interval=interval)
         )
 
     def mark_partitions_done(

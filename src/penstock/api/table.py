@@ -31,7 +31,7 @@ from penstock.table.read.as_of import translate_as_of
 from penstock.table.read.batches import open_batches, read_arrow
 from penstock.table.read.query import Query, plan_query
 from penstock.table.store import MetadataStore
-from penstock.table.stream.tail import Tail, Waiting
+from penstock.table.stream.tail import LocalStreamReader, PollOptions
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
@@ -319,10 +319,10 @@ class Table(TableMaintenance):
         condition = filter_of(filter, self.name)
         predicate = parse_filter(condition) if isinstance(condition, str) else condition
         check_same_table(self._ref)
-        tail = Tail(
+        tail = LocalStreamReader(
             self._ref.with_options(given), MetadataStore(self._ref), columns=names_of(columns), predicate=predicate
         )
-        return tail.read(Waiting(interval_ms=interval_ms, once=once), limit=limit)
+        return tail.read(PollOptions(interval_ms=interval_ms, once=once), limit=limit)
 
     def explain(
         self,

@@ -17,7 +17,7 @@ from penstock.cli.output.render import note
 from penstock.cli.output.spark_failure import open_spark
 from penstock.options import CommitOptions, CompactOptions, check_keys
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.compact.background import CompactionBeside
+from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.job import merge_one
 from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.plan import check_compactable
@@ -101,7 +101,7 @@ class CompactionJob:
         check_compactable(ref, store, store.load_latest_snapshot())
         merge, cancel, most = self._merger(ref)
         user = new_commit_user(CommitOptions.parse(ref.options, table=ref.name).user_prefix)
-        beside = CompactionBeside(
+        beside = BackgroundCompactor(
             ref, merge, commit_user=user, max_tasks=most, idle_seconds=idle_ms / 1000, cancel=cancel
         )
         printer = EventPrinter(self.session)
@@ -128,7 +128,7 @@ class CompactionJob:
         if self.master is None:
             return merge_one, _nothing, most or max(1, (os.cpu_count() or 1) - 1)
         spark = self._spark()
-        merge, cancel = spark_entry().merge_beside(spark, ref)
+        merge, cancel = spark_entry().merge_in_background(spark, ref)
         return merge, cancel, most or max(1, spark.sparkContext.defaultParallelism - 1)
 
     def _spark(self) -> SparkSession:

@@ -109,7 +109,7 @@ class SparkEntry:
         return SparkMerger(spark=spark, ref=ref).execute
 
     @staticmethod
-    def merge_beside(
+    def merge_in_background(
         spark: SparkSession, ref: TableRef
     ) -> tuple[Callable[[CompactTask, TableRef], Merged], Callable[[], None]]:
         """Return what runs one merge on the executors, and what cancels those that run; see ``SparkMerger``."""

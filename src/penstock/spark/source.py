@@ -28,7 +28,7 @@ from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start
 from penstock.spark.plain_errors import without_frames
 from penstock.spark.shared_storage import mark_storage
-from penstock.spark.stream.options import HANDED_OVER, READER_OPTION, parallelism_of, take_over
+from penstock.spark.stream.options import HANDED_OVER, READER_OPTION, decode_reader_options, parallelism_of
 from penstock.spark.stream.source import PenstockStreamReader
 from penstock.spark.table_names import find_source, find_target, has_location, with_location
 from penstock.spark.types import to_spark_schema
@@ -114,7 +114,7 @@ class PenstockDataSource(DataSource):
         check_no_overwrite(ref, self.options, "a stream")
         check_side(dict(ref.dynamic_options), ref.name, Side.SOURCE)
         return PenstockStreamReader(
-            ref=take_over(ref, self.options),
+            ref=decode_reader_options(ref, self.options),
             schema=schema,
             predicate=None if text is None else parse_filter(text),
             reader=self.options.get(READER_OPTION, ""),

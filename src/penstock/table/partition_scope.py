@@ -30,7 +30,7 @@ class WholeTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TouchedPartitions:
+class WrittenPartitions:
     """Exactly the partitions that have new files; nothing happens without any (dynamic overwrite)."""
 
 
@@ -47,7 +47,7 @@ _SEPARATOR: Final = re.compile(r"[,/](?=[^,/=]+=)")
 _EPOCH: Final = dt.date(1970, 1, 1)
 _EPOCH_DAY: Final = re.compile(r"-?[0-9]{1,7}")
 
-OverwriteScope: TypeAlias = WholeTable | TouchedPartitions | MatchingPartitions
+OverwriteScope: TypeAlias = WholeTable | WrittenPartitions | MatchingPartitions
 
 
 def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> OverwriteScope:
@@ -163,7 +163,7 @@ def partition_test(scope: OverwriteScope, *, touched: frozenset[bytes], ref: Tab
     match scope:
         case WholeTable():
             return lambda _: True
-        case TouchedPartitions():
+        case WrittenPartitions():
             return touched.__contains__
         case MatchingPartitions(predicate=predicate):
             decode = row_decoder(tuple(field.type for field in ref.schema.partition_fields))

@@ -17,11 +17,11 @@ from tests.faults.chaos.scene import CONSUMER, Scene, append_line, batch_rows, n
 
 from penstock.api.table import Table
 from penstock.errors import CommitConflictError, FormatError, NotFoundError, StorageError
-from penstock.table.compact.background import CompactionBeside
+from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.job import Merged, merge_one
 from penstock.table.compact.state import CompactionState
 from penstock.table.store import MetadataStore
-from penstock.table.stream.tail import Tail, Waiting
+from penstock.table.stream.tail import LocalStreamReader, PollOptions
 from penstock.table.stream_sink.batch_log import BatchNotes
 from penstock.table.stream_sink.checkpoint_owner import claim_checkpoint
 from penstock.table.stream_sink.committer import Batch, StreamCommitter
@@ -204,7 +204,7 @@ def compact_beside(scene: Scene, name: str, table: Table) -> None:
         return merge_one(task, ref)
 
     scene.note_since(name)
-    beside = CompactionBeside(table._ref, merge, commit_user=name, max_tasks=1, idle_seconds=0.1)
+    beside = BackgroundCompactor(table._ref, merge, commit_user=name, max_tasks=1, idle_seconds=0.1)
     beside.start()
     seen = CompactionState()
     done = 0
@@ -290,8 +290,8 @@ def read(scene: Scene, name: str, table: Table) -> None:
         time.sleep(seconds)
 
     ref = table._ref.with_options({"consumer-id": CONSUMER})
-    tail = Tail(ref, MetadataStore(ref), on_snapshot=begin)
-    batches: Generator[pa.RecordBatch] = tail.read(Waiting(interval_ms=50, sleep=wait))
+    tail = LocalStreamReader(ref, MetadataStore(ref), on_snapshot=begin)
+    batches: Generator[pa.RecordBatch] = tail.read(PollOptions(interval_ms=50, sleep=wait))
     try:
         for batch in batches:
             append_line(log, Contents.encode_rows(batch))

@@ -100,11 +100,11 @@ def test_rows_that_are_added_while_it_runs_are_seen(queue: Command, monkeypatch:
         waits.append(seconds)
         add(queue, 100 + len(waits))
 
-    class Adding(tail.Waiting):
+    class Adding(tail.PollOptions):
         def __init__(self, **values: Any) -> None:
             super().__init__(**values, sleep=add_instead)
 
-    monkeypatch.setattr("penstock.cli.commands.stream.Waiting", Adding)
+    monkeypatch.setattr("penstock.cli.commands.stream.PollOptions", Adding)
     result = queue("follow", "shop.q", "--limit", "3", "--interval", "250 ms", "--format", "json")
     assert [json.loads(line)["n"] for line in result.stdout.splitlines()] == [101, 102, 103]
     assert waits == [0.25] * 3

@@ -18,8 +18,8 @@ from penstock.table.locate import FileLocator
 from penstock.table.partition_scope import (
     MatchingPartitions,
     OverwriteScope,
-    TouchedPartitions,
     WholeTable,
+    WrittenPartitions,
     parse_partition,
     partition_test,
     scope_of_filter,
@@ -125,14 +125,14 @@ def test_touched_partitions_are_just_those() -> None:
     ref = table(DT_HOUR, "dt", "h")
     types = [field.type for field in ref.schema.partition_fields]
     touched = encode_row(("mon", 1), types)
-    test = partition_test(TouchedPartitions(), touched=frozenset({touched}), ref=ref)
+    test = partition_test(WrittenPartitions(), touched=frozenset({touched}), ref=ref)
     assert test(touched)
     assert not test(encode_row(("mon", 2), types))
 
 
 def test_without_a_spec_the_option_and_the_table_say_what_is_replaced() -> None:
     partitioned, plain = table(DT_HOUR, "dt", "h"), table(DT_HOUR)
-    assert isinstance(overwrite_scope(partitioned, None), TouchedPartitions)
+    assert isinstance(overwrite_scope(partitioned, None), WrittenPartitions)
     static = partitioned.with_options({"dynamic-partition-overwrite": "false"})
     assert isinstance(overwrite_scope(static, None), WholeTable)
     assert isinstance(overwrite_scope(plain, None), WholeTable)

@@ -14,7 +14,7 @@ from penstock.format.snapshot import Snapshot
 from penstock.options import parse_duration_ms
 from penstock.table.partition_scope import parse_partition
 from penstock.table.read.travel import utc_text
-from penstock.table.read.wait import Patience, shortfall, wait_for_watermark
+from penstock.table.read.wait import WaitPolicy, shortfall, wait_for_watermark
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def wait(
     session = session_of(context)
     ref = session.ref(table)
     wanted = parse_millis(watermark, "--watermark") or 0
-    patience = Patience(
+    patience = WaitPolicy(
         timeout=None if timeout is None else parse_duration_ms(timeout) / 1000,
         interval=parse_duration_ms(interval) / 1000,
     )

@@ -13,7 +13,7 @@ from penstock.cli.output.result_rows import load_result, parse_result
 from penstock.cli.session import session_of
 from penstock.errors import InvalidOptionError, StorageError
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
-from penstock.table.inspect.history.history import StoryReader
+from penstock.table.inspect.history.history import HistoryReader
 from penstock.table.store import MetadataStore
 
 
@@ -44,8 +44,10 @@ def report(
         raise InvalidOptionError("--checkpoint is about one table: draw that alone")
     wanted = [parse_result(text) for text in result or ()]
     refs = [session.ref(name) for name in tables]
-    stories = [StoryReader(ref, MetadataStore(ref), checkpoints=checkpoint or (), limit=limit).load() for ref in refs]
-    page = draw_page(stories, [load_result(session.table(each.table), each) for each in wanted])
+    histories = [
+        HistoryReader(ref, MetadataStore(ref), checkpoints=checkpoint or (), limit=limit).load() for ref in refs
+    ]
+    page = draw_page(histories, [load_result(session.table(each.table), each) for each in wanted])
     if str(output) == "-":
         print_drawn(page)
         return

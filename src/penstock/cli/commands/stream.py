@@ -21,7 +21,7 @@ from penstock.table.read.travel import resolve_default
 from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
 from penstock.table.stream.offset import Phase
-from penstock.table.stream.tail import Tail, Waiting
+from penstock.table.stream.tail import LocalStreamReader, PollOptions
 
 _MODES: Final = frozenset({"earliest", "latest", "latest-full"})
 
@@ -61,14 +61,14 @@ def follow(
     if consumer is not None:
         given["consumer-id"] = consumer
     ref = ref.with_options({**given, **_start_options(ref.with_options(given), start)})
-    tail = Tail(
+    tail = LocalStreamReader(
         ref,
         MetadataStore(ref),
         columns=split_list(columns),
         predicate=None if where is None else parse_filter(where),
         on_snapshot=_announcer(session) if snapshots else None,
     )
-    waiting = Waiting(interval_ms=parse_duration_ms(interval), once=once)
+    waiting = PollOptions(interval_ms=parse_duration_ms(interval), once=once)
     printer = RowStream(session, tail.schema, exact=True)
     with closing(tail.read(waiting, limit=limit)) as batches:
         for batch in batches:

@@ -14,7 +14,7 @@ from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.session import OutputFormat, session_of
 from penstock.cli.times import parse_millis
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
-from penstock.table.expire.plan import Hold, HoldKind
+from penstock.table.expire.plan import Retainer, RetainerKind
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
 from penstock.table.inspect.explain import format_bytes
 from penstock.table.store import MetadataStore
@@ -58,7 +58,7 @@ def expire(  # noqa: PLR0917 - one option for each rule
     print_record(session, _expiration_record(table, found), _expiration_text(table, found))
     if session.format is OutputFormat.TABLE:
         for hold in found.holds:
-            note(session, _hold_text(hold))
+            note(session, _retainer_text(hold))
 
 
 def expire_partitions(
@@ -165,9 +165,9 @@ def _expiration_text(table: str, found: Expiration) -> str:
     )
 
 
-def _hold_text(hold: Hold) -> str:
+def _retainer_text(hold: Retainer) -> str:
     who = f"{hold.kind.value} {hold.name}"
-    if hold.kind in {HoldKind.TAG, HoldKind.BRANCH}:
+    if hold.kind in {RetainerKind.TAG, RetainerKind.BRANCH}:
         return f"{who} keeps {hold.files} data files of expired snapshots"
     return f"{who} keeps snapshots from {hold.snapshot_id} on"
 

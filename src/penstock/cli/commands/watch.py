@@ -13,13 +13,13 @@ from rich.live import Live
 from penstock.cli.arguments import TableName
 from penstock.cli.draw.terminal import draw_screen
 from penstock.cli.interrupt import until_interrupted
-from penstock.cli.output.history_record import story_record
+from penstock.cli.output.history_record import history_record
 from penstock.cli.output.render import print_drawn, print_line, print_rows
 from penstock.cli.session import OutputFormat, Session, session_of
 from penstock.errors import InvalidOptionError
 from penstock.options import parse_duration_ms
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
-from penstock.table.inspect.history.history import Story, StoryReader
+from penstock.table.inspect.history.history import HistoryReader, TableHistory
 from penstock.table.inspect.history.stored import history_table
 from penstock.table.store import MetadataStore
 
@@ -45,7 +45,7 @@ def watch(
     if session.format is OutputFormat.CSV and not once:
         raise InvalidOptionError("--format csv prints the commits once: give --once too")
     ref = session.ref(table)
-    reader = StoryReader(ref, MetadataStore(ref), checkpoints=checkpoint or (), limit=limit)
+    reader = HistoryReader(ref, MetadataStore(ref), checkpoints=checkpoint or (), limit=limit)
     interval_ms = parse_duration_ms(interval)
     if once:
         _print(session, reader.load())
@@ -59,7 +59,7 @@ def watch(
             interrupted.wait(interval_ms / 1000)
 
 
-def _show(reader: StoryReader, interrupted: Event, seconds: float) -> None:
+def _show(reader: HistoryReader, interrupted: Event, seconds: float) -> None:
     console = Console(file=sys.stdout, highlight=False)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while not interrupted.is_set():
@@ -68,17 +68,17 @@ def _show(reader: StoryReader, interrupted: Event, seconds: float) -> None:
             interrupted.wait(seconds)
 
 
-def _print(session: Session, story: Story) -> None:
+def _print(session: Session, history: TableHistory) -> None:
     match session.format:
         case OutputFormat.JSON:
-            print_line(story_record(story))
+            print_line(history_record(history))
         case OutputFormat.CSV:
-            print_rows(session, history_table(story.commits))
+            print_rows(session, history_table(history.commits))
         case OutputFormat.TABLE:
             width = shutil.get_terminal_size((_WIDTH, _HEIGHT)).columns
             console = Console(width=width, highlight=False)
             with console.capture() as captured:
-                console.print(draw_screen(story, width=width, height=_HEIGHT))
+                console.print(draw_screen(history, width=width, height=_HEIGHT))
             print_drawn("\n".join(line.rstrip() for line in captured.get().splitlines()))
     sys.stdout.flush()
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.table.inspect.history.commits import Commit
-    from penstock.table.inspect.history.history import Story
+    from penstock.table.inspect.history.history import TableHistory
 
 # Commits of one second are not drawn as if it were an hour.
 _LEAST_SPAN_MS = MINUTE
@@ -62,17 +62,17 @@ class Bin:
     end: Commit | None
 
 
-def window_of(story: Story, most: int) -> Window:
+def window_of(history: TableHistory, most: int) -> Window:
     """Return the time to draw: the commits that were looked at, and up to now unless that is long ago.
 
     Args:
         most: lengths that it is cut into.
     """
-    times = [commit.snapshot.time_millis for commit in story.commits] or [story.seen_millis]
+    times = [commit.snapshot.time_millis for commit in history.commits] or [history.seen_millis]
     first, last = min(times), max(times)
     # Beyond half of the commits' own time, waiting would leave no space for them.
-    shows_now = last <= story.seen_millis <= last + max((last - first) / 2, _LEAST_SPAN_MS)
-    last = story.seen_millis if shows_now else last
+    shows_now = last <= history.seen_millis <= last + max((last - first) / 2, _LEAST_SPAN_MS)
+    last = history.seen_millis if shows_now else last
     missing = max(0, _LEAST_SPAN_MS - (last - first))
     # What is to come is not drawn.
     after = 0 if shows_now else missing // 2

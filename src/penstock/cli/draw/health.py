@@ -9,13 +9,17 @@ from penstock.cli.draw.labels import count_text, duration_words, moment_text, na
 from penstock.cli.draw.rows import unread_text
 from penstock.table.inspect.explain import format_bytes
 from penstock.table.inspect.history.commits import END_OF_TIME_MS
-from penstock.table.inspect.history.health import Verdict, judge
+from penstock.table.inspect.history.health import HealthStatus, evaluate
 
 if TYPE_CHECKING:
-    from penstock.table.inspect.history.history import Story
+    from penstock.table.inspect.history.history import TableHistory
 
-MARKS: Final = {Verdict.GOOD: "●", Verdict.LOOK: "▲", Verdict.UNKNOWN: "○"}
-MEANINGS: Final = {Verdict.GOOD: "good", Verdict.LOOK: "worth a look", Verdict.UNKNOWN: "nothing to judge by"}
+MARKS: Final = {HealthStatus.GOOD: "●", HealthStatus.LOOK: "▲", HealthStatus.UNKNOWN: "○"}
+MEANINGS: Final = {
+    HealthStatus.GOOD: "good",
+    HealthStatus.LOOK: "worth a look",
+    HealthStatus.UNKNOWN: "nothing to judge by",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,60 +27,60 @@ class Sign:
     """One thing that a look at a table tells."""
 
     topic: str
-    verdict: Verdict
+    verdict: HealthStatus
     text: str
 
 
-def signs_of(story: Story) -> tuple[Sign, ...]:
+def signs_of(history: TableHistory) -> tuple[Sign, ...]:
     """Return what a look at a table tells, always in the same order."""
-    verdicts = judge(story)
+    verdicts = evaluate(history)
     return (
-        Sign(topic="flow", verdict=verdicts.flow, text=_flow(story, verdicts.usual_pause_ms)),
-        Sign(topic="watermark", verdict=verdicts.watermark, text=_watermark(story)),
-        Sign(topic="files", verdict=verdicts.files, text=_files(story)),
-        Sign(topic="readers", verdict=verdicts.readers, text=_readers(story)),
-        Sign(topic="order", verdict=verdicts.order, text=_order(story)),
+        Sign(topic="flow", verdict=verdicts.flow, text=_flow(history, verdicts.usual_pause_ms)),
+        Sign(topic="watermark", verdict=verdicts.watermark, text=_watermark(history)),
+        Sign(topic="files", verdict=verdicts.files, text=_files(history)),
+        Sign(topic="readers", verdict=verdicts.readers, text=_readers(history)),
+        Sign(topic="order", verdict=verdicts.order, text=_order(history)),
     )
 
 
-def headline(story: Story) -> str:
+def headline(history: TableHistory) -> str:
     """Return what kind of table it is and how much is in it."""
-    kind = f"queue of {count_text(story.total_buckets, 'bucket')}" if story.total_buckets > 0 else "scalable table"
-    if story.latest is None:
+    kind = f"queue of {count_text(history.total_buckets, 'bucket')}" if history.total_buckets > 0 else "scalable table"
+    if history.latest is None:
         return f"{kind}, no snapshots"
-    live = story.latest.live
+    live = history.latest.live
     return (
-        f"{kind}, snapshot {story.latest.snapshot.id:,}: {count_text(live.rows, 'row')}, {format_bytes(live.bytes)} in "
+        f"{kind}, snapshot {history.latest.snapshot.id:,}: {count_text(live.rows, 'row')}, {format_bytes(live.bytes)} in "
         f"{count_text(live.files, 'file')}"
     )
 
 
-def looked_at(story: Story) -> str:
+def looked_at(history: TableHistory) -> str:
     """Say which snapshots were looked at, and which were left out."""
-    if not story.commits:
+    if not history.commits:
         return "nothing was ever committed"
-    first, last = story.commits[0].snapshot, story.commits[-1].snapshot
-    left = f"; {count_text(story.left_out, 'older one')} left out" if story.left_out else ""
+    first, last = history.commits[0].snapshot, history.commits[-1].snapshot
+    left = f"; {count_text(history.left_out, 'older one')} left out" if history.left_out else ""
     return (
-        f"{count_text(len(story.commits), 'snapshot')}, {first.id:,} to {last.id:,}, of "
+        f"{count_text(len(history.commits), 'snapshot')}, {first.id:,} to {last.id:,}, of "
         f"{moment_text(first.time_millis)} to {moment_text(last.time_millis)} UTC{left}"
     )
 
 
-def _flow(story: Story, pause: int | None) -> str:
-    last = story.last_rows
+def _flow(history: TableHistory, pause: int | None) -> str:
+    last = history.last_rows
     if last is None:
-        return "nothing was ever committed" if not story.commits else "no commit that was looked at brought rows"
+        return "nothing was ever committed" if not history.commits else "no commit that was looked at brought rows"
     usual = f"; usually every {duration_words(pause)}" if pause is not None else ""
-    ago = duration_words(max(0, story.seen_millis - last.snapshot.time_millis))
+    ago = duration_words(max(0, history.seen_millis - last.snapshot.time_millis))
     return f"last rows {ago} ago, {count_text(last.change.added.rows, 'row')} in snapshot {last.snapshot.id:,}{usual}"
 
 
-def _watermark(story: Story) -> str:
-    latest = story.latest
+def _watermark(history: TableHistory) -> str:
+    latest = history.latest
     watermark = None if latest is None else latest.watermark
     if watermark is None:
-        declared = story.event_time_column
+        declared = history.event_time_column
         return "none declared" if declared is None else f"declared on {name_text(declared)}, in no snapshot yet"
     if watermark >= END_OF_TIME_MS:
         return "the input has ended"
@@ -84,7 +88,7 @@ def _watermark(story: Story) -> str:
     text = f"complete up to {moment_text(watermark)} UTC"
     if lag is not None:
         text += f", {duration_words(abs(lag))} {'before' if lag >= 0 else 'after'} the last commit"
-    last = story.standstills[-1] if story.standstills else None
+    last = history.standstills[-1] if history.standstills else None
     if last is not None and last.is_open:
         text += (
             f"; has stood still for {duration_words(last.duration_ms)} while {count_text(last.commits, 'commit')} "
@@ -93,33 +97,33 @@ def _watermark(story: Story) -> str:
     return text
 
 
-def _files(story: Story) -> str:
-    if story.no_debt is not None:
+def _files(history: TableHistory) -> str:
+    if history.no_debt is not None:
         return "not for Penstock to compact"
-    if story.latest is None or story.debt is None:
+    if history.latest is None or history.debt is None:
         return "none"
-    debt = story.debt
-    text = f"{count_text(story.latest.live.files, 'file')}, {debt.small_files:,} small"
+    debt = history.debt
+    text = f"{count_text(history.latest.live.files, 'file')}, {debt.small_files:,} small"
     if debt.waiting_files:
         text += f"; a full compaction would merge {debt.waiting_files:,} ({format_bytes(debt.waiting_bytes)})"
-    merge = story.last_merge
+    merge = history.last_merge
     if merge is None:
         return f"{text}; no merge among the commits looked at"
-    ago = duration_words(max(0, story.seen_millis - merge.snapshot.time_millis))
+    ago = duration_words(max(0, history.seen_millis - merge.snapshot.time_millis))
     return f"{text}; last merge {ago} ago, snapshot {merge.snapshot.id:,}"
 
 
-def _readers(story: Story) -> str:
-    if not story.readers:
+def _readers(history: TableHistory) -> str:
+    if not history.readers:
         return "no consumer, and no query was named"
-    last = max(story.readers, key=lambda reader: (reader.expired_snapshots, reader.rows, reader.snapshots))
+    last = max(history.readers, key=lambda reader: (reader.expired_snapshots, reader.rows, reader.snapshots))
     if last.unread_since_millis is None and not last.expired_snapshots:
-        return f"{count_text(len(story.readers), 'reader')}, all have read everything"
-    return f"{count_text(len(story.readers), 'reader')}; {name_text(last.name)} {unread_text(last, story)}"
+        return f"{count_text(len(history.readers), 'reader')}, all have read everything"
+    return f"{count_text(len(history.readers), 'reader')}; {name_text(last.name)} {unread_text(last, history)}"
 
 
-def _order(story: Story) -> str:
-    order = story.order
+def _order(history: TableHistory) -> str:
+    order = history.order
     if order is None:
         return "a scalable table keeps none"
     if not order.files:

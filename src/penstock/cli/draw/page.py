@@ -15,7 +15,7 @@ from penstock.cli.draw.tables import (
     order_table,
     partition_bars,
     reader_table,
-    standstill_table,
+    stalled_watermark_table,
     tag_table,
 )
 from penstock.cli.draw.timeline import draw_timeline
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from penstock.cli.draw.health import Sign
     from penstock.cli.draw.result import Result
-    from penstock.table.inspect.history.history import Story
+    from penstock.table.inspect.history.history import TableHistory
 
 
-def draw_page(stories: Sequence[Story], results: Sequence[Result] = ()) -> str:
+def draw_page(histories: Sequence[TableHistory], results: Sequence[Result] = ()) -> str:
     """Return the page about some tables and results as HTML."""
-    names = [name_text(story.name) for story in stories]
+    names = [name_text(history.name) for history in histories]
     title = names[0] if len(names) == 1 else f"{len(names)} tables"
     return to_html(
         node(
@@ -49,11 +49,11 @@ def draw_page(stories: Sequence[Story], results: Sequence[Result] = ()) -> str:
             node(
                 "body",
                 {},
-                _contents(stories) if len(stories) > 1 else None,
+                _contents(histories) if len(histories) > 1 else None,
                 node(
                     "main",
                     {},
-                    *(_table_section(story, number) for number, story in enumerate(stories)),
+                    *(_table_section(history, number) for number, history in enumerate(histories)),
                     *(draw_result(result) for result in results),
                 ),
                 node("script", {}, _resource("report.js")),
@@ -66,15 +66,15 @@ def _resource(name: str) -> str:
     return files("penstock.cli.draw").joinpath(name).read_text("utf-8")
 
 
-def _contents(stories: Sequence[Story]) -> Element:
+def _contents(histories: Sequence[TableHistory]) -> Element:
     rows = []
-    for number, story in enumerate(stories):
+    for number, history in enumerate(histories):
         marks = [
             node("span", {"class": sign.verdict.value, "title": _meaning(sign)}, MARKS[sign.verdict])
-            for sign in signs_of(story)
+            for sign in signs_of(history)
         ]
-        told = "; ".join(_meaning(sign) for sign in signs_of(story))
-        link = node("a", {"href": f"#table-{number}"}, name_text(story.name))
+        told = "; ".join(_meaning(sign) for sign in signs_of(history))
+        link = node("a", {"href": f"#table-{number}"}, name_text(history.name))
         rows.append(node("li", {}, link, " ", node("span", {"role": "img", "aria-label": told}, *marks)))
     return node("nav", {"aria-label": "Tables"}, node("ul", {}, *rows))
 
@@ -83,30 +83,30 @@ def _meaning(sign: Sign) -> str:
     return f"{sign.topic}: {MEANINGS[sign.verdict]}"
 
 
-def _table_section(story: Story, number: int) -> Element:
+def _table_section(history: TableHistory, number: int) -> Element:
     return node(
         "article",
         {"id": f"table-{number}"},
         node(
             "header",
             {},
-            node("h1", {}, name_text(story.name)),
-            node("p", {"class": "headline"}, headline(story)),
-            node("p", {"class": "note"}, f"{name_text(story.location)}, schema {story.schema_id}"),
+            node("h1", {}, name_text(history.name)),
+            node("p", {"class": "headline"}, headline(history)),
+            node("p", {"class": "note"}, f"{name_text(history.location)}, schema {history.schema_id}"),
             node(
                 "p",
                 {"class": "note"},
-                f"Seen {moment_text(story.seen_millis)} UTC; {looked_at(story)}.",
+                f"Seen {moment_text(history.seen_millis)} UTC; {looked_at(history)}.",
             ),
         ),
-        _signs(story),
-        *_charts(story),
+        _signs(history),
+        *_charts(history),
     )
 
 
-def _signs(story: Story) -> Element:
+def _signs(history: TableHistory) -> Element:
     rows = []
-    for sign in signs_of(story):
+    for sign in signs_of(history):
         mark = node(
             "td",
             {"class": f"mark {sign.verdict.value}", "title": MEANINGS[sign.verdict]},
@@ -117,45 +117,45 @@ def _signs(story: Story) -> Element:
     return node("table", {"class": "signs"}, node("tbody", {}, *rows))
 
 
-def _charts(story: Story) -> list[Element]:
-    if not story.commits:
+def _charts(history: TableHistory) -> list[Element]:
+    if not history.commits:
         return [node("p", {"class": "empty"}, "Nothing was ever committed to this table, so there is nothing to draw.")]
     parts = [
         node(
             "section",
             {},
             node("h2", {}, "Over time"),
-            node("p", {"class": "hidden"}, f"Charts of {looked_at(story)}. Their numbers are in the table below."),
-            draw_timeline(story),
-            _details("Commits in numbers", commit_table(story)),
-            _details(f"Standstills of the watermark ({len(story.standstills):,})", standstill_table(story))
-            if story.standstills
+            node("p", {"class": "hidden"}, f"Charts of {looked_at(history)}. Their numbers are in the table below."),
+            draw_timeline(history),
+            _details("Commits in numbers", commit_table(history)),
+            _details(f"Standstills of the watermark ({len(history.standstills):,})", stalled_watermark_table(history))
+            if history.standstills
             else None,
         )
     ]
-    sizes = [partition_bars(story)] if story.partition_keys else []
-    sizes += [bucket_bars(story)] if story.total_buckets > 0 else []
+    sizes = [partition_bars(history)] if history.partition_keys else []
+    sizes += [bucket_bars(history)] if history.total_buckets > 0 else []
     if sizes:
         parts.append(node("section", {}, node("h2", {}, "Where the rows are"), *sizes))
-    if story.order is not None and story.order.shown:
+    if history.order is not None and history.order.shown:
         parts.append(
             node(
                 "section",
                 {},
                 node("h2", {}, "Order in the queue"),
-                node("p", {"class": "note"}, f"{_order_text(story)}"),
-                order_table(story),
+                node("p", {"class": "note"}, f"{_order_text(history)}"),
+                order_table(history),
             )
         )
-    if story.readers:
-        parts.append(node("section", {}, node("h2", {}, "Readers"), reader_table(story)))
-    if story.tags:
-        parts.append(node("section", {}, node("h2", {}, "Tags"), tag_table(story)))
+    if history.readers:
+        parts.append(node("section", {}, node("h2", {}, "Readers"), reader_table(history)))
+    if history.tags:
+        parts.append(node("section", {}, node("h2", {}, "Tags"), tag_table(history)))
     return parts
 
 
-def _order_text(story: Story) -> str:
-    text = next(sign.text for sign in signs_of(story) if sign.topic == "order")
+def _order_text(history: TableHistory) -> str:
+    text = next(sign.text for sign in signs_of(history) if sign.topic == "order")
     return f"Order {text}. Each block is a file, or several that are too small to be told apart."
 
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
     from penstock.cli.draw.scale import Axis
-    from penstock.table.inspect.history.history import Story, TagMark
+    from penstock.table.inspect.history.history import TableHistory, TagMark
     from penstock.table.inspect.history.readers import Reader
 
 _READERS: Final = 12
 _TAG_ROOM: Final = 0.13
 
 
-def commit_lanes(story: Story, axis: Axis, note: str) -> Element:
+def commit_lanes(history: TableHistory, axis: Axis, note: str) -> Element:
     """Return a lane for each kind of commit that there is.
 
     Args:
@@ -29,12 +29,12 @@ def commit_lanes(story: Story, axis: Axis, note: str) -> Element:
     lanes = []
     for kind in CommitKind:
         places = [
-            axis.place(commit.snapshot.time_millis) for commit in story.commits if commit.snapshot.commit_kind is kind
+            axis.place(commit.snapshot.time_millis) for commit in history.commits if commit.snapshot.commit_kind is kind
         ]
         if places:
             name = kind.value.lower()
             lanes.append(_lane(kind.value, box([ticks(name, places)]), name))
-    count = count_text(len(story.commits), "commit") + note
+    count = count_text(len(history.commits), "commit") + note
     return node(
         "div",
         {"class": "panel"},
@@ -43,9 +43,9 @@ def commit_lanes(story: Story, axis: Axis, note: str) -> Element:
     )
 
 
-def tag_lane(story: Story, axis: Axis) -> Element | None:
+def tag_lane(history: TableHistory, axis: Axis) -> Element | None:
     """Return a lane with the tags of the time that is drawn; None without any."""
-    tags = [(axis.place(tag.time_millis), tag) for tag in sorted(story.tags, key=lambda tag: tag.time_millis)]
+    tags = [(axis.place(tag.time_millis), tag) for tag in sorted(history.tags, key=lambda tag: tag.time_millis)]
     tags = [(place, tag) for place, tag in tags if 0 <= place <= 1]
     if not tags:
         return None
@@ -59,22 +59,22 @@ def tag_lane(story: Story, axis: Axis) -> Element | None:
     return node("div", {"class": "panel tags"}, _lane("tags", marks, "tag"))
 
 
-def reader_lanes(story: Story, axis: Axis) -> Element:
+def reader_lanes(history: TableHistory, axis: Axis) -> Element:
     """Return a lane for each reader: from the first commit that it has not read to the end."""
     parts = []
-    late = sorted(story.readers, key=lambda reader: (-reader.snapshots, reader.name))
+    late = sorted(history.readers, key=lambda reader: (-reader.snapshots, reader.name))
     for reader in late[:_READERS]:
         since = reader.unread_since_millis
-        end = min(1.0, axis.place(story.seen_millis))
+        end = min(1.0, axis.place(history.seen_millis))
         if since is None:
             marks = [dots("read", [(end, 0.5)])]
         else:
             marks = [band("unread", max(0.0, axis.place(since)), end, bottom=0.1, top=0.9)]
         text = node(
-            "p", {"class": "reader"}, node("b", {}, name_text(reader.name, 48)), f" {unread_text(reader, story)}"
+            "p", {"class": "reader"}, node("b", {}, name_text(reader.name, 48)), f" {unread_text(reader, history)}"
         )
         parts += [text, _lane("", box(marks), "")]
-    if not story.readers:
+    if not history.readers:
         note = "no consumer, and no query was named"
     else:
         note = "what each has not read"
@@ -83,7 +83,7 @@ def reader_lanes(story: Story, axis: Axis) -> Element:
     return node("div", {"class": "panel"}, head, *parts)
 
 
-def unread_text(reader: Reader, story: Story) -> str:
+def unread_text(reader: Reader, history: TableHistory) -> str:
     """Say how far a reader is behind."""
     lost = (
         f"; {count_text(reader.expired_snapshots, 'snapshot')} expired before it read them"
@@ -92,7 +92,7 @@ def unread_text(reader: Reader, story: Story) -> str:
     )
     if reader.unread_since_millis is None:
         return f"has read everything{lost}"
-    age = duration_words(max(0, story.seen_millis - reader.unread_since_millis))
+    age = duration_words(max(0, history.seen_millis - reader.unread_since_millis))
     return (
         f"has not read {count_text(reader.rows, 'row')} in {count_text(reader.snapshots, 'commit')}, the oldest "
         f"{age} ago{lost}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
     from penstock.table.inspect.history.buckets import BucketOrder, SequenceRange
-    from penstock.table.inspect.history.history import Story
+    from penstock.table.inspect.history.history import TableHistory
 
     Cell: TypeAlias = Element | str
 
@@ -76,9 +76,9 @@ def bar_table(caption: str, head: Sequence[str], bars: Sequence[Bar], *, most: i
     return made
 
 
-def commit_table(story: Story) -> Element:
+def commit_table(history: TableHistory) -> Element:
     """Return the newest commits, newest first."""
-    shown = story.commits[: -_COMMITS - 1 : -1]
+    shown = history.commits[: -_COMMITS - 1 : -1]
     rows = [
         (
             moment_text(commit.snapshot.time_millis, spec="milliseconds"),
@@ -100,11 +100,11 @@ def commit_table(story: Story) -> Element:
         "commit time, UTC", "kind", ">snapshot", ">rows written", ">rows removed", ">bytes written",
         ">rows then", ">files then", ">small files", ">watermark, UTC", ">lag", "commit user",
     )  # fmt: skip
-    left = "" if len(shown) == len(story.commits) else f" of {len(story.commits):,}"
+    left = "" if len(shown) == len(history.commits) else f" of {len(history.commits):,}"
     return table(f"The newest {len(shown):,}{left} commits; a merge writes and removes the same rows", head, rows)
 
 
-def reader_table(story: Story) -> Element:
+def reader_table(history: TableHistory) -> Element:
     """Return who reads the table."""
     rows = [
         (
@@ -117,11 +117,11 @@ def reader_table(story: Story) -> Element:
             format_bytes(reader.bytes),
             ""
             if reader.unread_since_millis is None
-            else duration_words(max(0, story.seen_millis - reader.unread_since_millis)),
+            else duration_words(max(0, history.seen_millis - reader.unread_since_millis)),
             "" if reader.event_time_lag_ms is None else duration_words(reader.event_time_lag_ms),
             f"{reader.expired_snapshots:,}",
         )
-        for reader in story.readers
+        for reader in history.readers
     ]
     head = (
         "reader", "kind", ">next snapshot", ">unread commits", ">files", ">rows", ">bytes", ">oldest",
@@ -130,15 +130,15 @@ def reader_table(story: Story) -> Element:
     return table("Who reads the table, and what they have not read", head, rows)
 
 
-def tag_table(story: Story) -> Element:
+def tag_table(history: TableHistory) -> Element:
     """Return the tags."""
-    rows = [(name_text(tag.name), moment_text(tag.time_millis), f"{tag.snapshot_id:,}") for tag in story.tags]
+    rows = [(name_text(tag.name), moment_text(tag.time_millis), f"{tag.snapshot_id:,}") for tag in history.tags]
     return table("Named snapshots, whose files stay", ("tag", "commit time, UTC", ">snapshot"), rows)
 
 
-def standstill_table(story: Story) -> Element:
+def stalled_watermark_table(history: TableHistory) -> Element:
     """Return the longest standstills of the watermark."""
-    longest = sorted(story.standstills, key=lambda each: -each.duration_ms)[:_STANDSTILLS]
+    longest = sorted(history.standstills, key=lambda each: -each.duration_ms)[:_STANDSTILLS]
     rows = [
         (
             moment_text(each.watermark),
@@ -150,15 +150,15 @@ def standstill_table(story: Story) -> Element:
         for each in longest
     ]
     head = ("watermark, UTC", "from", "to", ">for", ">commits with rows")
-    more = len(story.standstills) - len(longest)
+    more = len(history.standstills) - len(longest)
     left = f"; {count_text(more, 'shorter one')} left out" if more else ""
     return table(f"When the watermark stood still while rows came, the longest first{left}", head, rows)
 
 
-def partition_bars(story: Story) -> Element:
+def partition_bars(history: TableHistory) -> Element:
     """Return the partitions, the largest first."""
     sums: dict[str, list[int]] = {}
-    for each in story.buckets:
+    for each in history.buckets:
         found = sums.setdefault(each.partition, [0, 0, 0])
         for place, amount in enumerate((each.bytes, each.rows, each.files)):
             found[place] += amount
@@ -173,10 +173,10 @@ def partition_bars(story: Story) -> Element:
     )
 
 
-def bucket_bars(story: Story) -> Element:
+def bucket_bars(history: TableHistory) -> Element:
     """Return the buckets of a queue over all partitions, by number."""
-    sums: dict[int, list[int]] = {number: [0, 0, 0] for number in range(story.total_buckets)}
-    for each in story.buckets:
+    sums: dict[int, list[int]] = {number: [0, 0, 0] for number in range(history.total_buckets)}
+    for each in history.buckets:
         found = sums.setdefault(each.bucket, [0, 0, 0])
         for place, amount in enumerate((each.bytes, each.rows, each.files)):
             found[place] += amount
@@ -199,9 +199,9 @@ def bucket_bars(story: Story) -> Element:
     )
 
 
-def order_table(story: Story) -> Element:
+def order_table(history: TableHistory) -> Element:
     """Return the files of each bucket by their sequence numbers."""
-    shown = () if story.order is None else story.order.shown
+    shown = () if history.order is None else history.order.shown
     last = max((each.last for order in shown for each in order.ranges), default=0) + 1
     rows = [
         (
@@ -213,7 +213,7 @@ def order_table(story: Story) -> Element:
         )
         for order in shown
     ]
-    hidden = 0 if story.order is None else story.order.buckets - len(shown)
+    hidden = 0 if history.order is None else history.order.buckets - len(shown)
     more = f"; {count_text(hidden, 'bucket')} with fewer files left out" if hidden else ""
     made = table(
         f"Files by the sequence numbers of their rows, on one scale from 0 to {short_number(last)}{more}",

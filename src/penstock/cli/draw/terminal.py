@@ -15,7 +15,7 @@ from penstock.cli.draw.health import MARKS, headline, looked_at, signs_of
 from penstock.cli.draw.labels import count_text, duration_words, moment_text, name_text, rate_words, short_number
 from penstock.format.snapshot import CommitKind
 from penstock.table.inspect.explain import format_bytes
-from penstock.table.inspect.history.health import Verdict
+from penstock.table.inspect.history.health import HealthStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from penstock.cli.draw.bins import Bin, Window
     from penstock.table.inspect.history.commits import Commit
-    from penstock.table.inspect.history.history import Story
+    from penstock.table.inspect.history.history import TableHistory
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
-_STYLES: Final = {Verdict.GOOD: "green", Verdict.LOOK: "bold red", Verdict.UNKNOWN: "dim"}
+_STYLES: Final = {HealthStatus.GOOD: "green", HealthStatus.LOOK: "bold red", HealthStatus.UNKNOWN: "dim"}
 _KINDS: Final = {CommitKind.APPEND: "blue", CommitKind.COMPACT: "yellow", CommitKind.OVERWRITE: "magenta"}
 _LABEL: Final = 18
 _VALUE: Final = 30
@@ -37,41 +37,41 @@ _READERS: Final = 6
 _LEAST_COMMITS: Final = 3
 
 
-def draw_screen(story: Story, *, width: int, height: int) -> RenderableType:
+def draw_screen(history: TableHistory, *, width: int, height: int) -> RenderableType:
     """Return what a terminal of that size shows of a table."""
-    title = Text.assemble((name_text(story.name), "bold"), f"  {headline(story)}")
+    title = Text.assemble((name_text(history.name), "bold"), f"  {headline(history)}")
     parts: list[RenderableType] = [
         title,
-        Text(f"{moment_text(story.seen_millis)} UTC; {looked_at(story)}", style="dim"),
-        _signs(story),
+        Text(f"{moment_text(history.seen_millis)} UTC; {looked_at(history)}", style="dim"),
+        _signs(history),
     ]
     used = 9
-    if story.commits:
-        parts += [Text(), _charts(story, width)]
+    if history.commits:
+        parts += [Text(), _charts(history, width)]
         used += 7
-        if story.readers:
-            parts += [Text(), _readers(story)]
-            used += 3 + min(len(story.readers), _READERS)
-        parts += [Text(), _commits(story, max(_LEAST_COMMITS, height - used - 4), width)]
+        if history.readers:
+            parts += [Text(), _readers(history)]
+            used += 3 + min(len(history.readers), _READERS)
+        parts += [Text(), _commits(history, max(_LEAST_COMMITS, height - used - 4), width)]
     return Group(*parts)
 
 
-def _signs(story: Story) -> Table:
+def _signs(history: TableHistory) -> Table:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for sign in signs_of(story):
+    for sign in signs_of(history):
         grid.add_row(
             Text(MARKS[sign.verdict], style=_STYLES[sign.verdict]), Text(sign.topic, style="bold"), Text(sign.text)
         )
     return grid
 
 
-def _charts(story: Story, width: int) -> RenderableType:
+def _charts(history: TableHistory, width: int) -> RenderableType:
     space = max(10, width - _LABEL - _VALUE)
-    window = window_of(story, space)
-    bins = to_bins(story.commits, window)
+    window = window_of(history, space)
+    bins = to_bins(history.commits, window)
     every = rate_words(window.step_ms)
     lines = [
         _chart("rows written", [each.appended_rows + each.overwritten_rows for each in bins], short_number, every),
@@ -130,9 +130,9 @@ def _time_line(window: Window) -> Text:
     return Text(f"{'':<{_LABEL}}{first} UTC{' ' * space}{end}", style="dim")
 
 
-def _readers(story: Story) -> Table:
+def _readers(history: TableHistory) -> Table:
     table = _table("reader", ">next", ">commits", ">rows", ">bytes", ">oldest unread", ">lost")
-    late = sorted(story.readers, key=lambda reader: (-reader.snapshots, reader.name))
+    late = sorted(history.readers, key=lambda reader: (-reader.snapshots, reader.name))
     for reader in late[:_READERS]:
         since = reader.unread_since_millis
         table.add_row(
@@ -141,7 +141,7 @@ def _readers(story: Story) -> Table:
             f"{reader.snapshots:,}",
             f"{reader.rows:,}",
             format_bytes(reader.bytes),
-            "" if since is None else duration_words(max(0, story.seen_millis - since)),
+            "" if since is None else duration_words(max(0, history.seen_millis - since)),
             f"{reader.expired_snapshots:,}" if reader.expired_snapshots else "",
         )
     if len(late) > _READERS:
@@ -149,12 +149,12 @@ def _readers(story: Story) -> Table:
     return table
 
 
-def _commits(story: Story, most: int, width: int) -> Table:
+def _commits(history: TableHistory, most: int, width: int) -> Table:
     heads = ["commit, UTC", "kind", ">rows", ">files then", ">lag"]
     heads += [">snapshot", ">bytes", ">files"] if width >= _WIDE else []
     heads += ["user"] if width >= _WIDEST else []
     table = _table(*heads)
-    for commit in story.commits[: -most - 1 : -1]:
+    for commit in history.commits[: -most - 1 : -1]:
         table.add_row(*_commit_cells(commit)[: len(heads)])
     return table
 

@@ -12,7 +12,7 @@ from penstock.cli.draw.rows import commit_lanes, reader_lanes, tag_lane
 from penstock.cli.draw.scale import bytes_axis, duration_axis, number_axis, time_axis
 from penstock.format.snapshot import CommitKind
 from penstock.table.inspect.explain import format_bytes
-from penstock.table.inspect.history.health import judge
+from penstock.table.inspect.history.health import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,42 +20,42 @@ if TYPE_CHECKING:
 
     from penstock.cli.draw.bins import Bin, Window
     from penstock.cli.draw.scale import Axis
-    from penstock.table.inspect.history.history import Story
+    from penstock.table.inspect.history.history import TableHistory
 
 _BINS: Final = 120
 _TICKS: Final = 10
 
 
-def draw_timeline(story: Story) -> Element:
+def draw_timeline(history: TableHistory) -> Element:
     """Return the charts over time of a table with commits."""
-    window = window_of(story, _BINS)
+    window = window_of(history, _BINS)
     axis = time_axis(window.first, window.last, _TICKS)
-    bins = to_bins(story.commits, window)
+    bins = to_bins(history.commits, window)
     every = rate_words(window.step_ms)
     panels = [
-        commit_lanes(story, axis, _end_note(story, window)),
-        tag_lane(story, axis),
+        commit_lanes(history, axis, _end_note(history, window)),
+        tag_lane(history, axis),
         _rows(bins, axis, every),
         _bytes(bins, axis, every),
-        _files(story, axis),
-        _watermark(story, axis),
-        reader_lanes(story, axis),
+        _files(history, axis),
+        _watermark(history, axis),
+        reader_lanes(history, axis),
     ]
     return node(
         "div",
         {"class": "timeline"},
         *(panel for panel in panels if panel is not None),
-        x_labels(axis, "UTC", now=axis.place(story.seen_millis) if window.shows_now else None),
+        x_labels(axis, "UTC", now=axis.place(history.seen_millis) if window.shows_now else None),
         _hits(bins),
         node("div", {"class": "cursor", "hidden": "hidden"}),
         node("div", {"class": "tip", "hidden": "hidden"}),
     )
 
 
-def _end_note(story: Story, window: Window) -> str:
+def _end_note(history: TableHistory, window: Window) -> str:
     if window.shows_now:
         return ""
-    ago = story.seen_millis - story.commits[-1].snapshot.time_millis
+    ago = history.seen_millis - history.commits[-1].snapshot.time_millis
     return f"; the axis ends with the last one, {duration_words(ago)} ago" if ago > 0 else ""
 
 
@@ -116,19 +116,19 @@ def _bytes(bins: Sequence[Bin], axis: Axis, every: str) -> Element:
     )
 
 
-def _files(story: Story, axis: Axis) -> Element:
-    times = _places(story, axis)
-    live = thin_out([(x, float(commit.live.files)) for x, commit in zip(times, story.commits, strict=True)])
-    small = thin_out([(x, float(commit.live.small_files)) for x, commit in zip(times, story.commits, strict=True)])
-    scale = number_axis(max(commit.live.files for commit in story.commits))
-    latest = story.commits[-1].live
+def _files(history: TableHistory, axis: Axis) -> Element:
+    times = _places(history, axis)
+    live = thin_out([(x, float(commit.live.files)) for x, commit in zip(times, history.commits, strict=True)])
+    small = thin_out([(x, float(commit.live.small_files)) for x, commit in zip(times, history.commits, strict=True)])
+    scale = number_axis(max(commit.live.files for commit in history.commits))
+    latest = history.commits[-1].live
     return panel(
         "Live files",
         f"{latest.files:,} now, {latest.small_files:,} of them small",
         plot(
             [
-                step_area("small", [(x, scale.place(y)) for x, y in small], until=_end(story, axis)),
-                steps("live", [(x, scale.place(y)) for x, y in live], until=_end(story, axis)),
+                step_area("small", [(x, scale.place(y)) for x, y in small], until=_end(history, axis)),
+                steps("live", [(x, scale.place(y)) for x, y in live], until=_end(history, axis)),
             ],
             scale,
             x_axis=axis,
@@ -137,17 +137,17 @@ def _files(story: Story, axis: Axis) -> Element:
     )
 
 
-def _watermark(story: Story, axis: Axis) -> Element:
-    pairs = list(zip(_places(story, axis), story.commits, strict=True))
+def _watermark(history: TableHistory, axis: Axis) -> Element:
+    pairs = list(zip(_places(history, axis), history.commits, strict=True))
     lags = [(x, commit.event_time_lag_ms) for x, commit in pairs]
     known = [(x, float(lag)) for x, lag in lags if lag is not None]
     if not known:
-        return panel("Event time lag", _no_watermark(story))
+        return panel("Event time lag", _no_watermark(history))
     most, least = max(lag for _, lag in known), min(lag for _, lag in known)
-    if least > story.commits[-1].snapshot.time_millis - story.commits[0].snapshot.time_millis:
-        return _event_time(story, axis, known)
+    if least > history.commits[-1].snapshot.time_millis - history.commits[0].snapshot.time_millis:
+        return _event_time(history, axis, known)
     scale = duration_axis(most, least)
-    bands = _long_standstills(story, axis)
+    bands = _long_stalls(history, axis)
     return panel(
         "Event time lag",
         f"commit time less watermark, {duration_words(known[-1][1])} at the last commit",
@@ -156,16 +156,16 @@ def _watermark(story: Story, axis: Axis) -> Element:
     )
 
 
-def _event_time(story: Story, axis: Axis, known: Sequence[tuple[float, float]]) -> Element:
+def _event_time(history: TableHistory, axis: Axis, known: Sequence[tuple[float, float]]) -> Element:
     """Draw the watermark itself: of old data that are written now, the lag only says how old they are."""
     points = [
         (x, float(commit.watermark))
-        for x, commit in zip(_places(story, axis), story.commits, strict=True)
+        for x, commit in zip(_places(history, axis), history.commits, strict=True)
         if commit.watermark is not None and commit.event_time_lag_ms is not None
     ]
     first, last = min(y for _, y in points), max(y for _, y in points)
     scale = time_axis(first, max(last, first + 1), 4)
-    bands = _long_standstills(story, axis)
+    bands = _long_stalls(history, axis)
     places = [(x, scale.place(y)) for x, y in thin_out(points)]
     return panel(
         "Watermark",
@@ -176,17 +176,17 @@ def _event_time(story: Story, axis: Axis, known: Sequence[tuple[float, float]]) 
     )
 
 
-def _long_standstills(story: Story, axis: Axis) -> list[Element]:
-    least = judge(story).patience_ms or 0
+def _long_stalls(history: TableHistory, axis: Axis) -> list[Element]:
+    least = evaluate(history).patience_ms or 0
     return [
         band("still", max(0.0, axis.place(each.from_millis)), axis.place(each.to_millis))
-        for each in story.standstills
+        for each in history.standstills
         if each.duration_ms > least
     ]
 
 
-def _no_watermark(story: Story) -> str:
-    if story.event_time_column is None:
+def _no_watermark(history: TableHistory) -> str:
+    if history.event_time_column is None:
         return "no watermark: the table declares none"
     return "no watermark: no snapshot that was looked at has one"
 
@@ -224,15 +224,15 @@ def _sides(each: Bin, axis: Axis) -> tuple[float, float]:
     return axis.place(each.first), axis.place(each.last)
 
 
-def _places(story: Story, axis: Axis) -> list[float]:
+def _places(history: TableHistory, axis: Axis) -> list[float]:
     """Return where each commit lies; by the clocks of several committers a later one may lie before it."""
     places = []
     before = 0.0
-    for commit in story.commits:
+    for commit in history.commits:
         before = max(before, axis.place(commit.snapshot.time_millis))
         places.append(before)
     return places
 
 
-def _end(story: Story, axis: Axis) -> float:
-    return min(1.0, max(axis.place(story.seen_millis), _places(story, axis)[-1]))
+def _end(history: TableHistory, axis: Axis) -> float:
+    return min(1.0, max(axis.place(history.seen_millis), _places(history, axis)[-1]))

@@ -14,35 +14,37 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.cli.output.plain import Plain
-    from penstock.table.inspect.history.history import Story
+    from penstock.table.inspect.history.history import TableHistory
     from penstock.table.inspect.history.readers import Reader
-    from penstock.table.inspect.history.watermarks import Standstill
+    from penstock.table.inspect.history.watermarks import StalledWatermark
 
 
-def story_record(story: Story) -> dict[str, Plain]:
+def history_record(history: TableHistory) -> dict[str, Plain]:
     """Return all that was seen; times as text in UTC, watermarks in ms of event time as system tables have them."""
     return {
-        "table": story.name,
-        "location": story.location,
-        "time": instant_text(story.seen_millis),
-        "schema_id": story.schema_id,
-        "bucket": story.total_buckets,
-        "partition_keys": list(story.partition_keys),
-        "event_time_column": story.event_time_column,
-        "signs": [{"topic": sign.topic, "verdict": sign.verdict.value, "text": sign.text} for sign in signs_of(story)],
-        "history": _rows(history_table(story.commits)),
-        "left_out_snapshots": story.left_out,
-        "standstills": [_standstill(each) for each in story.standstills],
-        "compaction": None if story.debt is None else dict(asdict(story.debt)),
-        "readers": [_reader(reader) for reader in story.readers],
+        "table": history.name,
+        "location": history.location,
+        "time": instant_text(history.seen_millis),
+        "schema_id": history.schema_id,
+        "bucket": history.total_buckets,
+        "partition_keys": list(history.partition_keys),
+        "event_time_column": history.event_time_column,
+        "signs": [
+            {"topic": sign.topic, "verdict": sign.verdict.value, "text": sign.text} for sign in signs_of(history)
+        ],
+        "history": _rows(history_table(history.commits)),
+        "left_out_snapshots": history.left_out,
+        "standstills": [_stalled_watermark(each) for each in history.standstills],
+        "compaction": None if history.debt is None else dict(asdict(history.debt)),
+        "readers": [_reader(reader) for reader in history.readers],
         "tags": [
             {"tag_name": tag.name, "snapshot_id": tag.snapshot_id, "commit_time": instant_text(tag.time_millis)}
-            for tag in story.tags
+            for tag in history.tags
         ],
-        "buckets": [dict(asdict(each)) for each in story.buckets],
+        "buckets": [dict(asdict(each)) for each in history.buckets],
         "order": None
-        if story.order is None
-        else {"buckets": story.order.buckets, "files": story.order.files, "overlaps": story.order.overlaps},
+        if history.order is None
+        else {"buckets": history.order.buckets, "files": history.order.files, "overlaps": history.order.overlaps},
     }
 
 
@@ -51,7 +53,7 @@ def _rows(rows: pa.Table) -> list[Plain]:
     return [dict(zip(rows.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _standstill(each: Standstill) -> dict[str, Plain]:
+def _stalled_watermark(each: StalledWatermark) -> dict[str, Plain]:
     return {
         "watermark": each.watermark,
         "from": instant_text(each.from_millis),

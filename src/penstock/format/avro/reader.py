@@ -39,7 +39,7 @@ _PRESENT: Final = 2  # branch 1 of a union
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class FieldMapping:
     """Where a record's field goes.
 
     Attributes:
@@ -53,19 +53,19 @@ class Slot:
     attribute: str | None
     absent: object = REQUIRED
     adapt: Callable[[Any], object] | None = None
-    shape: Shape | None = None
+    shape: RecordMapping | None = None
     repeats: bool = False
 
 
-PAST: Final = Slot(attribute=None)
+PAST: Final = FieldMapping(attribute=None)
 """Of a field that nobody wants; fields that no slot names are the same."""
 
-PAST_ALIKE: Final = Slot(attribute=None, absent=None, repeats=True)
+PAST_ALIKE: Final = FieldMapping(attribute=None, absent=None, repeats=True)
 """The same, where neighbours often have the same; a run of such fields is compared as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class RecordMapping:
     """What a record becomes.
 
     Attributes:
@@ -74,10 +74,10 @@ class Shape:
     """
 
     value_type: type
-    slots: Mapping[str, Slot]
+    slots: Mapping[str, FieldMapping]
 
 
-def record_reader(schema: AvroType, shape: Shape, limits: AvroLimits) -> Read:
+def record_reader(schema: AvroType, shape: RecordMapping, limits: AvroLimits) -> Read:
     """Return a function that reads one record.
 
     The function remembers what it read last: make one per file, and do not share it between threads.
@@ -118,7 +118,7 @@ def check_schema(schema: AvroType) -> None:
     _reader(schema, NamedTypes(schema, 0, refuses_empty_items=True))
 
 
-def _reader(avro_type: AvroType, named: NamedTypes, shape: Shape | None = None) -> Read:
+def _reader(avro_type: AvroType, named: NamedTypes, shape: RecordMapping | None = None) -> Read:
     """Return a function that reads one value of any type; without a shape, records become tuples."""
     named.count()
     if isinstance(avro_type, str):
@@ -132,7 +132,7 @@ def _reader(avro_type: AvroType, named: NamedTypes, shape: Shape | None = None) 
     return make(avro_type, named, shape) if make else _reader(kind, named, shape)
 
 
-def _union_reader(branches: list[AvroType], named: NamedTypes, shape: Shape | None) -> Read:
+def _union_reader(branches: list[AvroType], named: NamedTypes, shape: RecordMapping | None) -> Read:
     reads = [_reader(branch, named, shape) for branch in branches]
     if len(branches) == 2 and branches[0] == "null":
         return _nullable(reads[1])
@@ -146,12 +146,12 @@ def _union_reader(branches: list[AvroType], named: NamedTypes, shape: Shape | No
     return read
 
 
-def _record_reader(schema: dict[str, AvroType], named: NamedTypes, shape: Shape | None) -> Read:
+def _record_reader(schema: dict[str, AvroType], named: NamedTypes, shape: RecordMapping | None) -> Read:
     types = field_types(schema)
     return _shaped(types, named, shape) if shape else _sequence([_reader(part, named) for part in types.values()])
 
 
-def _shaped(types: Mapping[str, AvroType], named: NamedTypes, shape: Shape) -> Read:
+def _shaped(types: Mapping[str, AvroType], named: NamedTypes, shape: RecordMapping) -> Read:
     value_type = shape.value_type
     for name, slot in shape.slots.items():
         if name not in types and slot.absent is REQUIRED:
@@ -180,14 +180,14 @@ def _shaped(types: Mapping[str, AvroType], named: NamedTypes, shape: Shape) -> R
     return read
 
 
-def _slot_reader(avro_type: AvroType, named: NamedTypes, slot: Slot) -> Read:
+def _slot_reader(avro_type: AvroType, named: NamedTypes, slot: FieldMapping) -> Read:
     read = _reader(avro_type, named, slot.shape)
     if slot.adapt:
         read = _adapted(read, slot.adapt)
     return _repeating(read) if slot.repeats else read
 
 
-def _setter(value_type: type, slot: Slot) -> Callable[[Any, Any], None]:
+def _setter(value_type: type, slot: FieldMapping) -> Callable[[Any, Any], None]:
     if slot.attribute is None:
         return _ignore
     setter: Callable[[Any, Any], None] = getattr(value_type, slot.attribute).__set__
@@ -270,7 +270,7 @@ def _sequence(reads: list[Read]) -> Read:
     return read
 
 
-_COMPLEX: Final[dict[str, Callable[[dict[str, AvroType], NamedTypes, Shape | None], Read]]] = {
+_COMPLEX: Final[dict[str, Callable[[dict[str, AvroType], NamedTypes, RecordMapping | None], Read]]] = {
     "record": _record_reader,
     "array": lambda schema, named, _shape: _array(_reader(schema["items"], named), named),
     "map": lambda schema, named, _shape: _array(_sequence([read_text, _reader(schema["values"], named)]), named),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.avro.container import damaged, decode_container, too_large
 from penstock.format.avro.limits import DEFAULT_LIMITS, RECORDS_KEY, AvroLimits
-from penstock.format.avro.reader import Shape, dict_reader, record_reader
+from penstock.format.avro.reader import RecordMapping, dict_reader, record_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DAMAGES: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
 
 
-def decode_values(data: bytes, path: str, shape: Shape, limits: AvroLimits = DEFAULT_LIMITS) -> list[Any]:
+def decode_values(data: bytes, path: str, shape: RecordMapping, limits: AvroLimits = DEFAULT_LIMITS) -> list[Any]:
     """Read the records of an Avro file into values.
 
     Args:

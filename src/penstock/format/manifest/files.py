@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.format.avro.codecs import parse_codec
 from penstock.format.avro.container import Block, encode_container
 from penstock.format.avro.limits import DEFAULT_LIMITS, AvroLimits
-from penstock.format.avro.reader import PAST_ALIKE, Shape, Slot
+from penstock.format.avro.reader import PAST_ALIKE, FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
 from penstock.format.avro.schemas import MANIFEST_LIST_SCHEMA, MANIFEST_SCHEMA
 from penstock.format.avro.values import (
@@ -193,50 +193,50 @@ def _or_empty(values: tuple[Any, ...] | None) -> tuple[Any, ...]:
     return values or ()
 
 
-_STATS: Final = Shape(
+_STATS: Final = RecordMapping(
     value_type=SimpleStats,
     slots={
-        "_MIN_VALUES": Slot(attribute="min_values"),
-        "_MAX_VALUES": Slot(attribute="max_values"),
-        "_NULL_COUNTS": Slot(attribute="null_counts", absent=(), adapt=_or_empty, repeats=True),
+        "_MIN_VALUES": FieldMapping(attribute="min_values"),
+        "_MAX_VALUES": FieldMapping(attribute="max_values"),
+        "_NULL_COUNTS": FieldMapping(attribute="null_counts", absent=(), adapt=_or_empty, repeats=True),
     },
 )
 
-_FILE: Final = Shape(
+_FILE: Final = RecordMapping(
     value_type=DataFileMeta,
     slots={
-        "_FILE_NAME": Slot(attribute="file_name", adapt=check_file_name),
-        "_FILE_SIZE": Slot(attribute="file_size"),
-        "_ROW_COUNT": Slot(attribute="row_count"),
-        "_MIN_KEY": Slot(attribute="min_key", repeats=True),
-        "_MAX_KEY": Slot(attribute="max_key", repeats=True),
-        "_KEY_STATS": Slot(attribute="key_stats", shape=_STATS, repeats=True),
-        "_VALUE_STATS": Slot(attribute="value_stats", shape=_STATS),
-        "_MIN_SEQUENCE_NUMBER": Slot(attribute="min_sequence_number"),
-        "_MAX_SEQUENCE_NUMBER": Slot(attribute="max_sequence_number"),
-        "_SCHEMA_ID": Slot(attribute="schema_id"),
-        "_LEVEL": Slot(attribute="level"),
-        "_EXTRA_FILES": Slot(attribute="extra_files", absent=(), adapt=check_file_names),
-        "_CREATION_TIME": Slot(attribute="creation_millis", absent=None),
-        "_DELETE_ROW_COUNT": Slot(attribute="delete_row_count", absent=None),
-        "_EMBEDDED_FILE_INDEX": Slot(attribute="embedded_file_index", absent=None),
-        "_FILE_SOURCE": Slot(attribute="file_source", absent=None, adapt=_SOURCES.__getitem__),
-        "_VALUE_STATS_COLS": Slot(attribute="value_stats_cols", absent=None, repeats=True),
-        "_EXTERNAL_PATH": Slot(attribute="external_path", absent=None),
-        "_FIRST_ROW_ID": Slot(attribute="first_row_id", absent=None),
-        "_WRITE_COLS": Slot(attribute="write_cols", absent=None, repeats=True),
+        "_FILE_NAME": FieldMapping(attribute="file_name", adapt=check_file_name),
+        "_FILE_SIZE": FieldMapping(attribute="file_size"),
+        "_ROW_COUNT": FieldMapping(attribute="row_count"),
+        "_MIN_KEY": FieldMapping(attribute="min_key", repeats=True),
+        "_MAX_KEY": FieldMapping(attribute="max_key", repeats=True),
+        "_KEY_STATS": FieldMapping(attribute="key_stats", shape=_STATS, repeats=True),
+        "_VALUE_STATS": FieldMapping(attribute="value_stats", shape=_STATS),
+        "_MIN_SEQUENCE_NUMBER": FieldMapping(attribute="min_sequence_number"),
+        "_MAX_SEQUENCE_NUMBER": FieldMapping(attribute="max_sequence_number"),
+        "_SCHEMA_ID": FieldMapping(attribute="schema_id"),
+        "_LEVEL": FieldMapping(attribute="level"),
+        "_EXTRA_FILES": FieldMapping(attribute="extra_files", absent=(), adapt=check_file_names),
+        "_CREATION_TIME": FieldMapping(attribute="creation_millis", absent=None),
+        "_DELETE_ROW_COUNT": FieldMapping(attribute="delete_row_count", absent=None),
+        "_EMBEDDED_FILE_INDEX": FieldMapping(attribute="embedded_file_index", absent=None),
+        "_FILE_SOURCE": FieldMapping(attribute="file_source", absent=None, adapt=_SOURCES.__getitem__),
+        "_VALUE_STATS_COLS": FieldMapping(attribute="value_stats_cols", absent=None, repeats=True),
+        "_EXTERNAL_PATH": FieldMapping(attribute="external_path", absent=None),
+        "_FIRST_ROW_ID": FieldMapping(attribute="first_row_id", absent=None),
+        "_WRITE_COLS": FieldMapping(attribute="write_cols", absent=None, repeats=True),
     },
 )
 
-_ENTRY: Final = Shape(
+_ENTRY: Final = RecordMapping(
     value_type=ManifestEntry,
     slots={
-        "_VERSION": Slot(attribute=None, adapt=_check_version),
-        "_KIND": Slot(attribute="kind", adapt=_KINDS.__getitem__),
-        "_PARTITION": Slot(attribute="partition", repeats=True),
-        "_BUCKET": Slot(attribute="bucket"),
-        "_TOTAL_BUCKETS": Slot(attribute="total_buckets"),
-        "_FILE": Slot(attribute="file", shape=_FILE),
+        "_VERSION": FieldMapping(attribute=None, adapt=_check_version),
+        "_KIND": FieldMapping(attribute="kind", adapt=_KINDS.__getitem__),
+        "_PARTITION": FieldMapping(attribute="partition", repeats=True),
+        "_BUCKET": FieldMapping(attribute="bucket"),
+        "_TOTAL_BUCKETS": FieldMapping(attribute="total_buckets"),
+        "_FILE": FieldMapping(attribute="file", shape=_FILE),
     },
 )
 
@@ -256,7 +256,7 @@ _ALIKE_FIELDS: Final = (
     "_WRITE_COLS",
 )
 
-_FILE_NUMBERS: Final = Shape(
+_FILE_NUMBERS: Final = RecordMapping(
     value_type=FileNumbers,
     slots={
         "_FILE_NAME": _FILE.slots["_FILE_NAME"],
@@ -265,25 +265,25 @@ _FILE_NUMBERS: Final = Shape(
     },
 )
 
-_ENTRY_NUMBERS: Final = Shape(
-    value_type=EntryNumbers, slots={**_ENTRY.slots, "_FILE": Slot(attribute="file", shape=_FILE_NUMBERS)}
+_ENTRY_NUMBERS: Final = RecordMapping(
+    value_type=EntryNumbers, slots={**_ENTRY.slots, "_FILE": FieldMapping(attribute="file", shape=_FILE_NUMBERS)}
 )
 
-_MANIFEST_META: Final = Shape(
+_MANIFEST_META: Final = RecordMapping(
     value_type=ManifestFileMeta,
     slots={
-        "_VERSION": Slot(attribute=None, adapt=_check_version),
-        "_FILE_NAME": Slot(attribute="file_name", adapt=check_file_name),
-        "_FILE_SIZE": Slot(attribute="file_size"),
-        "_NUM_ADDED_FILES": Slot(attribute="num_added_files"),
-        "_NUM_DELETED_FILES": Slot(attribute="num_deleted_files"),
-        "_PARTITION_STATS": Slot(attribute="partition_stats", shape=_STATS),
-        "_SCHEMA_ID": Slot(attribute="schema_id"),
-        "_MIN_BUCKET": Slot(attribute="min_bucket", absent=None),
-        "_MAX_BUCKET": Slot(attribute="max_bucket", absent=None),
-        "_MIN_LEVEL": Slot(attribute="min_level", absent=None),
-        "_MAX_LEVEL": Slot(attribute="max_level", absent=None),
-        "_MIN_ROW_ID": Slot(attribute="min_row_id", absent=None),
-        "_MAX_ROW_ID": Slot(attribute="max_row_id", absent=None),
+        "_VERSION": FieldMapping(attribute=None, adapt=_check_version),
+        "_FILE_NAME": FieldMapping(attribute="file_name", adapt=check_file_name),
+        "_FILE_SIZE": FieldMapping(attribute="file_size"),
+        "_NUM_ADDED_FILES": FieldMapping(attribute="num_added_files"),
+        "_NUM_DELETED_FILES": FieldMapping(attribute="num_deleted_files"),
+        "_PARTITION_STATS": FieldMapping(attribute="partition_stats", shape=_STATS),
+        "_SCHEMA_ID": FieldMapping(attribute="schema_id"),
+        "_MIN_BUCKET": FieldMapping(attribute="min_bucket", absent=None),
+        "_MAX_BUCKET": FieldMapping(attribute="max_bucket", absent=None),
+        "_MIN_LEVEL": FieldMapping(attribute="min_level", absent=None),
+        "_MAX_LEVEL": FieldMapping(attribute="max_level", absent=None),
+        "_MIN_ROW_ID": FieldMapping(attribute="min_row_id", absent=None),
+        "_MAX_ROW_ID": FieldMapping(attribute="max_row_id", absent=None),
     },
 )

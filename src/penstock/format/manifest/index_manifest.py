@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.format.avro.limits import DEFAULT_LIMITS, AvroLimits
-from penstock.format.avro.reader import Shape, Slot
+from penstock.format.avro.reader import FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
 from penstock.format.file_name import check_file_name
 from penstock.format.manifest.entry import FileKind
@@ -51,11 +51,11 @@ def _decode(data: bytes, path: str, limits: AvroLimits) -> Sequence[_Record]:
     return decode_values(data, path, _RECORD, limits)
 
 
-_RECORD: Final = Shape(
+_RECORD: Final = RecordMapping(
     value_type=_Record,
     slots={
-        "_KIND": Slot(attribute="kind"),
-        "_INDEX_TYPE": Slot(attribute="index_type"),
-        "_FILE_NAME": Slot(attribute="file_name", adapt=check_file_name),
+        "_KIND": FieldMapping(attribute="kind"),
+        "_INDEX_TYPE": FieldMapping(attribute="index_type"),
+        "_FILE_NAME": FieldMapping(attribute="file_name", adapt=check_file_name),
     },
 )

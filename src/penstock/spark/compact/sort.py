@@ -24,7 +24,7 @@ from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.compact.curve import Ranks, hilbert_keys, zorder_keys
 from penstock.table.compact.job import CompactionResult, Merged, merge_in_threads, run_compaction
-from penstock.table.compact.sort import OrderStrategy, count_ranges, is_outrun, sorted_message
+from penstock.table.compact.sort import OrderStrategy, count_ranges, has_lost_race, sorted_message
 from penstock.table.read.prune import NO_FILTER
 from penstock.table.read.scan import Funnel, ScanPartition, ScanPlan
 from penstock.table.store import MetadataStore
@@ -115,7 +115,7 @@ class SparkSorter:
         try:
             message = self._write(task)
         except Exception as failure:
-            if not is_outrun(task, self.job.ref, MetadataStore(self.job.ref)):
+            if not has_lost_race(task, self.job.ref, MetadataStore(self.job.ref)):
                 raise
             # What Spark says of a file that has expired meanwhile is a Java stack trace.
             error = NotFoundError(f"table {self.job.ref.name}: a file to sort is gone: {failure}")

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from penstock.options import CompactOptions
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.python_worker import ensure_python_worker
-from penstock.table.compact.background import CompactionBeside
+from penstock.table.compact.background import BackgroundCompactor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ class StreamCompaction:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._beside: CompactionBeside | None = None
+        self._beside: BackgroundCompactor | None = None
         self._is_over = False
         self._lock = threading.Lock()
 
@@ -70,12 +70,12 @@ class StreamCompaction:
             self._beside.finish()
         atexit.unregister(self._end_with_process)
 
-    def _start(self, ref: TableRef, query_id: str) -> CompactionBeside:
+    def _start(self, ref: TableRef, query_id: str) -> BackgroundCompactor:
         ensure_python_worker(self._spark)
         merger = SparkMerger(spark=self._spark, ref=ref)
         cores = self._spark.sparkContext.defaultParallelism
         most = CompactOptions.parse(ref.options, table=ref.name).max_tasks or max(1, cores - 1)
-        beside = CompactionBeside(
+        beside = BackgroundCompactor(
             ref,
             partial(self._merge, merger),
             commit_user=f"{query_id}-compact",

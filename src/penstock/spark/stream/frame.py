@@ -14,7 +14,7 @@ from penstock.predicate.parse import parse_filter
 from penstock.predicate.text import format_filter
 from penstock.printable import open_log
 from penstock.spark.python_worker import ensure_python_worker
-from penstock.spark.stream.options import hand_over
+from penstock.spark.stream.options import encode_reader_options
 from penstock.spark.stream.progress import listen
 from penstock.spark.types import to_spark_schema
 from penstock.spark.watermark.event_time import with_watermark
@@ -64,7 +64,7 @@ def read_stream(
         schema = _with_event_time(schema, watermark.column)
     ensure_python_worker(spark)
     reader = uuid.uuid4().hex
-    handed = hand_over(ref, reader=reader, parallelism=spark.sparkContext.defaultParallelism)
+    handed = encode_reader_options(ref, reader=reader, parallelism=spark.sparkContext.defaultParallelism)
     stream = spark.readStream.format("penstock").schema(schema).options(**handed)
     if predicate is not None:
         parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate

@@ -16,7 +16,7 @@ _LOG: Final = open_log(__name__)
 _LOOK_SECONDS: Final = 0.5
 
 
-class Silence:
+class IdleTimer:
     """Looks again and again, on a thread of its own, until it is ended.
 
     Args:

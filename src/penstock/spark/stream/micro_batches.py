@@ -17,7 +17,7 @@ from penstock.errors import TableStoreError
 from penstock.options import WatermarkOptions, WriteOptions
 from penstock.printable import open_log
 from penstock.spark.compact.stream import StreamCompaction
-from penstock.spark.stream.idle import Silence
+from penstock.spark.stream.idle import IdleTimer
 from penstock.spark.stream.query_lease import QueryLease
 from penstock.spark.stream.row_writer import RowWriter, Written
 from penstock.spark.types import to_spark_type
@@ -84,7 +84,7 @@ class MicroBatches:
         # Whether all that the query reads has ended.
         self._has_ended = False
         self._turn = threading.Lock()
-        self._silence = Silence(self._look_in_silence, f"table {ref.name}: query into it")
+        self._silence = IdleTimer(self._check_on_idle, f"table {ref.name}: query into it")
         # Of the last batch, once it is in the table; and when it was.
         self._last: tuple[TableRef, Batch] | None = None
         self._last_seconds = time.monotonic()
@@ -194,7 +194,7 @@ class MicroBatches:
         watermark = self._watermark.of(ends, observed)
         return replace(batch, watermark=watermark, upstream_times=self._watermark.encode())
 
-    def _look_in_silence(self) -> None:
+    def _check_on_idle(self) -> None:
         """Do what is due between batches, also before the first one of a query that was started again."""
         if not self.lease.is_held or not self._turn.acquire(blocking=False):
             return
@@ -202,7 +202,7 @@ class MicroBatches:
             self.lease.check()
             if self._last is not None:
                 self._move_watermark(*self._last)
-            self._committer.committer.in_silence()
+            self._committer.committer.on_idle()
         finally:
             self._turn.release()
 
@@ -210,11 +210,11 @@ class MicroBatches:
         """Let the watermark go on where partitions have become idle, and make the snapshots that silence asks for."""
         longest = WatermarkOptions.parse(ref.options, table=ref.name).snapshot_idle_timeout_ms
         is_forced = longest is not None and (time.monotonic() - self._last_seconds) * 1000 >= longest
-        watermark = self._watermark.in_silence()
+        watermark = self._watermark.on_idle()
         moves = watermark is not None and (batch.watermark is None or watermark > batch.watermark)
         if not moves and not is_forced:
             return
-        self._committer.commit_in_silence(batch, watermark, is_forced=is_forced)
+        self._committer.commit_on_idle(batch, watermark, is_forced=is_forced)
         self._last = ref, replace(batch, watermark=watermark if moves else batch.watermark)
         if is_forced:
             self._last_seconds = time.monotonic()
@@ -229,7 +229,7 @@ class MicroBatches:
             return
         try:
             self.lease.check()
-            self._committer.commit_in_silence(batch, watermark)
+            self._committer.commit_on_idle(batch, watermark)
         except TableStoreError as error:
             _LOG.warning("table %s: 'end-input.watermark' was not stored: %s; start the query again", ref.name, error)
 

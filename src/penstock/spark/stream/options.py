@@ -28,8 +28,8 @@ HANDED_OVER: Final = frozenset({READER_OPTION, _NAME_OPTION, _SCHEMA_OPTION, _PA
 """Keys that are no options of the table."""
 
 
-def hand_over(ref: TableRef, *, reader: str, parallelism: int) -> dict[str, str]:
-    """Return options from which ``take_over`` makes the same table again.
+def encode_reader_options(ref: TableRef, *, reader: str, parallelism: int) -> dict[str, str]:
+    """Return options from which ``decode_reader_options`` makes the same table again.
 
     Args:
         reader: by what the driver finds the query's progress.
@@ -50,7 +50,7 @@ def hand_over(ref: TableRef, *, reader: str, parallelism: int) -> dict[str, str]
     }
 
 
-def take_over(ref: TableRef, options: Mapping[str, str]) -> TableRef:
+def decode_reader_options(ref: TableRef, options: Mapping[str, str]) -> TableRef:
     """Return the table with the name and the columns that were handed over, if any were.
 
     Args:

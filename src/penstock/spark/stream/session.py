@@ -12,11 +12,11 @@ from penstock.table.lease.files import LEASE_MS
 from penstock.table.lease.holder import LeaseKeeper, acquire
 from penstock.table.store import MetadataStore
 from penstock.table.stream.align.membership import open_membership
-from penstock.table.stream.aligned import AlignedFollower
+from penstock.table.stream.aligned import AlignedScanner
 from penstock.table.stream.consumers import check_consumer_id, lease_of, record_progress
 from penstock.table.stream.limits import NO_LIMITS, limits_of
 from penstock.table.stream.offset import Phase, decode_offset, encode_offset
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,8 +68,8 @@ class StreamSession:
         self._limits = limits_of(options)
         self._wait_ms = options.discovery_interval_ms if _DISCOVERY_KEY in ref.options else _LEAST_WAIT_MS
         self._store = MetadataStore(ref)
-        self._follower = Follower(ref, self._store, predicate=predicate)
-        self._aligned = AlignedFollower(self._follower, open_membership(ref, clock=clock), clock=clock, sleep=sleep)
+        self._follower = StreamScanner(ref, self._store, predicate=predicate)
+        self._aligned = AlignedScanner(self._follower, open_membership(ref, clock=clock), clock=clock, sleep=sleep)
         self._until: int | None = None
         self._idle: tuple[dict[str, Any], float, int] | None = None
         self._report: dict[str, Any] | None = None
@@ -96,7 +96,7 @@ class StreamSession:
             applies_limits: whether the options for the size of a micro-batch count.
 
         Raises:
-            TableStoreError: as ``Follower.advance``; or the consumer's lease was lost.
+            TableStoreError: as ``StreamScanner.advance``; or the consumer's lease was lost.
         """
         if self._lease is not None:
             self._lease.check()

@@ -24,7 +24,7 @@ from penstock.spark.plan import analyzed_plan
 from penstock.spark.types import SPARK_PRECISION, to_spark_type
 from penstock.spark.watermark.observed_times import METRIC_PREFIX
 from penstock.table.commit.discard import delete_staging, staging_directory
-from penstock.table.write.import_files import adopt_parquet_files
+from penstock.table.write.import_files import import_parquet_files
 
 if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
@@ -98,7 +98,7 @@ def write_natively(
         row_count = _write_files(_columns_with_ids(moved, ref, order), ref, staging, file_rows)
         if row_count is None:
             return None
-        return adopt_parquet_files(ref, _part_files(ref, staging), job_id=job_id, row_count=row_count)
+        return import_parquet_files(ref, _part_files(ref, staging), job_id=job_id, row_count=row_count)
     finally:
         delete_staging(ref, job_id)
 

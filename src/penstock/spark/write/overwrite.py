@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 from pyspark import TaskContext
 
 from penstock.errors import InvalidOptionError
-from penstock.table.partition_scope import OverwriteScope, TouchedPartitions, WholeTable, scope_of_filter
+from penstock.table.partition_scope import OverwriteScope, WholeTable, WrittenPartitions, scope_of_filter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,4 +109,4 @@ def check_no_overwrite(ref: TableRef, options: Mapping[str, str], what: str) -> 
 
 
 def _scope_of_mode(ref: TableRef, mode: str) -> OverwriteScope:
-    return TouchedPartitions() if mode.lower() == "dynamic" and ref.schema.partition_keys else WholeTable()
+    return WrittenPartitions() if mode.lower() == "dynamic" and ref.schema.partition_keys else WholeTable()

@@ -12,7 +12,7 @@ from penstock.spark.write.native_sink import write_natively
 from penstock.spark.write.task import OUTCOME_SCHEMA, TaskOutcome, WriteTask
 from penstock.table.commit.discard import delete_job_files, delete_new_files
 from penstock.table.write.writer import new_job_id
-from penstock.table.write.writer_rule import tell_of_many_writers
+from penstock.table.write.writer_rule import warn_too_many_writers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,5 +80,5 @@ def collect_messages(
     check_files_arrived(ref, messages)
     if speculates or any(outcome.attempt > 0 for outcome in outcomes):
         delete_job_files(ref, job_id, keep={file.file_name for message in messages for file in message.new_files})
-    tell_of_many_writers(ref, messages, tasks=sum(bool(outcome.messages) for outcome in outcomes))
+    warn_too_many_writers(ref, messages, tasks=sum(bool(outcome.messages) for outcome in outcomes))
     return messages

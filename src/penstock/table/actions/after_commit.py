@@ -30,7 +30,7 @@ _LOG: Final = open_log("penstock.housekeeping")
 
 
 @dataclass(slots=True, kw_only=True)
-class _Chore:
+class _Hook:
     """Does one part of the work, so that what goes wrong in it keeps no other part from being done."""
 
     table: str
@@ -54,7 +54,7 @@ class _Chore:
                 self.last_failure = str(error)
 
 
-class Housekeeping:
+class PostCommitHooks:
     """Keeps one table's house; keeps what it learned, so that most commits cost no call to storage for it.
 
     With ``write-only`` it marks partitions done and nothing else, as the writers of the reference do. With
@@ -79,7 +79,7 @@ class Housekeeping:
         self._retention = None if is_write_only else Retention(committer)
         self._committer = committer
         self._watch = open_done_watch(ref, clock_millis=self._now) if adds_rows else None
-        self._retaining, self._marking = _Chore(table=ref.name), _Chore(table=ref.name)
+        self._retaining, self._marking = _Hook(table=ref.name), _Hook(table=ref.name)
         self._thread: Thread | None = None
 
     @property
@@ -94,13 +94,13 @@ class Housekeeping:
             self._marking.run(lambda: watch.note(self._written, snapshot), f"after snapshot {snapshot.id}")
         self._do(lambda: self._keep(snapshot))
 
-    def in_silence(self) -> None:
+    def on_idle(self) -> None:
         """Do what time alone makes due: what has expired goes, and partitions are marked done by the clock.
 
         For a job between its commits; not while it commits. Tags, and marks by watermark, wait for a snapshot. Most
         calls ask the storage nothing.
         """
-        self._do(self._keep_in_silence)
+        self._do(self._run_on_idle)
 
     def wait(self) -> None:
         """Return when the thread, if there is one, has done what it does."""
@@ -124,12 +124,12 @@ class Housekeeping:
         if watch is not None:
             self._marking.run(lambda: watch.look(self._committer.store, snapshot), when)
 
-    def _keep_in_silence(self) -> None:
+    def _run_on_idle(self) -> None:
         when, retention, watch, store = "between commits", self._retention, self._watch, self._committer.store
         if retention is not None:
-            self._retaining.run(retention.keep_in_silence, when)
+            self._retaining.run(retention.run_on_idle, when)
         if watch is not None:
-            self._marking.run(lambda: watch.look_in_silence(store, store.load_latest_snapshot), when)
+            self._marking.run(lambda: watch.check_on_idle(store, store.load_latest_snapshot), when)
 
 
 def _expire_mode(ref: TableRef) -> ExpireMode:

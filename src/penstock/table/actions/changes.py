@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from penstock.errors import InvalidOptionError
 from penstock.format.snapshot import CommitKind
 from penstock.options import CommitOptions, ManifestOptions, WriteOptions
-from penstock.table.actions.after_commit import Housekeeping
+from penstock.table.actions.after_commit import PostCommitHooks
 from penstock.table.commit.committer import TableCommitter, new_commit_user
 from penstock.table.commit.discard import commit_or_discard
 from penstock.table.commit.request import CommitRequest
-from penstock.table.partition_scope import OverwriteScope, TouchedPartitions, WholeTable, scope_of_specs
+from penstock.table.partition_scope import OverwriteScope, WholeTable, WrittenPartitions, scope_of_specs
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def open_committer(ref: TableRef, store: MetadataStore | None = None, *, adds_ro
         adds_rows: who adds none marks no partition done either.
 
     Raises:
-        InvalidOptionError, UnsupportedFeatureError: as ``Housekeeping``.
+        InvalidOptionError, UnsupportedFeatureError: as ``PostCommitHooks``.
     """
     committer = TableCommitter(
         ref=ref,
@@ -38,9 +38,9 @@ def open_committer(ref: TableRef, store: MetadataStore | None = None, *, adds_ro
         options=CommitOptions.parse(ref.options, table=ref.name),
         manifest_options=ManifestOptions.parse(ref.options, table=ref.name),
     )
-    housekeeping = Housekeeping(committer, adds_rows=adds_rows)
-    if housekeeping.has_work:
-        committer.after_commit, committer.in_silence = housekeeping.after_commit, housekeeping.in_silence
+    hooks = PostCommitHooks(committer, adds_rows=adds_rows)
+    if hooks.has_work:
+        committer.after_commit, committer.on_idle = hooks.after_commit, hooks.on_idle
     return committer
 
 
@@ -89,7 +89,7 @@ def commit_overwrite(
             kind=CommitKind.OVERWRITE,
             messages=messages,
             scope=scope,
-            commit_empty=not isinstance(scope, TouchedPartitions),
+            commit_empty=not isinstance(scope, WrittenPartitions),
         ),
     )
 
@@ -110,7 +110,7 @@ def overwrite_scope(ref: TableRef, partition: Mapping[str, object] | None) -> Ov
     if partition is not None:
         return scope_of_specs(ref, [partition])
     dynamic = WriteOptions.parse(ref.options, table=ref.name).dynamic_partition_overwrite
-    return TouchedPartitions() if ref.schema.partition_keys and dynamic else WholeTable()
+    return WrittenPartitions() if ref.schema.partition_keys and dynamic else WholeTable()
 
 
 def truncate(committer: TableCommitter) -> Snapshot | None:

@@ -16,7 +16,7 @@ from penstock.options import ConsumerOptions, PartitionExpireOptions, TagCreatio
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.batch_tags import batch_zone, make_batch_tag
 from penstock.table.commit.sequence import BucketIndex
-from penstock.table.commit.written_partitions import load_touched_partitions
+from penstock.table.commit.written_partitions import load_written_partitions
 from penstock.table.expire.partitions import drop_expired_partitions, find_expired_partitions
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
 from penstock.table.expire.tags import expire_tags
@@ -68,7 +68,7 @@ class Retention:
         self._make_tags(snapshot)  # first, so that no snapshot expires before it gets one
         self._expire(snapshot.id, is_end=snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER)
 
-    def keep_in_silence(self) -> None:
+    def run_on_idle(self) -> None:
         """Do what is due by time alone, which is no tag: those need a snapshot. Raises whatever goes wrong."""
         self._latest = self._latest or self._committer.store.load_latest_snapshot()
         if self._latest is not None:
@@ -91,7 +91,7 @@ class Retention:
         elif (
             self._tag_options.automatic_creation is TagCreation.BATCH
             and snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
-            and load_touched_partitions(committer.store, snapshot)
+            and load_written_partitions(committer.store, snapshot)
         ):
             make_batch_tag(committer.ref, committer.store, self._tag_options)
 

@@ -72,12 +72,12 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class Committed:
     """Our snapshot is there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outrun:
+class LostRace:
     """Another snapshot has our id; ours is not there and will not be."""
 
 
@@ -95,7 +95,7 @@ class Refused:
     cause: StorageError
 
 
-Attempt: TypeAlias = Landed | Outrun | Unknown | Refused
+Attempt: TypeAlias = Committed | LostRace | Unknown | Refused
 
 
 def new_commit_user(prefix: str | None = None) -> str:
@@ -110,10 +110,10 @@ class TableCommitter:
     Not for use by several threads at once.
 
     Attributes:
-        may_have_landed: whether the last call of ``commit`` came so far that its snapshot may be there, however it
+        may_be_committed: whether the last call of ``commit`` came so far that its snapshot may be there, however it
             ended; False also when it found the request landed already.
         after_commit: told of each snapshot that it made; never raises an ``Exception``.
-        in_silence: does what time alone makes due, for who commits nothing for a while; never raises an ``Exception``.
+        on_idle: does what time alone makes due, for who commits nothing for a while; never raises an ``Exception``.
         check_alone: raises where another process has taken over the job; asks storage. None where nobody can tell.
     """
 
@@ -124,16 +124,16 @@ class TableCommitter:
     clock_millis: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
     sleep: Callable[[float], None] = field(default=time.sleep)
     index: BucketIndex = field(default_factory=BucketIndex)
-    may_have_landed: bool = False
+    may_be_committed: bool = False
     after_commit: Callable[[Snapshot], None] = field(default=lambda _snapshot: None)
-    in_silence: Callable[[], None] = field(default=lambda: None)
+    on_idle: Callable[[], None] = field(default=lambda: None)
     check_alone: Callable[[], None] | None = None
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """Make the request one snapshot.
 
         Returns:
-            The snapshot; the one found when ``check_landed`` finds the request landed; None when there was nothing
+            The snapshot; the one found when ``check_committed`` finds the request landed; None when there was nothing
             to commit.
 
         Raises:
@@ -142,9 +142,9 @@ class TableCommitter:
             NotFoundError: the table was dropped or renamed, or is another one by now.
             CheckpointError: nobody can tell whether a request to be looked for has landed.
         """
-        self.may_have_landed = False
+        self.may_be_committed = False
         base = self._load_base()
-        landed = self._find_landed(request, base)
+        landed = self._find_committed(request, base)
         if landed is not None:
             return landed
         with Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
@@ -160,7 +160,7 @@ class TableCommitter:
                 if attempt_number > 0:
                     race.wait()
                     known, base = base, self._load_base()
-                    landed = self._find_landed(request, base, known=known)
+                    landed = self._find_committed(request, base, known=known)
                     if landed is not None:
                         writer.delete_written()
                         return landed
@@ -174,20 +174,20 @@ class TableCommitter:
                 if prepared is None:
                     return None
                 flush_new_files(self.ref, request.messages, writer.written)
-            self.may_have_landed = True
+            self.may_be_committed = True
             attempt = self._put_in_time(base, prepared)
             race.leave_turn()
             match attempt:
-                case Landed():
+                case Committed():
                     self._finish(base, prepared, writer)
                     return prepared.snapshot
                 case Unknown(cause):
                     raise CommitUnknownError(self._unknown_text(prepared.snapshot.id, cause)) from cause
-                case Outrun():
-                    self.may_have_landed = False
+                case LostRace():
+                    self.may_be_committed = False
                     writer.delete_written(keep=frozenset(_output_names(merges)))
                 case Refused(cause):
-                    self.may_have_landed = False
+                    self.may_be_committed = False
                     writer.delete_written()
                     raise cause
                 case other:
@@ -221,7 +221,7 @@ class TableCommitter:
         check_same_table(self.ref)
         return wait_for_rollback(self.store, self.store.load_latest_snapshot(), self.sleep)
 
-    def _find_landed(
+    def _find_committed(
         self, request: CommitRequest, base: Snapshot | None, *, known: Snapshot | None = None
     ) -> Snapshot | None:
         """Return the snapshot that shows a request to be a replay.
@@ -231,9 +231,9 @@ class TableCommitter:
         Args:
             known: the base that was looked at before.
         """
-        if not request.check_landed or base is None:
+        if not request.check_committed or base is None:
             return None
-        after_id = max(known.id if known else 0, request.landed_after_id)
+        after_id = max(known.id if known else 0, request.committed_after_id)
         found = search_commits(
             self.store, lambda it: it.commit_user == request.commit_user, latest_id=base.id, after_id=after_id
         )
@@ -322,7 +322,7 @@ class TableCommitter:
     def _put_in_time(self, base: Snapshot | None, prepared: Prepared) -> Attempt:
         """Create the snapshot file, and take it back where others had its id before and it is gone again."""
         attempt = self._put(prepared.snapshot)
-        if not isinstance(attempt, Landed):
+        if not isinstance(attempt, Committed):
             return attempt
         for try_number in range(self._put_tries):
             try:
@@ -333,7 +333,7 @@ class TableCommitter:
                     break
                 self.sleep(self._put_wait_seconds(try_number))
                 continue
-            return attempt if is_ours else Outrun()
+            return attempt if is_ours else LostRace()
         return Unknown(cause)
 
     def _put(self, snapshot: Snapshot) -> Attempt:
@@ -343,10 +343,10 @@ class TableCommitter:
         for try_number in range(self._put_tries):
             try:
                 if self.ref.file_io.put_if_absent(path, data):
-                    return Landed()
+                    return Committed()
                 # False may be about our own earlier try whose answer was lost.
                 if decode_snapshot(self.ref.file_io.read(path), path).uuid != snapshot.uuid:
-                    return Outrun()
+                    return LostRace()
                 # Or that failed when the name was there and was to be put on the disk.
                 flush(self.ref.file_io, [path], root=self.ref.location)
             except StorageError as error:
@@ -357,7 +357,7 @@ class TableCommitter:
             except (NotFoundError, FormatError) as error:
                 cause = StorageError(str(error))
             else:
-                return Landed()
+                return Committed()
             # Putting again is safe whatever happened: at most one put ever creates the file.
             self.sleep(self._put_wait_seconds(try_number))
         return Unknown(cause)

@@ -14,7 +14,7 @@ from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.conflict import check_conflicts, find_displaced
 from penstock.table.commit.sequence import BucketIndex, EntrySource
-from penstock.table.partition_scope import OverwriteScope, TouchedPartitions, partition_test
+from penstock.table.partition_scope import OverwriteScope, WrittenPartitions, partition_test
 from penstock.table.read.live import load_live_entries, load_live_numbers, load_live_of_partitions
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def overwrite_delta(
     messages = tuple(message for message in messages if message.new_files)
     touched = frozenset(message.partition for message in messages)
     test = partition_test(scope, touched=touched, ref=ref)
-    if not isinstance(scope, TouchedPartitions) and not all(map(test, touched)):
+    if not isinstance(scope, WrittenPartitions) and not all(map(test, touched)):
         raise InvalidOptionError(
             f"table {ref.name}: rows of the overwrite lie outside of the partition that it names; filter them out, "
             "or overwrite without naming a partition"

@@ -50,11 +50,11 @@ def commit_or_discard(committer: TableCommitter, request: CommitRequest) -> Snap
     try:
         snapshot = committer.commit(request)
     except BaseException:
-        if not committer.may_have_landed:
+        if not committer.may_be_committed:
             delete_new_files(committer.ref, request.messages)
             _delete_remains(committer.ref, request.messages)
         raise
-    if snapshot is not None and not committer.may_have_landed:
+    if snapshot is not None and not committer.may_be_committed:
         _discard_replay(committer, request, snapshot)
     return snapshot
 

@@ -23,8 +23,8 @@ class CommitRequest:
         scope: what an OVERWRITE replaces; None where the messages name the files, and for other kinds.
         watermark: event time in ms; the snapshot never falls behind its predecessor's, and is made where nothing else
             changes but that.
-        check_landed: first look whether this user has committed this identifier or a later one (a replayed batch).
-        landed_after_id: that look need not go back to this snapshot, nor behind it; 0 for as far as there are any.
+        check_committed: first look whether this user has committed this identifier or a later one (a replayed batch).
+        committed_after_id: that look need not go back to this snapshot, nor behind it; 0 for as far as there are any.
         commit_empty: make a snapshot even when nothing changes.
     """
 
@@ -35,6 +35,6 @@ class CommitRequest:
     scope: OverwriteScope | None = None
     watermark: int | None = None
     properties: tuple[tuple[str, str], ...] = ()
-    check_landed: bool = False
-    landed_after_id: int = 0
+    check_committed: bool = False
+    committed_after_id: int = 0
     commit_empty: bool = False

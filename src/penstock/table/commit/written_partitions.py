@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
-def load_touched_partitions(store: MetadataStore, snapshot: Snapshot) -> frozenset[bytes]:
+def load_written_partitions(store: MetadataStore, snapshot: Snapshot) -> frozenset[bytes]:
     """Return the serialized partitions to which a snapshot added rows; merging and sorting add none.
 
     Reads two small files or more, unless the store has cached them, as that of a committer has for its own snapshots.

@@ -24,8 +24,8 @@ from penstock.options import WriteOptions
 from penstock.printable import open_log
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.discard import delete_new_files
-from penstock.table.compact.commit import Compacted, commit_compacted, is_outrun
-from penstock.table.compact.retry_queue import Aside
+from penstock.table.compact.commit import Compacted, commit_compacted, has_lost_race
+from penstock.table.compact.retry_queue import RetryQueue
 from penstock.table.compact.state import CompactionState, waiting_of
 from penstock.table.compact.watch import CompactionWatch
 from penstock.table.lease.holder import LeaseKeeper, acquire, find_holder
@@ -49,7 +49,7 @@ _GROUP_TASKS: Final = 64
 _GROUP_SECONDS: Final = 10.0
 
 
-class CompactionBeside:
+class BackgroundCompactor:
     """Compacts a table until ``stop``.
 
     Args:
@@ -85,7 +85,7 @@ class CompactionBeside:
         self._state = CompactionState()
         self._is_stopping = False
         self._is_finishing = False
-        self._aside = Aside(first_pause_seconds=idle_seconds)
+        self._aside = RetryQueue(first_pause_seconds=idle_seconds)
         self._said: tuple[int, str] | None = None
         self._news = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"compact {ref.name}", daemon=True)
@@ -228,14 +228,14 @@ class CompactionBeside:
                 messages[id(message)], tasks[id(message)] = message, task
         if messages:
             self._commit(messages, tasks)
-        self._put_aside(failed)
+        self._retry_later(failed)
 
-    def _put_aside(self, failed: Sequence[tuple[CompactTask, BaseException | None]]) -> None:
+    def _retry_later(self, failed: Sequence[tuple[CompactTask, BaseException | None]]) -> None:
         """Count merges that others outran so far that an input is gone from storage; tell what else went wrong."""
         for task, error in failed:
             if self._is_stopping or error is None:
                 self._watch.finish(task, is_done=False)
-            elif isinstance(error, NotFoundError) and is_outrun(self._committer, task):
+            elif isinstance(error, NotFoundError) and has_lost_race(self._committer, task):
                 self._watch.finish(task, is_done=False)
                 self._state = replace(self._state, lost=self._state.lost + 1)
             else:

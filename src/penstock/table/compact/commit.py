@@ -80,7 +80,7 @@ def commit_compacted(
                 raise
             pending, lost = alive, (*lost, *gone)
         except BaseException:
-            if not committer.may_have_landed:
+            if not committer.may_be_committed:
                 delete_new_files(committer.ref, pending)
             raise
         else:
@@ -88,7 +88,7 @@ def commit_compacted(
     return Compacted(snapshot=None, lost=lost)
 
 
-def is_outrun(committer: TableCommitter, task: CompactTask) -> bool:
+def has_lost_race(committer: TableCommitter, task: CompactTask) -> bool:
     """Whether another commit has taken an input of a task out of the table."""
     live = _names(_load_live(committer, frozenset({task.partition})))
     return any((task.partition, task.bucket, file.file_name) not in live for file in task.files)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from penstock.errors import NotFoundError, TableStoreError
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.discard import delete_new_files
-from penstock.table.compact.commit import commit_compacted, is_outrun
+from penstock.table.compact.commit import commit_compacted, has_lost_race
 from penstock.table.compact.rewrite import rewrite
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class _Run:
         self._seconds[partition] = self._seconds.get(partition, 0.0) + merged.seconds
         if merged.message is None:
             # A file that was replaced may have expired meanwhile; one that is live must not be missing.
-            if isinstance(merged.error, NotFoundError) and is_outrun(self.committer, merged.task):
+            if isinstance(merged.error, NotFoundError) and has_lost_race(self.committer, merged.task):
                 self._drop(partition)
             else:
                 self._error = self._error or merged.error

@@ -14,7 +14,7 @@ _DOUBLINGS: Final = 10
 
 
 @dataclass(slots=True, kw_only=True)
-class Aside:
+class RetryQueue:
     """Tasks of one round that failed, and how long to wait after how many such rounds.
 
     Attributes:

@@ -208,7 +208,7 @@ def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: Ta
     )
 
 
-def is_outrun(task: CompactTask, ref: TableRef, store: MetadataStore) -> bool:
+def has_lost_race(task: CompactTask, ref: TableRef, store: MetadataStore) -> bool:
     """Whether a file of the task is not live any more."""
     latest = store.load_latest_snapshot()
     if latest is None:

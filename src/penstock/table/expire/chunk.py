@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import NotFoundError
 from penstock.table.expire.branches import load_branch_readers
 from penstock.table.expire.files import (
-    DoomedFiles,
+    FilesToDelete,
     NamedSnapshot,
     data_paths,
     find_deletions,
@@ -20,8 +20,8 @@ from penstock.table.expire.files import (
     spare_tagged,
     tags_between,
 )
-from penstock.table.expire.plan import Hold, HoldKind
-from penstock.table.expire.readded import RevivalWatch
+from penstock.table.expire.plan import Retainer, RetainerKind
+from penstock.table.expire.readded import ReaddedFiles
 from penstock.table.locate import FileLocator
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Chunk:
 
     snapshot_ids: tuple[int, ...]
     end: int
-    files: DoomedFiles
+    files: FilesToDelete
 
 
 class ChunkFinder:
@@ -54,7 +54,7 @@ class ChunkFinder:
         self._store = store
         self._tags = tags
         self._threads = threads
-        self._watch = RevivalWatch()
+        self._watch = ReaddedFiles()
         self._locator = FileLocator.of(ref)
         self._tags_seen: dict[int, NamedSnapshot] = {}
 
@@ -78,7 +78,7 @@ class ChunkFinder:
             raise
         return Chunk(snapshot_ids=tuple(snapshot.id for snapshot in expired), end=end, files=files)
 
-    def _find_files(self, expired: list[Snapshot], kept: Snapshot, latest_id: int) -> DoomedFiles:
+    def _find_files(self, expired: list[Snapshot], kept: Snapshot, latest_id: int) -> FilesToDelete:
         # What the first of them deleted was read by snapshots before it only, and went with those.
         changed = [*expired[1:], kept] if expired else []
         deletions = find_deletions(self._store, changed)
@@ -95,7 +95,7 @@ class ChunkFinder:
         keepers = (kept, *later, *tags_between(tags, first, kept.id), *branches.snapshots)
         manifests, lists = find_metadata(self._store, expired, keepers)
         entries = [deletion.entry for deletion in deletions.values()]
-        return DoomedFiles(
+        return FilesToDelete(
             data=tuple(data_paths(self._locator, entries)),
             data_file_count=len(entries),
             data_bytes=sum(entry.file.file_size for entry in entries),
@@ -111,11 +111,11 @@ class ChunkFinder:
         }
 
 
-def add_file_holds(holds: Iterable[Hold], files: DoomedFiles) -> tuple[Hold, ...]:
+def add_file_holds(holds: Iterable[Retainer], files: FilesToDelete) -> tuple[Retainer, ...]:
     """Return the holds with those on top that keep files of more snapshots: one for each tag and branch."""
     found = {(hold.kind, hold.name): hold for hold in holds}
-    for kind, pairs in ((HoldKind.TAG, files.kept_by_tags), (HoldKind.BRANCH, files.kept_by_branches)):
+    for kind, pairs in ((RetainerKind.TAG, files.kept_by_tags), (RetainerKind.BRANCH, files.kept_by_branches)):
         for name, count in pairs:
-            old = found.get((kind, name), Hold(kind=kind, name=name))
+            old = found.get((kind, name), Retainer(kind=kind, name=name))
             found[kind, name] = replace(old, files=old.files + count)
     return tuple(found.values())

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoomedFiles:
+class FilesToDelete:
     """What goes with some snapshots.
 
     Attributes:
@@ -77,7 +77,7 @@ class NamedSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataNames:
-    """Metadata files that a snapshot names, as paths: see ``DoomedFiles``."""
+    """Metadata files that a snapshot names, as paths: see ``FilesToDelete``."""
 
     manifests: frozenset[str]
     lists: frozenset[str]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-class HoldKind(StrEnum):
+class RetainerKind(StrEnum):
     """Who keeps snapshots, or files of expired ones."""
 
     OPTION = "option"
@@ -26,7 +26,7 @@ class HoldKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Retainer:
     """Something that keeps snapshots, or files of expired ones.
 
     Attributes:
@@ -35,7 +35,7 @@ class Hold:
         files: data files that would go but for it.
     """
 
-    kind: HoldKind
+    kind: RetainerKind
     name: str
     snapshot_id: int | None = None
     files: int = 0
@@ -80,7 +80,7 @@ class ExpirationPlan:
 
     first: int
     end: int
-    holds: tuple[Hold, ...] = ()
+    holds: tuple[Retainer, ...] = ()
     next_cutoff_millis: int | None = None
 
 
@@ -100,22 +100,22 @@ def plan_expiration(
             oldest on, until one is young enough.
     """
     newest_to_go = latest - rules.retain_min + 1
-    bounds = [Hold(kind=HoldKind.OPTION, name="snapshot.num-retained.min", snapshot_id=newest_to_go)]
+    bounds = [Retainer(kind=RetainerKind.OPTION, name="snapshot.num-retained.min", snapshot_id=newest_to_go)]
     bounds += [
-        Hold(kind=HoldKind.CONSUMER, name=name, snapshot_id=next_id)
+        Retainer(kind=RetainerKind.CONSUMER, name=name, snapshot_id=next_id)
         for name, next_id in sorted(consumers.items())
         if next_id < newest_to_go
     ]
     if rules.max_deletes is not None and earliest + rules.max_deletes < newest_to_go:
         limit = earliest + rules.max_deletes
-        bounds.append(Hold(kind=HoldKind.OPTION, name="snapshot.expire.limit", snapshot_id=limit))
+        bounds.append(Retainer(kind=RetainerKind.OPTION, name="snapshot.expire.limit", snapshot_id=limit))
     end = min(hold.snapshot_id for hold in bounds if hold.snapshot_id is not None)
     next_cutoff_millis = None
     # Everything below goes whatever its age.
     for snapshot_id in range(max(latest - rules.retain_max + 1, earliest), end):
         successor_millis = time_of(snapshot_id + 1)
         if successor_millis is not None and successor_millis >= rules.cutoff_millis:
-            bounds.append(Hold(kind=HoldKind.OPTION, name="snapshot.time-retained", snapshot_id=snapshot_id))
+            bounds.append(Retainer(kind=RetainerKind.OPTION, name="snapshot.time-retained", snapshot_id=snapshot_id))
             end, next_cutoff_millis = snapshot_id, successor_millis
             break
     return ExpirationPlan(

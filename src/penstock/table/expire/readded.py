@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 
-class RevivalWatch:
+class ReaddedFiles:
     """Finds the snapshots whose deltas may add files that an older delta deleted.
 
     Newer Paimon rolls back by a new snapshot that adds the old files again; we never do. Each snapshot is read once,

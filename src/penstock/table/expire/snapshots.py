@@ -25,7 +25,7 @@ from penstock.table.bulk_files import delete_empty_directories, delete_files, th
 from penstock.table.commit.announced import announce_expiration, expiring_end
 from penstock.table.expire.chunk import Chunk, ChunkFinder, add_file_holds
 from penstock.table.expire.files import find_snapshot
-from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Hold, plan_expiration
+from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Retainer, plan_expiration
 from penstock.table.tags.reader import TagReader
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Expiration:
     data_bytes: int = 0
     metadata_files: int = 0
     earliest_id: int | None = None
-    holds: tuple[Hold, ...] = ()
+    holds: tuple[Retainer, ...] = ()
     next_cutoff_millis: int | None = None
     is_dry_run: bool = False
 

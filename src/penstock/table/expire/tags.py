@@ -26,7 +26,7 @@ from penstock.table.expire.files import (
     spare_read,
     spare_revived,
 )
-from penstock.table.expire.readded import RevivalWatch
+from penstock.table.expire.readded import ReaddedFiles
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
 from penstock.table.tags.reader import TagReader
@@ -118,7 +118,7 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     spare_added(store, deletions, branches.later)
     threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads)
     latest_id = store.latest_snapshot_id() or earliest.id
-    later = RevivalWatch().find(store, after_id=earliest.id, latest_id=latest_id, threads=threads)
+    later = ReaddedFiles().find(store, after_id=earliest.id, latest_id=latest_id, threads=threads)
     spare_revived(store, deletions, later)
     manifests, lists = find_metadata(store, [gone], [*neighbours, *branches.snapshots, *later])
     entries = [deletion.entry for deletion in deletions.values()]

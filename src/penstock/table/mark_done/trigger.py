@@ -21,7 +21,7 @@ from penstock.format.row.row import row_decoder
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.options import MarkDoneMode
 from penstock.printable import open_log
-from penstock.table.commit.written_partitions import load_touched_partitions
+from penstock.table.commit.written_partitions import load_written_partitions
 from penstock.table.mark_done.ledger import Ledger, Marked, add_to_ledger, load_ledger, save_ledger
 from penstock.table.mark_done.marker import check_actions, ledger_entries, load_live_partitions, mark_done
 from penstock.table.mark_done.marks import is_remembered, load_marked
@@ -105,7 +105,7 @@ class DoneWatch:
             store: that of the committer, which has cached what it wrote.
         """
         if snapshot.commit_kind is not CommitKind.COMPACT:
-            self._noted.append((snapshot, load_touched_partitions(store, snapshot), self._now()))
+            self._noted.append((snapshot, load_written_partitions(store, snapshot), self._now()))
 
     def look(self, store: MetadataStore, latest: Snapshot) -> tuple[DonePartition, ...]:
         """Mark what is done by a snapshot that this job has made; asks the storage nothing where nothing is.
@@ -121,7 +121,7 @@ class DoneWatch:
             self._recover_in_turn(store, latest)
         return self._mark(self.find_due(store, latest))
 
-    def look_in_silence(
+    def check_on_idle(
         self, store: MetadataStore, load_latest: Callable[[], Snapshot | None]
     ) -> tuple[DonePartition, ...]:
         """Mark what is done by the clock alone, though nothing was committed. Raises as ``look``.

@@ -40,7 +40,7 @@ _SEVERAL_SPELLINGS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionVerdict:
+class PartitionPruneResult:
     """What is known of one partition.
 
     Attributes:
@@ -66,12 +66,12 @@ class PartitionPruner:
         self._decode = row_decoder(tuple(field.type for field in schema.partition_fields))
         self._names_partition = any(name in schema.partition_keys for name in predicate.columns)
 
-    def judge(self, partition: bytes) -> PartitionVerdict:
+    def evaluate(self, partition: bytes) -> PartitionPruneResult:
         """Decode a serialized partition and put its values into the filter."""
         values = self._decode(partition)
         known = dict(zip(self._names, values, strict=True))
         rest = residual(self._predicate, known) if self._predicate.root != TRUE else self._predicate
-        return PartitionVerdict(values=values, rest=rest)
+        return PartitionPruneResult(values=values, rest=rest)
 
     def may_hold(self, meta: ManifestFileMeta) -> bool:
         """Whether a manifest may name a file of a partition that is not excluded."""

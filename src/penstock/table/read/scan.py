@@ -20,7 +20,7 @@ from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.manifest.index_manifest import DELETION_VECTORS, decode_index_types
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
-from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner
+from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.stale_schema import check_schema_of_file
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class _Scan:
         for entry in live:
             groups.setdefault(entry.partition, []).append(entry)
         self._note("live", groups)
-        verdicts = {partition: self._partitions.judge(partition) for partition in groups}
+        verdicts = {partition: self._partitions.evaluate(partition) for partition in groups}
         created = {data: min(entry.file.creation_millis or 0 for entry in entries) for data, entries in groups.items()}
         if self._predicate.root != TRUE:
             groups = self._pruned(groups, verdicts)
@@ -300,7 +300,7 @@ class _Scan:
         )
 
     def _pruned(
-        self, groups: dict[bytes, list[ManifestEntry]], verdicts: Mapping[bytes, PartitionVerdict]
+        self, groups: dict[bytes, list[ManifestEntry]], verdicts: Mapping[bytes, PartitionPruneResult]
     ) -> dict[bytes, list[ManifestEntry]]:
         groups = {data: entries for data, entries in groups.items() if not verdicts[data].is_excluded}
         self._note("partition", groups)

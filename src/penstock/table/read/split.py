@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.options import ReadOptions
 from penstock.table.locate import FileLocator
-from penstock.table.read.prune import PartitionVerdict
+from penstock.table.read.prune import PartitionPruneResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,7 +83,7 @@ def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
                 target_bytes=options.split_target_bytes,
                 open_file_cost_bytes=options.split_open_file_cost_bytes,
             )
-            verdict = PartitionVerdict(values=partition.values, rest=partition.rest)
+            verdict = PartitionPruneResult(values=partition.values, rest=partition.rest)
             splits += [make_split(locator, plan.snapshot.id, entries[0], files, verdict) for files in packs]
     return tuple(splits)
 
@@ -93,7 +93,7 @@ def make_split(
     snapshot_id: int,
     like: ManifestEntry,
     files: tuple[DataFileMeta, ...],
-    verdict: PartitionVerdict,
+    verdict: PartitionPruneResult,
 ) -> DataSplit:
     """Make a split of files that lie in the bucket of the entry ``like``.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class WaitPolicy:
     """How long to wait, and how often to look.
 
     Attributes:
@@ -40,7 +40,7 @@ class Patience:
 def wait_for_watermark(
     store: MetadataStore,
     watermark: int,
-    patience: Patience,
+    patience: WaitPolicy,
     *,
     on_look: Callable[[Snapshot | None], None] = lambda _latest: None,
 ) -> Snapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.table.stream.align.limit import Pace
+from penstock.table.stream.align.limit import WatermarkLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from penstock.table.stream.align.progress import Member
     from penstock.table.stream.limits import ReadLimits
     from penstock.table.stream.offset import StreamOffset
-    from penstock.table.stream.scanner import Follower
+    from penstock.table.stream.scanner import StreamScanner
 
 # Other sources of the same query are not asked meanwhile.
 _LONGEST_WAIT_SECONDS: Final = 10
 
 
-class AlignedFollower:
+class AlignedScanner:
     """A follower that goes no further than its group allows. Not for several threads.
 
     Args:
@@ -34,14 +34,14 @@ class AlignedFollower:
 
     def __init__(
         self,
-        follower: Follower,
+        scanner: StreamScanner,
         membership: Membership | None,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.held_by: Member | None = None
-        self._follower = follower
+        self._follower = scanner
         self._membership = membership
         self._clock = clock
         self._sleep = sleep
@@ -58,7 +58,7 @@ class AlignedFollower:
             self._membership.join()
 
     def advance(self, offset: StreamOffset, limits: ReadLimits, *, until: int | None = None) -> StreamOffset:
-        """Go one micro-batch further, as ``Follower.advance``.
+        """Go one micro-batch further, as ``StreamScanner.advance``.
 
         Who has come to the end, or to ``until``, leaves the group.
 
@@ -73,15 +73,21 @@ class AlignedFollower:
             membership.leave()
             return offset
         # Who ends by itself goes on or waits by what the others have just done.
-        pace = Pace(allowance=membership.look(is_fresh=until is not None), own=membership.watermark)
-        end = self._follower.advance(offset, limits, until=until, pace=pace)
-        is_over = end.ended or (until is not None and not pace.has_rows and not pace.is_held)
+        limit_by_watermark = WatermarkLimit(
+            allowance=membership.look(is_fresh=until is not None), own=membership.watermark
+        )
+        end = self._follower.advance(offset, limits, until=until, limit_by_watermark=limit_by_watermark)
+        is_over = end.ended or (
+            until is not None and not limit_by_watermark.has_rows and not limit_by_watermark.is_held
+        )
         if is_over:
             membership.leave()
             return end
-        membership.stand(pace.stands, has_rows=pace.has_rows, is_held=pace.is_held)
-        if pace.is_held:
-            self.held_by = pace.allowance.slowest
+        membership.stand(
+            limit_by_watermark.stands, has_rows=limit_by_watermark.has_rows, is_held=limit_by_watermark.is_held
+        )
+        if limit_by_watermark.is_held:
+            self.held_by = limit_by_watermark.allowance.slowest
         return end
 
     def advance_or_wait(self, offset: StreamOffset, limits: ReadLimits, *, until: int | None) -> StreamOffset:

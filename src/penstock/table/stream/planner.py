@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.options import StreamOptions
     from penstock.table.store import MetadataStore
-    from penstock.table.stream.align.limit import Pace
+    from penstock.table.stream.align.limit import WatermarkLimit
     from penstock.table.stream.bounds import Bounds
     from penstock.table.stream.event_time import EventTimes
     from penstock.table.stream.files import Units, UnitStore
@@ -78,7 +78,7 @@ def load_units(table: Table, snapshot: Snapshot, position: Position, offset: Str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ReadProgress:
     """How far a stream has come in event time.
 
     Attributes:
@@ -90,7 +90,7 @@ class Standing:
     by_unit: BucketWatermarks | None = None
 
 
-def load_standing(table: Table, offset: StreamOffset, position: Position) -> Standing:
+def load_progress(table: Table, offset: StreamOffset, position: Position) -> ReadProgress:
     """Return how far a stream has come at an offset that is resolved; a look at the snapshot before it, and no more.
 
     In the full phase that is what its units tell, which needs them all.
@@ -101,15 +101,15 @@ def load_standing(table: Table, offset: StreamOffset, position: Position) -> Sta
     if position.phase is Phase.CHANGES:
         before = table.store.find_snapshot(position.snapshot_id - 1) if position.snapshot_id > 1 else None
         told = None if before is None else watermark_of(before)
-        return Standing(watermark=latest_of(told, least_of(offset.watermarks)))
+        return ReadProgress(watermark=latest_of(told, least_of(offset.watermarks)))
     snapshot = table.store.find_snapshot(position.snapshot_id) if position.index > 0 else None
     units = None if snapshot is None else load_units(table, snapshot, position, offset)
     by_unit = table.times.advance(None, (units or ())[: position.index])
-    return Standing(watermark=least_of(by_unit), by_unit=by_unit)
+    return ReadProgress(watermark=least_of(by_unit), by_unit=by_unit)
 
 
 @dataclass(slots=True, kw_only=True)
-class Walk:
+class MicroBatchPlanner:
     """A walk in progress.
 
     Attributes:
@@ -134,8 +134,8 @@ class Walk:
     budget: Budget
     horizon: int
     ready_millis: int | None
-    pace: Pace | None = None
-    standing: Standing = field(default_factory=Standing)
+    limit_by_watermark: WatermarkLimit | None = None
+    progress: ReadProgress = field(default_factory=ReadProgress)
     is_cut: bool = False
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
 
@@ -146,9 +146,14 @@ class Walk:
             raise AssertionError  # a walk begins at an offset that is resolved
         return self.offset.position
 
-    def go_on(self, horizon: int, ready_millis: int | None, pace: Pace | None) -> None:
+    def go_on(self, horizon: int, ready_millis: int | None, limit_by_watermark: WatermarkLimit | None) -> None:
         """Let it look further, after it came to an end before a limit did."""
-        self.start, self.horizon, self.ready_millis, self.pace = self.offset, horizon, ready_millis, pace
+        self.start, self.horizon, self.ready_millis, self.limit_by_watermark = (
+            self.offset,
+            horizon,
+            ready_millis,
+            limit_by_watermark,
+        )
 
     def run(self) -> None:
         """Go on until a limit, a bound, the horizon or what others allow."""
@@ -167,26 +172,26 @@ class Walk:
 
     @property
     def _is_held(self) -> bool:
-        return self.pace is not None and self.pace.is_held
+        return self.limit_by_watermark is not None and self.limit_by_watermark.is_held
 
     @property
-    def _pace_by_unit(self) -> Pace | None:
+    def _limit_by_file(self) -> WatermarkLimit | None:
         """The pace where it is kept file by file: a full phase may span all the time that there is."""
         is_by_unit = self.position.phase is Phase.FULL and not self.options.align_checkpoints
-        return self.pace if is_by_unit and self.standing.by_unit is not None else None
+        return self.limit_by_watermark if is_by_unit and self.progress.by_unit is not None else None
 
     def _may_begin(self, snapshot: Snapshot, units: Units) -> bool:
-        if self.pace is None or self._pace_by_unit is not None or self.position.index > 0:
+        if self.limit_by_watermark is None or self._limit_by_file is not None or self.position.index > 0:
             return True
-        return self.pace.allows(
-            self.standing.watermark, self._watermark_behind(snapshot, self._watermarks_behind(units))
+        return self.limit_by_watermark.allows(
+            self.progress.watermark, self._watermark_behind(snapshot, self._watermarks_behind(units))
         )
 
-    def _may_take_unit(self, pace: Pace, unit: ManifestEntry) -> bool:
-        by_unit = self.table.times.advance(self.standing.by_unit, [unit])
-        if not pace.allows(self.standing.watermark, least_of(by_unit)):
+    def _may_take_unit(self, limit_by_watermark: WatermarkLimit, unit: ManifestEntry) -> bool:
+        by_unit = self.table.times.advance(self.progress.by_unit, [unit])
+        if not limit_by_watermark.allows(self.progress.watermark, least_of(by_unit)):
             return False
-        self.standing = Standing(watermark=latest_of(self.standing.watermark, least_of(by_unit)), by_unit=by_unit)
+        self.progress = ReadProgress(watermark=latest_of(self.progress.watermark, least_of(by_unit)), by_unit=by_unit)
         return True
 
     def _watermark_behind(self, snapshot: Snapshot, watermarks: BucketWatermarks | None) -> int | None:
@@ -223,11 +228,11 @@ class Walk:
             return snapshot
 
     def _take(self, snapshot: Snapshot, units: Units) -> None:
-        position, pace = self.position, self._pace_by_unit
+        position, limit_by_watermark = self.position, self._limit_by_file
         is_first = True
         for index, unit in self._kept(units):
             self.is_cut = not self._may_take(units, unit, is_first=is_first)
-            if self.is_cut or (pace is not None and not self._may_take_unit(pace, unit)):
+            if self.is_cut or (limit_by_watermark is not None and not self._may_take_unit(limit_by_watermark, unit)):
                 self._stop_at(snapshot, position.at(index), is_first=is_first)
                 return
             self.budget.take([unit.file])
@@ -239,9 +244,9 @@ class Walk:
             seen=digest_of(snapshot),
             watermarks=self._watermarks_behind(units),
         )
-        if self.pace is not None:
+        if self.limit_by_watermark is not None:
             told = self._watermark_behind(snapshot, self.offset.watermarks)
-            self.standing = Standing(watermark=latest_of(self.standing.watermark, told))
+            self.progress = ReadProgress(watermark=latest_of(self.progress.watermark, told))
         is_last_full = position.phase is Phase.FULL and (
             self.bounds.is_beyond(snapshot) or self.bounds.is_beyond_id(snapshot.id + 1)
         )

@@ -20,7 +20,7 @@ from penstock.table.stream.files import UnitStore
 from penstock.table.stream.history import History, digest_of
 from penstock.table.stream.limits import Budget, ReadLimits, limits_of
 from penstock.table.stream.offset import Position, StreamOffset
-from penstock.table.stream.planner import Standing, Table, Walk, load_standing, load_units
+from penstock.table.stream.planner import MicroBatchPlanner, ReadProgress, Table, load_progress, load_units
 from penstock.table.stream.start import StreamStart, check_start, resolve_start
 from penstock.table.stream.tasks import Delivery, StreamTask, TaskPlanner
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
-    from penstock.table.stream.align.limit import Pace
+    from penstock.table.stream.align.limit import WatermarkLimit
 
 # A reader that finds nothing moves all the same after so many snapshots, so that expiration does not overtake it.
 _MAX_SKIPPED: Final = 50
@@ -53,11 +53,11 @@ class _Pause:
     """
 
     begun: StreamOffset
-    walk: Walk
+    planner: MicroBatchPlanner
     since_millis: int
 
 
-class Follower:
+class StreamScanner:
     """Follows one table. It keeps what it looked at between calls, but a fresh one answers the same.
 
     Not for several threads; not picklable.
@@ -97,7 +97,7 @@ class Follower:
         self._snapshots: dict[int, Snapshot] = {}
         self._skipped: tuple[StreamOffset, StreamOffset] | None = None
         self._pause: _Pause | None = None
-        self._stood: tuple[StreamOffset, Standing] | None = None
+        self._stood: tuple[StreamOffset, ReadProgress] | None = None
         self._has_warned = False
 
     def latest_id(self) -> int | None:
@@ -105,7 +105,12 @@ class Follower:
         return self._store.latest_snapshot_id()
 
     def advance(
-        self, offset: StreamOffset, limits: ReadLimits, *, until: int | None = None, pace: Pace | None = None
+        self,
+        offset: StreamOffset,
+        limits: ReadLimits,
+        *,
+        until: int | None = None,
+        limit_by_watermark: WatermarkLimit | None = None,
     ) -> StreamOffset:
         """Go one micro-batch further.
 
@@ -131,22 +136,24 @@ class Follower:
             return begun or offset
         latest = self._store.latest_snapshot_id()
         horizon = latest if until is None else min(until, latest or 0)
-        walk = self._resumed_walk(begun, limits, horizon, pace, may_wait=until is None)
+        planner = self._resumed_planner(begun, limits, horizon, limit_by_watermark, may_wait=until is None)
         try:
-            self._run(walk, latest)
+            self._run(planner, latest)
         except DataLossError:
-            if walk.start == begun:
+            if planner.start == begun:
                 raise
             # What it had gone over, nobody has been given: that may be rolled back without any loss.
             self._skipped = self._pause = None
-            walk = self._new_walk(begun, begun, limits, horizon, pace)
-            self._run(walk, latest)
-        self._snapshots = walk.snapshots
-        end = self._outcome(begun, walk, may_wait=until is None)
-        if pace is not None and self._pause is None:
-            self._stood = (walk.offset, walk.standing)
-            pace.stands = pace.stands if walk.standing.watermark is None else walk.standing.watermark
-            pace.has_rows = walk.budget.files > 0
+            planner = self._new_planner(begun, begun, limits, horizon, limit_by_watermark)
+            self._run(planner, latest)
+        self._snapshots = planner.snapshots
+        end = self._outcome(begun, planner, may_wait=until is None)
+        if limit_by_watermark is not None and self._pause is None:
+            self._stood = (planner.offset, planner.progress)
+            limit_by_watermark.stands = (
+                limit_by_watermark.stands if planner.progress.watermark is None else planner.progress.watermark
+            )
+            limit_by_watermark.has_rows = planner.budget.files > 0
         return end
 
     def plan_range(self, start: StreamOffset, end: StreamOffset) -> tuple[StreamTask, ...]:
@@ -212,22 +219,33 @@ class Follower:
             )
         return offset
 
-    def _resumed_walk(
-        self, begun: StreamOffset, limits: ReadLimits, horizon: int | None, pace: Pace | None, *, may_wait: bool
-    ) -> Walk:
+    def _resumed_planner(
+        self,
+        begun: StreamOffset,
+        limits: ReadLimits,
+        horizon: int | None,
+        limit_by_watermark: WatermarkLimit | None,
+        *,
+        may_wait: bool,
+    ) -> MicroBatchPlanner:
         """Return the walk that goes on where the one before it came to, if that began at the same offset."""
         pause = self._pause
-        if may_wait and pause is not None and pause.begun == begun and pause.walk.budget.limits == limits:
-            pause.walk.go_on(horizon or 0, self._ready_millis(), pace)
-            return pause.walk
+        if may_wait and pause is not None and pause.begun == begun and pause.planner.budget.limits == limits:
+            pause.planner.go_on(horizon or 0, self._ready_millis(), limit_by_watermark)
+            return pause.planner
         skipped = self._skipped
         offset = skipped[1] if skipped is not None and skipped[0] == begun else begun
-        return self._new_walk(begun, offset, limits, horizon, pace)
+        return self._new_planner(begun, offset, limits, horizon, limit_by_watermark)
 
-    def _new_walk(
-        self, begun: StreamOffset, offset: StreamOffset, limits: ReadLimits, horizon: int | None, pace: Pace | None
-    ) -> Walk:
-        return Walk(
+    def _new_planner(
+        self,
+        begun: StreamOffset,
+        offset: StreamOffset,
+        limits: ReadLimits,
+        horizon: int | None,
+        limit_by_watermark: WatermarkLimit | None,
+    ) -> MicroBatchPlanner:
+        return MicroBatchPlanner(
             table=self._table,
             options=self._options,
             bounds=Bounds.of(self._options, begun.last_id),
@@ -237,43 +255,43 @@ class Follower:
             budget=Budget(limits=limits),
             horizon=horizon or 0,
             ready_millis=self._ready_millis(),
-            pace=pace,
-            standing=Standing() if pace is None else self._standing(offset),
+            limit_by_watermark=limit_by_watermark,
+            progress=ReadProgress() if limit_by_watermark is None else self._standing(offset),
         )
 
-    def _standing(self, offset: StreamOffset) -> Standing:
+    def _standing(self, offset: StreamOffset) -> ReadProgress:
         if self._stood is not None and self._stood[0] == offset:
             return self._stood[1]
-        return Standing() if offset.position is None else load_standing(self._table, offset, offset.position)
+        return ReadProgress() if offset.position is None else load_progress(self._table, offset, offset.position)
 
     def _ready_millis(self) -> int | None:
         delay = self._options.snapshot_delay_ms
         return None if delay is None else self._clock_millis() - delay
 
-    def _run(self, walk: Walk, latest: int | None) -> None:
-        self._history.check_reach(walk.position, walk.offset, latest)
-        walk.run()
+    def _run(self, planner: MicroBatchPlanner, latest: int | None) -> None:
+        self._history.check_reach(planner.position, planner.offset, latest)
+        planner.run()
 
-    def _outcome(self, begun: StreamOffset, walk: Walk, *, may_wait: bool) -> StreamOffset:
-        if walk.offset.ended:
-            return walk.offset
-        self._skipped = (walk.reached, walk.offset)
-        is_too_little = may_wait and not walk.is_cut and walk.budget.is_too_little
-        self._pause = self._paused(begun, walk) if is_too_little else None
+    def _outcome(self, begun: StreamOffset, planner: MicroBatchPlanner, *, may_wait: bool) -> StreamOffset:
+        if planner.offset.ended:
+            return planner.offset
+        self._skipped = (planner.reached, planner.offset)
+        is_too_little = may_wait and not planner.is_cut and planner.budget.is_too_little
+        self._pause = self._paused(begun, planner) if is_too_little else None
         if self._pause is not None:
             return begun
-        if walk.budget.files == 0 and begun.position is not None:
-            skipped = walk.position.snapshot_id - begun.position.snapshot_id
-            return walk.offset if skipped >= _MAX_SKIPPED else begun
-        return walk.reached
+        if planner.budget.files == 0 and begun.position is not None:
+            skipped = planner.position.snapshot_id - begun.position.snapshot_id
+            return planner.offset if skipped >= _MAX_SKIPPED else begun
+        return planner.reached
 
-    def _paused(self, begun: StreamOffset, walk: Walk) -> _Pause | None:
+    def _paused(self, begun: StreamOffset, planner: MicroBatchPlanner) -> _Pause | None:
         """Let too few rows wait for more; None when they have waited for long enough since the first look at them."""
         now, pause = self._clock_millis(), self._pause
         since = pause.since_millis if pause is not None and pause.begun == begun else now
-        if now - since >= (walk.budget.limits.max_delay_ms or 0):
+        if now - since >= (planner.budget.limits.max_delay_ms or 0):
             return None
-        return _Pause(begun=begun, walk=walk, since_millis=since)
+        return _Pause(begun=begun, planner=planner, since_millis=since)
 
     def _deliveries(self, first: Position, last: Position, end: StreamOffset) -> Iterator[Delivery]:
         position = first

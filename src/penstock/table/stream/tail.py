@@ -12,11 +12,11 @@ from penstock.options import ConsumerOptions
 from penstock.table.lease.holder import LeaseKeeper, acquire
 from penstock.table.read.batches import TableReader
 from penstock.table.stream.align.membership import open_membership
-from penstock.table.stream.aligned import AlignedFollower
+from penstock.table.stream.aligned import AlignedScanner
 from penstock.table.stream.consumers import check_consumer_id, lease_of, record_progress
 from penstock.table.stream.limits import ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, Phase
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ _ALIVE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PollOptions:
     """How a tail waits.
 
     Attributes:
@@ -51,7 +51,7 @@ class Waiting:
     sleep: Callable[[float], None] = time.sleep
 
 
-class Tail:
+class LocalStreamReader:
     """Reads a table as a stream, in this process, snapshot by snapshot.
 
     In a snapshot partitions come in the order of the stream; in a partition bucket after bucket; in a bucket of a queue
@@ -67,7 +67,7 @@ class Tail:
         schema: of every batch.
 
     Raises:
-        TableStoreError: as ``Follower`` and ``TableReader``.
+        TableStoreError: as ``StreamScanner`` and ``TableReader``.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class Tail:
         self._consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
         if self._consumer is not None:
             check_consumer_id(self._consumer, ref.name)
-        self._follower = Follower(ref, store, predicate=predicate)
-        self._aligned = AlignedFollower(self._follower, open_membership(ref))
+        self._follower = StreamScanner(ref, store, predicate=predicate)
+        self._aligned = AlignedScanner(self._follower, open_membership(ref))
         self._reader = TableReader(ref, store, columns)
         self.schema = self._reader.schema
 
-    def read(self, waiting: Waiting, *, limit: int | None = None) -> Generator[pa.RecordBatch]:
+    def read(self, waiting: PollOptions, *, limit: int | None = None) -> Generator[pa.RecordBatch]:
         """Yield rows until the stream's bound, or for ever; a consumer is held while it goes on.
 
         A consumer moves when the caller asks for more behind the last row of a snapshot; rows of a snapshot that was
@@ -128,7 +128,7 @@ class Tail:
                 if left == 0:
                     return
 
-    def _steps(self, waiting: Waiting) -> Iterator[tuple[StreamOffset, Iterable[pa.RecordBatch]]]:
+    def _steps(self, waiting: PollOptions) -> Iterator[tuple[StreamOffset, Iterable[pa.RecordBatch]]]:
         """Yield where each step ends, with its rows; without rows while there is nothing new."""
         offset, alive = UNRESOLVED, time.monotonic()
         while not offset.ended:

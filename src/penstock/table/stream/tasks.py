@@ -15,7 +15,7 @@ from penstock.options import BucketOptions, ReadOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, Predicate
 from penstock.table.locate import FileLocator
-from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionVerdict, StatsPruner
+from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.read.split import make_split, pack_files
 from penstock.table.stream.files import is_ordered
 
@@ -68,7 +68,7 @@ class TaskPlanner:
         self._partitions = PartitionPruner(ref.schema, bound)
         self._buckets = BucketPruner(ref, bound, store.load_schema)
         self._stats = StatsPruner(store.load_schema)
-        self._verdicts: dict[bytes, PartitionVerdict] = {}
+        self._verdicts: dict[bytes, PartitionPruneResult] = {}
 
     def keeps(self, entry: ManifestEntry, created_from: int | None) -> bool:
         """Whether the file may hold a row that passes.
@@ -78,7 +78,7 @@ class TaskPlanner:
         """
         if created_from is not None and (entry.file.creation_millis or 0) < created_from:
             return False
-        verdict = self._judge(entry.partition)
+        verdict = self._evaluate(entry.partition)
         return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
 
     def plan(self, deliveries: Iterable[Delivery]) -> tuple[StreamTask, ...]:
@@ -109,12 +109,12 @@ class TaskPlanner:
             stretch = list(group)
             first = stretch[0]
             files = tuple(each.entry.file for each in stretch)
-            verdict = self._judge(first.entry.partition)
+            verdict = self._evaluate(first.entry.partition)
             splits.append(make_split(self._locator, first.snapshot_id, first.entry, files, verdict))
         return tuple(splits)
 
-    def _judge(self, partition: bytes) -> PartitionVerdict:
+    def _evaluate(self, partition: bytes) -> PartitionPruneResult:
         verdict = self._verdicts.get(partition)
         if verdict is None:
-            verdict = self._verdicts[partition] = self._partitions.judge(partition)
+            verdict = self._verdicts[partition] = self._partitions.evaluate(partition)
         return verdict

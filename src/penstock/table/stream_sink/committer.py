@@ -71,7 +71,7 @@ class Batch:
         return f"batch {self.id} of query {self.commit_user}"
 
 
-def is_landed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown: bool = False) -> bool:
+def is_committed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown: bool = False) -> bool:
     """Whether a batch is in the table already.
 
     Args:
@@ -166,7 +166,7 @@ class StreamCommitter:
             Id of the job that is to write the batch's files; None when the batch is there, and nothing is to be done.
 
         Raises:
-            CheckpointError: as ``is_landed``.
+            CheckpointError: as ``is_committed``.
         """
         ref = self._committer.ref
         latest_id = self._store.latest_snapshot_id() or 0
@@ -177,7 +177,7 @@ class StreamCommitter:
             self._check_alone()
         # What this process has seen before, it need not find again: no other one can have committed it.
         accept = self._committer.options.accept_unknown_batch or (is_running and self._is_alone)
-        landed = is_landed(batch, found, table=self._store.name, accept_unknown=accept)
+        landed = is_committed(batch, found, table=self._store.name, accept_unknown=accept)
         if landed and is_running:
             self._check_alone()
         self._seen_id = latest_id
@@ -220,9 +220,9 @@ class StreamCommitter:
             self._committer, batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite
         )
         if snapshot is not None:
-            if not self._committer.may_have_landed:
+            if not self._committer.may_be_committed:
                 self._check_alone()
-            self._has_committed |= self._committer.may_have_landed
+            self._has_committed |= self._committer.may_be_committed
             self._seen_id = snapshot.id
         known, self._upstream_times = self._upstream_times, merge_times(self._upstream_times, batch.upstream_times)
         if snapshot is None and self._note is not None and self._upstream_times != known:
@@ -230,12 +230,12 @@ class StreamCommitter:
             self._notes.write(replace(self._note, upstream_times=self._upstream_times))
         # Run again, a batch writes to the same places. Not before its commit: the driver might not be dead, and where
         # the snapshot is not of this call, one of those jobs has made it.
-        if self._killed_jobs and self._committer.may_have_landed:
+        if self._killed_jobs and self._committer.may_be_committed:
             delete_job_files_beside(self._committer.ref, self._killed_jobs, messages)
         self._killed_jobs = ()
         return snapshot
 
-    def commit_in_silence(self, last: Batch, watermark: int | None, *, is_forced: bool = False) -> Snapshot | None:
+    def commit_on_idle(self, last: Batch, watermark: int | None, *, is_forced: bool = False) -> Snapshot | None:
         """Make a snapshot without rows, by which the table's watermark moves while the query has none.
 
         It has a commit user of its own, so that it is no batch of the query. But it says behind which one it is: many
@@ -310,7 +310,7 @@ def commit_unnoted(
     have expired; so that the later ones find it, it makes a snapshot also where it has no rows.
 
     Raises:
-        CheckpointError: as ``is_landed``; the files are gone.
+        CheckpointError: as ``is_committed``; the files are gone.
         TableStoreError: as ``TableCommitter.commit``.
     """
     store = MetadataStore(ref)
@@ -320,7 +320,7 @@ def commit_unnoted(
         known_id = note_first_batch(store, batch.commit_user, latest_id) if batch.id == 0 else None
         found = search_commits(store, _is_of(batch.commit_user), latest_id=latest_id, after_id=known_id or 0)
         accept = committer.options.accept_unknown_batch or (batch.id == 0 and known_id is None)
-        landed = is_landed(batch, found, table=ref.name, accept_unknown=accept)
+        landed = is_committed(batch, found, table=ref.name, accept_unknown=accept)
     except TableStoreError:
         delete_new_files(ref, messages)
         raise
@@ -365,12 +365,12 @@ def _commit(
             messages=messages,
             watermark=batch.watermark,
             properties=_properties(batch),
-            check_landed=True,
-            landed_after_id=after_id,
+            check_committed=True,
+            committed_after_id=after_id,
             commit_empty=commit_empty or options.force_create_snapshot or options.ignore_empty_commit is False,
         ),
     )
     if snapshot is not None:
         # Where somebody else was faster, it is theirs.
-        is_landed(batch, OwnCommits(last=snapshot, is_complete=True), table=committer.ref.name)
+        is_committed(batch, OwnCommits(last=snapshot, is_complete=True), table=committer.ref.name)
     return snapshot

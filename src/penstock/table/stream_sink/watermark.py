@@ -91,7 +91,7 @@ class SinkWatermark:
         self._see_moves(batch, observed)
         return self._now(batch, observed)
 
-    def in_silence(self) -> int | None:
+    def on_idle(self) -> int | None:
         """Return the watermark behind the last batch as it is now: it moves where a partition has become idle."""
         return None if self._last is None else self._now(*self._last)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from penstock.datafile.types import ArrowAny, to_arrow_schema
 from penstock.errors import SchemaMismatchError
-from penstock.table.write.coercion import cast_array, find_misfit, is_same_type
+from penstock.table.write.coercion import cast_array, find_incompatibility, is_same_type
 from penstock.table.write.default_values import decode_default
 from penstock.table.write.nested_nulls import find_nested_null, has_nested_not_null
 from penstock.table.write.value_lengths import find_long_value, has_limit
@@ -78,7 +78,7 @@ def plan_conform(schema: TableSchema, incoming: pa.Schema, table: str) -> Confor
     for column, wanted in zip(schema.fields, canonical, strict=True):
         source = incoming.get_field_index(column.name)
         given = incoming.field(source).type
-        misfit = find_misfit(given, wanted.type, column.name)
+        misfit = find_incompatibility(given, wanted.type, column.name)
         if misfit is not None:
             problems.append(misfit)
             continue

@@ -57,7 +57,7 @@ def cast_array(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
     nested fields as they were. Nulls below a NOT NULL are not looked for.
 
     Args:
-        array: of a type that ``find_misfit`` accepts.
+        array: of a type that ``find_incompatibility`` accepts.
         wanted: canonical Arrow type.
 
     Raises:
@@ -101,7 +101,7 @@ def _list_offsets(lists: ArrowAny) -> ArrowAny:
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])
 
 
-def find_misfit(given: ArrowAny, wanted: ArrowAny, path: str) -> str | None:
+def find_incompatibility(given: ArrowAny, wanted: ArrowAny, path: str) -> str | None:
     """Say why a column of type ``given`` cannot be written as ``wanted``; None when it can.
 
     Widening and other encodings of the same values fit. So do finer units of time: whether they lose something is known
@@ -122,7 +122,7 @@ def find_misfit(given: ArrowAny, wanted: ArrowAny, path: str) -> str | None:
     inner = _inner_types(given, wanted)
     if inner is None:
         return _describe(given, wanted, path)
-    misfits = (find_misfit(pair[0], pair[1], f"{path}.{name}") for name, *pair in inner)
+    misfits = (find_incompatibility(pair[0], pair[1], f"{path}.{name}") for name, *pair in inner)
     return next((misfit for misfit in misfits if misfit is not None), None)
 
 

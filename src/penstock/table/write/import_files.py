@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _BUCKET = 0
 
 
-def adopt_parquet_files(
+def import_parquet_files(
     ref: TableRef, paths: Iterable[str], *, job_id: str, row_count: int
 ) -> tuple[CommitMessage, ...]:
     """Move Parquet files into the table's one bucket, and say what is to be committed.

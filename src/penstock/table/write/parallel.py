@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 MAX_ROUNDS: Final = 2
 
 
-class Lanes:
+class KeyedExecutor:
     """Runs each job in the lane of its key: in order there, beside the other lanes' jobs.
 
     Args:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError
-from penstock.table.partition_scope import TouchedPartitions, partition_test, scope_of_specs
+from penstock.table.partition_scope import WrittenPartitions, partition_test, scope_of_specs
 from penstock.table.read.live import load_live_entries
 from penstock.table.write.assign import Assigner
 from penstock.table.write.plan import plan_buckets
@@ -56,7 +56,7 @@ def preview_removal(
         batches: the rows to write, with the table's canonical schema; read only where they decide.
     """
     snapshot = store.load_latest_snapshot()
-    touched = touched_partitions(ref, batches) if isinstance(scope, TouchedPartitions) else frozenset[bytes]()
+    touched = written_partitions(ref, batches) if isinstance(scope, WrittenPartitions) else frozenset[bytes]()
     if snapshot is None:
         return Removal(snapshot_id=None)
     goes = partition_test(scope, touched=touched, ref=ref)
@@ -70,7 +70,7 @@ def preview_removal(
     )
 
 
-def touched_partitions(ref: TableRef, batches: Iterable[pa.RecordBatch]) -> frozenset[bytes]:
+def written_partitions(ref: TableRef, batches: Iterable[pa.RecordBatch]) -> frozenset[bytes]:
     """Return the serialized partitions that rows are in."""
     assigner = Assigner(ref.schema, plan_buckets(ref))
     for batch in batches:

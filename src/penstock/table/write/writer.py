@@ -23,11 +23,11 @@ from penstock.options import WriteOptions
 from penstock.table.write.assign import Assigner
 from penstock.table.write.check_rows import conform_batches, plan_conform
 from penstock.table.write.group_order import split_sorted, stable_order
-from penstock.table.write.parallel import Lanes
+from penstock.table.write.parallel import KeyedExecutor
 from penstock.table.write.plan import plan_buckets, plan_files
 from penstock.table.write.rolling import GroupWriter, new_job_id
 from penstock.table.write.spill import SpillBuffer
-from penstock.table.write.writer_rule import tell_of_many_writers
+from penstock.table.write.writer_rule import warn_too_many_writers
 
 __all__ = ["TableWriter", "new_job_id", "write_arrow"]
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # all: Spark's 10,000 rows at a time over 8 buckets cost a third more than 65,536 do.
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES: Final = 32 * 1024 * 1024
-MAX_LANES: Final = 4
+MAX_THREADS: Final = 4
 WRITE_MAX_WRITERS_TO_SPILL: Final = "write-max-writers-to-spill"
 # Open files hold a row group of rows each. Beyond the ten of the option's default more may be open as long as these
 # bytes suffice: 16 buckets of 100-byte rows take 1.3 times as long as one file, and 2.1 times when six are buffered.
@@ -77,7 +77,7 @@ class TableWriter:
         options: WriteOptions | None = None,
         *,
         job_id: str | None = None,
-        lanes: int = 1,
+        threads: int = 1,
         clock_millis: Callable[[], int] | None = None,
         spill_directory: str | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class TableWriter:
         self._direct_groups = 0 if options.write_buffer_for_append else options.write_max_writers_to_spill
         self._may_open_more = WRITE_MAX_WRITERS_TO_SPILL not in ref.options and self._direct_groups > 0
         self._buffer = SpillBuffer(to_arrow_schema(ref.schema.fields), options, directory=spill_directory)
-        self._lanes = Lanes(lanes)
+        self._executor = KeyedExecutor(threads)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0
         self._is_spread = False
@@ -130,8 +130,8 @@ class TableWriter:
         self._write_waiting()
         self._drain()
         for group, writer in self._writers.items():
-            self._lanes.submit(group, writer.finish_file)
-        self._lanes.wait()
+            self._executor.submit(group, writer.finish_file)
+        self._executor.wait()
         messages = (self._writers[group].take_message() for group in sorted(self._writers))
         handed_over = tuple(message for message in messages if message.new_files)
         self._writers.clear()
@@ -148,7 +148,7 @@ class TableWriter:
                 clean_up.callback(writer.abort)
             clean_up.callback(self._buffer.close)
             # Last in, first out: no job may write while files are deleted.
-            clean_up.callback(self._lanes.close)
+            clean_up.callback(self._executor.close)
             self._writers.clear()
             self._waiting.clear()
 
@@ -178,7 +178,7 @@ class TableWriter:
                 self._keep(batch, np.full(batch.num_rows, ids, dtype=np.int32))
         else:
             self._split(batch, ids)
-        self._lanes.end_round()
+        self._executor.end_round()
 
     def _open_more(self, batch: pa.RecordBatch) -> None:
         """Let more groups write straight into files where their row groups are small, at the cost of the buffer."""
@@ -207,7 +207,7 @@ class TableWriter:
             # Nothing to do beside it: a thread would only cost.
             _write_rows(writer, batch, places)
         else:
-            self._lanes.submit(group, partial(_write_rows, writer, batch, places))
+            self._executor.submit(group, partial(_write_rows, writer, batch, places))
 
     def _keep(self, batch: pa.RecordBatch, ids: Ids) -> None:
         self._buffer.add(batch, ids)
@@ -222,13 +222,13 @@ class TableWriter:
         current: int | None = None
         for group, rows in self._buffer.drain():
             if current is not None and current != group:
-                self._lanes.submit(current, self._writer_of(current).finish_file)
+                self._executor.submit(current, self._writer_of(current).finish_file)
             current = group
             self._submit(group, rows, None)
-            self._lanes.end_round()
+            self._executor.end_round()
         if current is not None:
-            self._lanes.submit(current, self._writer_of(current).finish_file)
-            self._lanes.wait()
+            self._executor.submit(current, self._writer_of(current).finish_file)
+            self._executor.wait()
 
     def _writer_of(self, group: int) -> GroupWriter:
         writer = self._writers.get(group)
@@ -238,7 +238,7 @@ class TableWriter:
 
 
 def write_arrow(
-    ref: TableRef, rows: pa.Table | pa.RecordBatch | pa.RecordBatchReader, *, lanes: int | None = None
+    ref: TableRef, rows: pa.Table | pa.RecordBatch | pa.RecordBatchReader, *, threads: int | None = None
 ) -> tuple[CommitMessage, ...]:
     """Write Arrow rows to new data files of a table, without a JVM; they are visible once committed.
 
@@ -255,11 +255,11 @@ def write_arrow(
             other error.
     """
     plan = plan_conform(ref.schema, rows.schema, ref.name)
-    with TableWriter(ref, lanes=lanes or min(os.cpu_count() or 1, MAX_LANES)) as writer:
+    with TableWriter(ref, threads=threads or min(os.cpu_count() or 1, MAX_THREADS)) as writer:
         for batch in conform_batches(_batches(rows), plan):
             writer.write(batch)
         messages = writer.prepare_commit()
-    tell_of_many_writers(ref, messages, tasks=1)
+    warn_too_many_writers(ref, messages, tasks=1)
     return messages
 
 

@@ -24,7 +24,7 @@ _SILENCE_SECONDS: Final = 3_600.0
 _told: dict[str, float] = {}
 
 
-def tell_of_many_writers(
+def warn_too_many_writers(
     ref: TableRef,
     messages: Sequence[CommitMessage],
     *,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.table.inspect.history.stories import commit, story
+from tests.unit.table.inspect.history.histories import commit, history
 
 from penstock.cli.draw.bins import to_bins, window_of
 from penstock.cli.draw.labels import DAY, HOUR, MINUTE
@@ -23,7 +23,7 @@ def test_every_commit_is_in_one_bin(history: list[tuple[int, int, int, CommitKin
         commit(number, T0 + time, rows=rows, removed=removed, kind=kind)
         for number, (time, rows, removed, kind) in enumerate(history, start=1)
     ]
-    seen = story(*commits, seen_millis=commits[-1].snapshot.time_millis + waited)
+    seen = history(*commits, seen_millis=commits[-1].snapshot.time_millis + waited)
     window = window_of(seen, most)
     bins = to_bins(seen.commits, window)
     assert len(bins) == window.count <= most + 1
@@ -40,7 +40,7 @@ def test_every_commit_is_in_one_bin(history: list[tuple[int, int, int, CommitKin
 
 def test_a_bin_without_commits_knows_what_the_table_held() -> None:
     first, last = commit(1, T0), commit(2, T0 + 90 * MINUTE)
-    bins = to_bins((first, last), window_of(story(first, last), 100))
+    bins = to_bins((first, last), window_of(history(first, last), 100))
     ends = [each.end for each in bins]
     held = ends[ends.index(first) : ends.index(last)]
     assert len(held) > 10
@@ -49,15 +49,15 @@ def test_a_bin_without_commits_knows_what_the_table_held() -> None:
 
 def test_the_window_goes_on_to_now_unless_that_leaves_no_room() -> None:
     commits = (commit(1, T0), commit(2, T0 + HOUR))
-    soon = window_of(story(*commits, seen_millis=T0 + HOUR + 29 * MINUTE), 100)
+    soon = window_of(history(*commits, seen_millis=T0 + HOUR + 29 * MINUTE), 100)
     assert soon.shows_now
     assert soon.last >= T0 + HOUR + 29 * MINUTE
-    late = window_of(story(*commits, seen_millis=T0 + 30 * DAY), 100)
+    late = window_of(history(*commits, seen_millis=T0 + 30 * DAY), 100)
     assert not late.shows_now
     assert late.last <= T0 + HOUR + late.step_ms
 
 
 def test_one_commit_gets_a_minute() -> None:
-    window = window_of(story(commit(1, T0), seen_millis=T0 + 10), 100)
+    window = window_of(history(commit(1, T0), seen_millis=T0 + 10), 100)
     assert window.last - window.first >= MINUTE
     assert window.last <= T0 + 10 + window.step_ms, "what is to come is not drawn"

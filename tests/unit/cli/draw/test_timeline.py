@@ -7,19 +7,19 @@ import re
 from typing import Any
 
 from tests.unit.cli.draw.pages import Element, read_page
-from tests.unit.table.inspect.history.stories import commit, reader, story
+from tests.unit.table.inspect.history.histories import commit, history, reader
 
 from penstock.cli.draw.labels import DAY, HOUR, MINUTE, YEAR
 from penstock.cli.draw.page import draw_page
 from penstock.format.snapshot import CommitKind
 from penstock.table.inspect.history.commits import END_OF_TIME_MS, Commit, FileSums
-from penstock.table.inspect.history.history import Story, TagMark
+from penstock.table.inspect.history.history import TableHistory, TagMark
 
 T0 = 1_790_000_040_000  # 2026-09-21T14:14:00Z, a whole minute
 
 
 def page_of(*commits: Commit, **values: Any) -> Element:
-    return read_page(draw_page([story(*commits, **values)]))
+    return read_page(draw_page([history(*commits, **values)]))
 
 
 def panel(page: Element, title: str) -> Element:
@@ -160,11 +160,11 @@ def test_what_is_pointed_at_is_told() -> None:
 
 
 def test_an_axis_that_does_not_reach_now_says_so() -> None:
-    def heading(seen: Story) -> str:
+    def heading(seen: TableHistory) -> str:
         return panel(read_page(draw_page([seen])), "Commits").text
 
     commits = every_minute(61)
     assert "; the axis ends with the last one, 30 d ago" in heading(
-        story(*commits, seen_millis=T0 + 60 * MINUTE + 30 * DAY)
+        history(*commits, seen_millis=T0 + 60 * MINUTE + 30 * DAY)
     )
-    assert "axis" not in heading(story(*commits, seen_millis=T0 + 70 * MINUTE))
+    assert "axis" not in heading(history(*commits, seen_millis=T0 + 70 * MINUTE))

@@ -13,7 +13,7 @@ from penstock.options import KNOWN_KEYS, Status, check_keys, check_reads, descri
 from penstock.options.status.foreign import PREFIXES
 from penstock.options.status.refused import FOREIGN, REFUSED
 from penstock.table.store import MetadataStore
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 
 NUMBERS = itertools.count()
 KEYS = sorted(KNOWN_KEYS | {f"{prefix}x" for prefix in PREFIXES} | {"fields.a.default-value", "fields.a.stats-mode"})
@@ -143,7 +143,7 @@ def test_what_has_a_message_of_its_own_is_refused_where_it_matters(key: str, val
 def test_a_table_that_has_it_stored_is_not_read_as_if_it_had_not(key: str) -> None:
     ref = new_table()._ref.with_options({key: VALUE})
     with pytest.raises(UnsupportedFeatureError, match=f"'{key}' = '777' is not supported"):
-        Follower(ref, MetadataStore(ref))
+        StreamScanner(ref, MetadataStore(ref))
     with pytest.raises(UnsupportedFeatureError, match=f"'{key}' = '777' is not supported"):
         Table(ref).to_arrow()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.stream.idle import Silence
+from penstock.spark.stream.idle import IdleTimer
 from penstock.spark.stream.micro_batches import MicroBatches
 from penstock.spark.stream.query import TableStreamingQuery
 
@@ -56,7 +56,7 @@ def query_of(compaction: Compaction, spark_query: EndedQuery, *, finishes: bool)
         compaction,
         finishes,
     )
-    batches._silence, batches._has_ended = Silence(lambda: None, "a query"), False
+    batches._silence, batches._has_ended = IdleTimer(lambda: None, "a query"), False
     tail = threading.Thread(target=batches.tidy_up)
     tail.start()
     return TableStreamingQuery(spark_query, tail, cancel=batches.cancel_compaction)  # type: ignore[arg-type]

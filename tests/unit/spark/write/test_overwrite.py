@@ -9,7 +9,7 @@ from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError
 from penstock.spark.source import PenstockDataSource
 from penstock.spark.write.overwrite import OverwriteRule
-from penstock.table.partition_scope import MatchingPartitions, TouchedPartitions, WholeTable
+from penstock.table.partition_scope import MatchingPartitions, WholeTable, WrittenPartitions
 
 SCHEMA = StructType([StructField("a", IntegerType()), StructField("p", StringType())])
 
@@ -26,7 +26,7 @@ def test_the_write_then_the_session_then_the_whole_table(table: Table) -> None:
         return OverwriteRule.of(table._ref, options, overwrite=True).scope_in(session)
 
     assert scope(None) == scope("STATIC") == WholeTable()
-    assert scope("DYNAMIC") == scope(None, partitionoverwritemode="Dynamic") == TouchedPartitions()
+    assert scope("DYNAMIC") == scope(None, partitionoverwritemode="Dynamic") == WrittenPartitions()
     assert scope("DYNAMIC", partitionoverwritemode="static") == WholeTable()
     assert isinstance(scope("DYNAMIC", replacewhere="p = 'x'"), MatchingPartitions)
 

@@ -24,7 +24,7 @@ from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.request import CommitRequest
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
-from penstock.table.partition_scope import TouchedPartitions
+from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.store import MetadataStore
 from penstock.table.tags.periods import tag_periods
 from penstock.table.tags.store import create_tag
@@ -410,7 +410,7 @@ def test_neither_streams_nor_merges_nor_what_only_removes_rows_are_batches() -> 
     assert MetadataStore(ref).latest_snapshot_id() == 4
     assert tags(ref) == {"last": 2}
     job.committer.commit(
-        CommitRequest(commit_user="c", kind=CommitKind.OVERWRITE, messages=(rows(3),), scope=TouchedPartitions())
+        CommitRequest(commit_user="c", kind=CommitKind.OVERWRITE, messages=(rows(3),), scope=WrittenPartitions())
     )
     assert tags(ref) == {"last": 5}
 

@@ -34,7 +34,7 @@ from penstock.table.actions.changes import commit_append, commit_overwrite, drop
 from penstock.table.commit.lookup import search_commits
 from penstock.table.commit.request import CommitRequest
 from penstock.table.message import CommitMessage
-from penstock.table.partition_scope import TouchedPartitions, WholeTable, scope_of_specs
+from penstock.table.partition_scope import WholeTable, WrittenPartitions, scope_of_specs
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, RecordingFileIO
 
@@ -147,7 +147,7 @@ def test_another_bucket_count_is_refused_until_the_partition_is_overwritten() ->
     with pytest.raises(InvalidOptionError, match=r"db\.t.*2 buckets.*'bucket' is now 4.*overwrite"):
         commit_append(committer(ref), (rows(3, bucket=3, total_buckets=4),))
     commit_append(committer(ref), (rows(1, p="other", bucket=3, total_buckets=4),))
-    commit_overwrite(committer(ref), (rows(5, bucket=3, total_buckets=4),), TouchedPartitions())
+    commit_overwrite(committer(ref), (rows(5, bucket=3, total_buckets=4),), WrittenPartitions())
     commit_append(committer(ref), (rows(6, bucket=3, total_buckets=4),))
     assert [(e.total_buckets, e.file.row_count) for e in live(ref)] == [(4, 1), (4, 5), (4, 6)]
 
@@ -247,13 +247,13 @@ def test_a_hint_that_cannot_be_written_fails_no_commit() -> None:
 
 def test_a_replayed_identifier_finds_its_snapshot() -> None:
     ref = new_table()
-    request = append(rows(3), user="query", commit_identifier=7, check_landed=True)
+    request = append(rows(3), user="query", commit_identifier=7, check_committed=True)
     first = committer(ref).commit(request)
     committer(ref).commit(append(rows(1), user="somebody"))
     again = committer(ref).commit(replace(request, messages=(rows(3),)))
     assert again == first
     assert row_counts(ref) == [3, 1]
-    later = committer(ref).commit(append(rows(2), user="query", commit_identifier=8, check_landed=True))
+    later = committer(ref).commit(append(rows(2), user="query", commit_identifier=8, check_committed=True))
     assert later is not None
     assert later.id == 3
     assert search_commits(MetadataStore(ref), lambda _: True, latest_id=3, after_id=3).last is None
@@ -338,7 +338,7 @@ def test_overwrites_replace_just_what_is_in_their_scope() -> None:
 def test_a_dynamic_overwrite_without_rows_does_nothing_a_static_one_empties() -> None:
     ref = new_table()
     commit_append(committer(ref), (rows(5),))
-    assert commit_overwrite(committer(ref), (), TouchedPartitions()) is None
+    assert commit_overwrite(committer(ref), (), WrittenPartitions()) is None
     static = ref.with_options({"dynamic-partition-overwrite": "false"})
     emptied = commit_overwrite(committer(static), (), overwrite_scope(static, None))
     assert emptied is not None
@@ -378,7 +378,7 @@ def test_an_overwrite_is_recomputed_when_it_was_outrun() -> None:
                 commit_append(committer(ref), (rows(2), rows(3, p="b")))
             return self.inner.put_if_absent(path, data)
 
-    commit_overwrite(committer(on(ref, Late(ref.file_io))), (rows(9),), TouchedPartitions())
+    commit_overwrite(committer(on(ref, Late(ref.file_io))), (rows(9),), WrittenPartitions())
     assert sorted(row_counts(ref)) == [3, 9]
 
 

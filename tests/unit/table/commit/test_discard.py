@@ -160,7 +160,7 @@ def test_an_interrupt_while_waiting_for_the_next_race_leaves_nothing() -> None:
 def test_a_replay_that_wrote_its_rows_again_deletes_them() -> None:
     ref = new_table()
     first, second = with_files(ref, rows(3)), with_files(ref, rows(3))
-    request = append(first, user="query", commit_identifier=4, check_landed=True)
+    request = append(first, user="query", commit_identifier=4, check_committed=True)
     landed = commit_or_discard(committer(ref), request)
     assert commit_or_discard(committer(ref), replace(request, messages=(second,))) == landed
     assert are_there(ref, second) == [False]
@@ -170,7 +170,7 @@ def test_a_replay_that_wrote_its_rows_again_deletes_them() -> None:
 def test_a_replay_of_the_very_same_files_deletes_none() -> None:
     ref = new_table()
     message = with_files(ref, rows(3))
-    request = append(message, user="query", commit_identifier=4, check_landed=True)
+    request = append(message, user="query", commit_identifier=4, check_committed=True)
     landed = commit_or_discard(committer(ref), request)
     assert commit_or_discard(committer(ref), request) == landed
     assert are_there(ref, message) == [True]
@@ -179,7 +179,7 @@ def test_a_replay_of_the_very_same_files_deletes_none() -> None:
 def test_a_replay_found_by_a_later_commit_deletes_nothing() -> None:
     ref = new_table()
     message = with_files(ref, rows(3))
-    request = append(message, user="query", commit_identifier=4, check_landed=True)
+    request = append(message, user="query", commit_identifier=4, check_committed=True)
     commit_or_discard(committer(ref), request)
     later = commit_or_discard(committer(ref), append(rows(1), user="query", commit_identifier=5))
     assert commit_or_discard(committer(ref), request) == later
@@ -191,7 +191,7 @@ def test_a_commit_outrun_by_its_own_twin_finds_itself_landed() -> None:
     for _ in range(3):
         commit_append(committer(ref), (rows(9),))
     first, second = with_files(ref, rows(3)), with_files(ref, rows(3))
-    request = append(first, user="query", commit_identifier=4, check_landed=True)
+    request = append(first, user="query", commit_identifier=4, check_committed=True)
 
     def twin() -> None:
         commit_or_discard(committer(ref), request)

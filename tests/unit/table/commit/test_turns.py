@@ -120,5 +120,5 @@ def test_a_snapshot_that_the_storage_refuses_is_no_unknown_outcome() -> None:
     with pytest.raises(StorageError, match="No space left"):
         writer.commit(append(rows(1)))
     assert slept == []
-    assert not writer.may_have_landed
+    assert not writer.may_be_committed
     assert ref.file_io.list(manifest_directory(ref.location)) == (), "what was written for it is gone"

@@ -16,7 +16,7 @@ from penstock.catalog.changes import SetOption
 from penstock.errors import StorageError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.compact.background import CompactionBeside
+from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.commit import commit_compacted
 from penstock.table.compact.job import Merged, merge_one
 from penstock.table.compact.rewrite import rewrite
@@ -41,7 +41,7 @@ class Setup:
         self.catalog = Catalog(f"memory://beside-{next(_NUMBERS)}")
         self.catalog.create_database("db")
         self.table = self.catalog.create_table("db.t", "id BIGINT", options=options)
-        self.started: list[CompactionBeside] = []
+        self.started: list[BackgroundCompactor] = []
 
     @property
     def ref(self) -> TableRef:
@@ -49,8 +49,8 @@ class Setup:
 
     def start(
         self, merge: Callable[[CompactTask, TableRef], Merged] = merge_one, user: str = "query"
-    ) -> CompactionBeside:
-        beside = CompactionBeside(self.ref, merge, commit_user=user, max_tasks=1, idle_seconds=0.05)
+    ) -> BackgroundCompactor:
+        beside = BackgroundCompactor(self.ref, merge, commit_user=user, max_tasks=1, idle_seconds=0.05)
         self.started.append(beside)
         beside.start()
         return beside
@@ -231,7 +231,7 @@ def test_a_stream_that_ends_leaves_no_merge_undone(queue: Setup) -> None:
     beside.finish()
     assert queue.table.files().num_rows == 1
     assert (beside.state.is_active, beside.state.waiting_files, beside.state.running_tasks) == (False, 0, 0)
-    again = CompactionBeside(queue.ref, merge_one, commit_user="next", max_tasks=1)
+    again = BackgroundCompactor(queue.ref, merge_one, commit_user="next", max_tasks=1)
     again.start()
     until(lambda: again.state.is_active)
     again.stop()
@@ -252,7 +252,7 @@ def test_what_waits_is_told_by_partition() -> None:
     for day, count in (("a", 2), ("b", 3)):
         for number in range(count):
             table.append(pa.table({"id": pa.array([number], pa.int64()), "dt": [day]}))
-    beside = CompactionBeside(table._ref, merge_one, commit_user="u", max_tasks=1)
+    beside = BackgroundCompactor(table._ref, merge_one, commit_user="u", max_tasks=1)
     beside.start()
     until(lambda: beside.state.waiting_files == 5)
     beside.stop()

@@ -21,7 +21,7 @@ from penstock.table.read.scan import plan_scan
 from penstock.table.store import MetadataStore
 from penstock.table.stream.limits import NO_LIMITS
 from penstock.table.stream.offset import UNRESOLVED
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def test_streams_pass_over_what_was_only_sorted() -> None:
     table = table_of()
     append(table, 5, 1)
     store = MetadataStore(table._ref)
-    follower = Follower(table._ref, store)
+    follower = StreamScanner(table._ref, store)
     seen = follower.advance(UNRESOLVED, NO_LIMITS)
     append(table, 4, 2, 3)
     run(table)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidOptionError
-from penstock.table.expire.plan import ExpirationPlan, ExpireRules, HoldKind, plan_expiration
+from penstock.table.expire.plan import ExpirationPlan, ExpireRules, RetainerKind, plan_expiration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ def test_a_snapshot_that_is_not_there_keeps_none() -> None:
 def test_what_a_consumer_has_not_read_stays() -> None:
     found = plan(1, 20, rules(retain_max=5), consumers={"slow": 4, "fast": 19, "done": 21})
     assert (found.first, found.end) == (1, 4)
-    assert {hold.name for hold in found.holds if hold.kind is HoldKind.CONSUMER} == {"slow", "fast"}
+    assert {hold.name for hold in found.holds if hold.kind is RetainerKind.CONSUMER} == {"slow", "fast"}
     assert ("slow", 4) in holders(found)
 
 

@@ -25,7 +25,7 @@ from penstock.io.memory import MemoryFileIO, wall_clock_millis
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.expire.chunk import Chunk
 from penstock.table.expire.partitions import find_expired_partitions
-from penstock.table.expire.plan import Hold, HoldKind
+from penstock.table.expire.plan import Retainer, RetainerKind
 from penstock.table.write.rolling import local_wall_millis
 from penstock.testing.file_io import RecordingFileIO
 from penstock.testing.garbage import needed_files, stored_files
@@ -96,8 +96,8 @@ def test_it_says_who_keeps_what() -> None:
     found = expire(table)
     assert found.snapshot_ids == (1, 2, 3, 4)
     assert found.data_files == 3
-    assert Hold(kind=HoldKind.CONSUMER, name="slow", snapshot_id=5) in found.holds
-    assert Hold(kind=HoldKind.TAG, name="second", files=1) in found.holds
+    assert Retainer(kind=RetainerKind.CONSUMER, name="slow", snapshot_id=5) in found.holds
+    assert Retainer(kind=RetainerKind.TAG, name="second", files=1) in found.holds
     assert table.to_arrow(tag="second").column("k").to_pylist() == [2]
 
 
@@ -126,7 +126,7 @@ def test_a_branch_keeps_what_it_added_before_the_main_one_was_forwarded_to_it() 
     found = expire(table)
     table.delete_tag("t")
     assert found.snapshot_ids == (1, 2, 3, 4)
-    assert [(hold.name, hold.files) for hold in found.holds if hold.kind is HoldKind.BRANCH] == [("b", 1)]
+    assert [(hold.name, hold.files) for hold in found.holds if hold.kind is RetainerKind.BRANCH] == [("b", 1)]
     file_io.write(tag_path(table.location, "branch"), encode_tag(Tag(snapshot=forwarded)))
     assert sorted(table.to_arrow(tag="branch").column("k").to_pylist()) == [1, 2, 3, 4]
     assert not table.remove_orphan_files().orphans
@@ -139,7 +139,7 @@ def test_a_branch_keeps_the_files_that_it_began_with() -> None:
     file_io.write(f"{branch}/schema/schema-0", file_io.read(f"{table.location}/schema/schema-0"))
     file_io.write(snapshot_path(branch, 2), encode_snapshot(second))
     found = expire(table)
-    assert Hold(kind=HoldKind.BRANCH, name="b", files=1) in found.holds
+    assert Retainer(kind=RetainerKind.BRANCH, name="b", files=1) in found.holds
     file_io.write(tag_path(table.location, "branch"), encode_tag(Tag(snapshot=second)))
     assert table.to_arrow(tag="branch").column("k").to_pylist() == [2]
 
@@ -352,7 +352,7 @@ def test_a_long_expiration_keeps_no_names_of_what_is_gone(monkeypatch: pytest.Mo
     assert max(held) <= 2  # the one at hand, and the one before it
     assert found.snapshot_ids == tuple(range(1, 12))
     assert (found.data_files, found.metadata_files > 9, found.earliest_id) == (9, True, 12)
-    assert [(hold.name, hold.files) for hold in found.holds if hold.kind is HoldKind.TAG] == [("t", 1), ("u", 1)]
+    assert [(hold.name, hold.files) for hold in found.holds if hold.kind is RetainerKind.TAG] == [("t", 1), ("u", 1)]
 
 
 def test_most_commits_do_not_ask_the_storage_whether_something_has_expired() -> None:

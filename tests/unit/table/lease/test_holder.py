@@ -125,11 +125,11 @@ def test_another_one_who_took_it_while_we_waited_keeps_it(file_io: MemoryFileIO,
     first = take(file_io, clock)
     others: list[Lease] = []
 
-    def hand_over() -> None:
+    def encode_reader_options() -> None:
         first.release()
         others.append(take(file_io, clock))
 
-    clock.at = (1_002_000, hand_over)
+    clock.at = (1_002_000, encode_reader_options)
     with pytest.raises(LeaseHeldError, match="epoch 2"):
         take(file_io, clock)
     others[0].check()

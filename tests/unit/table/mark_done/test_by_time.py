@@ -23,7 +23,7 @@ from penstock import Table
 from penstock.format.manifest.entry import FileSource
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.request import CommitRequest
-from penstock.table.partition_scope import TouchedPartitions
+from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 
@@ -116,7 +116,7 @@ def test_partitions_without_a_time_are_never_done_by_time() -> None:
     job = Job(ref)
     job.commit("yesterday", None)
     job.commit(at=START + 100 * DAY)
-    job.committer.in_silence()
+    job.committer.on_idle()
     assert ref.file_io.list(f"{ref.location}/p=yesterday") == ()
 
 
@@ -185,7 +185,7 @@ def test_merging_and_sorting_are_no_rows() -> None:
     assert marks(ref) == {FIRST: (at, at)}
     # An overwrite is.
     job.committer.commit(
-        CommitRequest(commit_user="o", kind=CommitKind.OVERWRITE, messages=(job.row(FIRST),), scope=TouchedPartitions())
+        CommitRequest(commit_user="o", kind=CommitKind.OVERWRITE, messages=(job.row(FIRST),), scope=WrittenPartitions())
     )
     job.commit(SECOND, at=at + 20 * HOUR)
     assert marks(ref) == {FIRST: (at, at + 20 * HOUR)}

@@ -115,7 +115,7 @@ def test_a_job_does_not_look_back_where_that_is_not_wanted() -> None:
     Job(ref).commit(FIRST)
     job = Job(ref, START + DAY + HOUR)
     job.commit(SECOND)
-    job.committer.in_silence()
+    job.committer.on_idle()
     assert marks(ref) == {}
     job.commit(at=START + 2 * DAY + 2 * HOUR)
     assert list(marks(ref)) == [SECOND]
@@ -170,7 +170,7 @@ def test_restarts_make_no_difference_to_what_is_marked_when(steps: list[tuple[st
         elif step == "tick":
             job.commit()
         else:
-            job.committer.in_silence()
+            job.committer.on_idle()
         for each, last in list(pending.items()):
             if now - max(last, local(each) + DAY) > 10 * MINUTE:
                 del pending[each]

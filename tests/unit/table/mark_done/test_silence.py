@@ -18,16 +18,16 @@ def test_in_silence_the_clock_marks_and_asks_nothing_until_then() -> None:
     recording = RecordingFileIO(ref.file_io)
     job = Job(on(ref, recording))
     job.commit(FIRST)
-    job.committer.in_silence()
+    job.committer.on_idle()
     before = len(recording.calls)
     job.now = START + 30_000
-    job.committer.in_silence()
+    job.committer.on_idle()
     assert len(recording.calls) == before
     job.now = START + 90_000
-    job.committer.in_silence()
+    job.committer.on_idle()
     assert [call.path.rpartition("/")[2] for call in recording.calls[before:]] == ["tag"]  # once a minute
     job.now = START + DAY + HOUR
-    job.committer.in_silence()
+    job.committer.on_idle()
     assert list(marks(ref)) == [FIRST]
     assert MetadataStore(ref).latest_snapshot_id() == 1
 
@@ -35,9 +35,9 @@ def test_in_silence_the_clock_marks_and_asks_nothing_until_then() -> None:
 def test_in_silence_a_job_that_starts_looks_back_too() -> None:
     ref = new_table(DAILY)
     Job(ref).commit(FIRST)
-    Job(ref, START + DAY + HOUR).committer.in_silence()
+    Job(ref, START + DAY + HOUR).committer.on_idle()
     assert list(marks(ref)) == [FIRST]
-    Job(new_table(DAILY)).committer.in_silence()  # nothing was committed yet
+    Job(new_table(DAILY)).committer.on_idle()  # nothing was committed yet
 
 
 def test_in_silence_what_needs_a_snapshot_is_not_done() -> None:
@@ -47,7 +47,7 @@ def test_in_silence_what_needs_a_snapshot_is_not_done() -> None:
     job.commit(FIRST, watermark=UTC_START)
     made = MetadataStore(ref).list_tags()
     job.now = START + 9 * DAY
-    job.committer.in_silence()
+    job.committer.on_idle()
     assert marks(ref) == {}
     assert MetadataStore(ref).list_tags() == made
 
@@ -61,7 +61,7 @@ def test_in_silence_snapshots_and_tags_expire() -> None:
     Table(ref).create_tag("short", time_retained="1 ms")
     time.sleep(0.01)
     job.now = START + 2 * HOUR
-    job.committer.in_silence()
+    job.committer.on_idle()
     store = MetadataStore(ref)
     assert store.list_snapshot_ids() == (3,)
     assert store.list_tags() == ()
@@ -70,5 +70,5 @@ def test_in_silence_snapshots_and_tags_expire() -> None:
 def test_in_silence_a_table_for_writing_only_without_marks_does_nothing() -> None:
     recording = RecordingFileIO(new_table().file_io)
     ref = on(new_table({"write-only": "true"}), recording)
-    open_committer(ref).in_silence()
+    open_committer(ref).on_idle()
     assert recording.calls == ()

@@ -12,7 +12,7 @@ from tests.unit.table.commit_tables import append, committer, new_table, on, row
 from penstock import Table
 from penstock.errors import InvalidOptionError, NotFoundError, TimedOutError
 from penstock.table.read.travel import NO_WATERMARK
-from penstock.table.read.wait import Patience, wait_for_watermark
+from penstock.table.read.wait import WaitPolicy, wait_for_watermark
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 
@@ -27,7 +27,7 @@ def commit(ref: TableRef, watermark: int | None) -> None:
     committer(ref).commit(append(rows(1), watermark=watermark))
 
 
-class Waiting:
+class PollOptions:
     """A clock that moves by sleeping, and a writer that does its next step in each sleep."""
 
     def __init__(self, *steps: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ class Waiting:
             self.steps.pop(0)()
 
     def wait(self, ref: TableRef, watermark: int, timeout: float | None = None, interval: float = 1.0) -> Snapshot:
-        patience = Patience(timeout=timeout, interval=interval, clock=lambda: self.now, sleep=self.sleep)
+        patience = WaitPolicy(timeout=timeout, interval=interval, clock=lambda: self.now, sleep=self.sleep)
         return wait_for_watermark(
             MetadataStore(ref),
             watermark,
@@ -54,7 +54,7 @@ def test_the_snapshot_that_has_reached_it_is_returned_at_once() -> None:
     ref = new_table()
     commit(ref, 5_000)
     commit(ref, None)  # inherits it
-    waiting = Waiting()
+    waiting = PollOptions()
     assert waiting.wait(ref, 5_000, timeout=0).id == 2
     assert waiting.wait(ref, -1).watermark == 5_000
     assert (waiting.now, waiting.looks) == (0.0, [])
@@ -62,7 +62,7 @@ def test_the_snapshot_that_has_reached_it_is_returned_at_once() -> None:
 
 def test_it_looks_until_a_snapshot_has_come_that_has_reached_it() -> None:
     ref = new_table()
-    waiting = Waiting(
+    waiting = PollOptions(
         lambda: commit(ref, None),
         lambda: commit(ref, NO_WATERMARK),
         lambda: commit(ref, 4_999),
@@ -76,7 +76,7 @@ def test_it_looks_until_a_snapshot_has_come_that_has_reached_it() -> None:
 
 def test_the_last_look_is_when_the_time_is_up() -> None:
     ref = new_table()
-    waiting = Waiting(lambda: None, lambda: None, lambda: commit(ref, 5_000))
+    waiting = PollOptions(lambda: None, lambda: None, lambda: commit(ref, 5_000))
     assert waiting.wait(ref, 5_000, timeout=2.5).id == 1
     assert waiting.now == 2.5
 
@@ -84,7 +84,7 @@ def test_the_last_look_is_when_the_time_is_up() -> None:
 def test_in_vain_it_says_what_it_wanted_what_there_is_and_how_long_it_took() -> None:
     ref = new_table()
     commit(ref, 1_767_261_500_000)
-    waiting = Waiting()
+    waiting = PollOptions()
     with pytest.raises(TimedOutError) as caught:
         waiting.wait(ref, 1_767_261_600_000, timeout=2.5)
     assert str(caught.value) == (
@@ -103,12 +103,12 @@ def test_a_table_that_never_had_one_says_so(watermark: int | None) -> None:
     with pytest.raises(
         TimedOutError, match=r"its latest snapshot, 1, has no watermark, as no writer has ever .* WATERM"
     ):
-        Waiting().wait(ref, 0, timeout=1)
+        PollOptions().wait(ref, 0, timeout=1)
 
 
 def test_a_table_without_snapshots_says_so() -> None:
     with pytest.raises(TimedOutError, match="nothing was committed to it yet; look whether its writer runs"):
-        Waiting().wait(new_table(), 0, timeout=0)
+        PollOptions().wait(new_table(), 0, timeout=0)
 
 
 def test_a_table_that_was_dropped_meanwhile_is_not_waited_for() -> None:
@@ -118,7 +118,7 @@ def test_a_table_that_was_dropped_meanwhile_is_not_waited_for() -> None:
     def drop() -> None:
         ref.file_io.delete(ref.location, recursive=True)
 
-    waiting = Waiting(drop)
+    waiting = PollOptions(drop)
     with pytest.raises(NotFoundError, match="is no table"):
         waiting.wait(ref, 2)
 
@@ -129,14 +129,14 @@ def test_a_look_asks_the_storage_three_things() -> None:
     recording = RecordingFileIO(ref.file_io)
     store = MetadataStore(on(ref, recording))
     with pytest.raises(TimedOutError):
-        wait_for_watermark(store, 2, Patience(timeout=0))
+        wait_for_watermark(store, 2, WaitPolicy(timeout=0))
     assert len(recording.calls) == 3
 
 
 @pytest.mark.parametrize(("timeout", "interval"), [(-1, 1), (1, 0)])
 def test_times_that_cannot_be_are_refused(timeout: float, interval: float) -> None:
     with pytest.raises(InvalidOptionError, match=rf"table db.t: cannot wait with timeout {timeout} and interval"):
-        Waiting().wait(new_table(), 0, timeout=timeout, interval=interval)
+        PollOptions().wait(new_table(), 0, timeout=timeout, interval=interval)
 
 
 def test_the_handle_takes_a_datetime_or_ms() -> None:

@@ -12,7 +12,7 @@ from penstock.predicate.parse import parse_filter
 from penstock.table.store import MetadataStore
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, StreamOffset
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:
@@ -62,18 +62,18 @@ class Queue(MemoryTable):
         values = (partition,) if self.partition_keys else ()
         return self.entry(file, values, bucket=number, total_buckets=self.buckets)
 
-    def follower(self, filter: str | None = None, clock: int = 10**9, **options: str) -> Follower:
+    def follower(self, filter: str | None = None, clock: int = 10**9, **options: str) -> StreamScanner:
         """A fresh follower, as after a restart."""
         ref = replace(self.ref, file_io=self.log).with_options(
             {name.replace("__", ".").replace("_", "-"): value for name, value in options.items()}
         )
         predicate = None if filter is None else parse_filter(filter)
         store = MetadataStore(ref, sleep=lambda _: None)
-        return Follower(ref, store, predicate=predicate, clock_millis=lambda: clock)
+        return StreamScanner(ref, store, predicate=predicate, clock_millis=lambda: clock)
 
-    def with_options(self, options: dict[str, str], **more: Any) -> Follower:
+    def with_options(self, options: dict[str, str], **more: Any) -> StreamScanner:
         ref = replace(self.ref, file_io=self.log).with_options(options)
-        return Follower(ref, MetadataStore(ref, sleep=lambda _: None), clock_millis=lambda: 10**9, **more)
+        return StreamScanner(ref, MetadataStore(ref, sleep=lambda _: None), clock_millis=lambda: 10**9, **more)
 
     def roll_back(self, snapshot_id: int) -> None:
         """Forget the snapshots after one, as a rollback does."""
@@ -95,7 +95,7 @@ def names(tasks: Sequence[StreamTask]) -> list[list[str]]:
 
 
 def batches(
-    follower: Follower, limits: ReadLimits = NO_LIMITS, offset: StreamOffset = UNRESOLVED, **arguments: Any
+    follower: StreamScanner, limits: ReadLimits = NO_LIMITS, offset: StreamOffset = UNRESOLVED, **arguments: Any
 ) -> tuple[list[list[list[str]]], StreamOffset]:
     """Run micro-batches until the offset stands still; the files of each micro-batch's tasks, and the last offset."""
     found = []

@@ -13,7 +13,7 @@ from penstock import Catalog, Table
 from penstock.io.memory import MemoryFileIO
 from penstock.table.store import MetadataStore
 from penstock.table.stream.align.membership import Membership, open_membership
-from penstock.table.stream.tail import Tail, Waiting
+from penstock.table.stream.tail import LocalStreamReader, PollOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,9 @@ def test_it_goes_no_further_than_the_group_lets_it_and_waits_though_it_is_to_rea
         time.sleep(seconds)
 
     ref = table._ref.with_options(OPTIONS)
-    for batch in Tail(ref, MetadataStore(ref)).read(Waiting(once=True, interval_ms=60_000, sleep=go_on)):
+    for batch in LocalStreamReader(ref, MetadataStore(ref)).read(
+        PollOptions(once=True, interval_ms=60_000, sleep=go_on)
+    ):
         found += batch["n"].to_pylist()
     assert found == list(range(10))
     assert held[0] == (3, 0.02), "twenty seconds ahead of the other, and not the table's whole minute"

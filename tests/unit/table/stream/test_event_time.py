@@ -13,7 +13,7 @@ import penstock
 from penstock.table.store import MetadataStore
 from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, BucketWatermarks
-from penstock.table.stream.scanner import Follower
+from penstock.table.stream.scanner import StreamScanner
 
 if TYPE_CHECKING:
     import pytest
@@ -51,7 +51,7 @@ def append(table: penstock.Table, *seconds: float | None, key: int = 0, dt: str 
 def steps(table: penstock.Table, limits: ReadLimits = NO_LIMITS) -> list[BucketWatermarks | None]:
     """Watermarks after each micro-batch, in ms after noon."""
     ref = table._ref.with_options(EARLIEST)
-    follower = Follower(ref, MetadataStore(ref))
+    follower = StreamScanner(ref, MetadataStore(ref))
     offset, found = UNRESOLVED, []
     while (end := follower.advance(offset, limits)) != offset:
         offset = end
@@ -94,7 +94,7 @@ def test_inside_of_a_snapshot_and_of_the_full_phase_it_stands_still(tmp_path: Pa
     append(table, 1, dt="a")
     append(table, 200, dt="c")
     ref = table._ref.with_options({"scan.mode": "latest-full"})
-    follower = Follower(ref, MetadataStore(ref))
+    follower = StreamScanner(ref, MetadataStore(ref))
     offset, found = UNRESOLVED, []
     while (end := follower.advance(offset, ONE_FILE)) != offset:
         offset = end

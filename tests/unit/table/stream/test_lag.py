@@ -18,7 +18,7 @@ from penstock.table.stream.limits import NO_LIMITS, ReadLimits
 from penstock.table.stream.offset import UNRESOLVED, StreamOffset, encode_offset
 
 if TYPE_CHECKING:
-    from penstock.table.stream.scanner import Follower
+    from penstock.table.stream.scanner import StreamScanner
 
 NOW = 1_000_000
 METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1700000000000,"conf":{"spark.sql.shuffle.partitions":"2"}}'
@@ -49,7 +49,7 @@ def rows_of(queue: Queue, *checkpoints: Checkpoint, **options: str) -> list[dict
     return rows
 
 
-def steps(follower: Follower, count: int) -> list[StreamOffset]:
+def steps(follower: StreamScanner, count: int) -> list[StreamOffset]:
     """Ends of micro-batches of one file each."""
     found = [UNRESOLVED]
     while len(found) <= count:

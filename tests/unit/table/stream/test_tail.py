@@ -16,14 +16,14 @@ from penstock.table.store import MetadataStore
 from penstock.table.stream import tail as module
 from penstock.table.stream.consumers import lease_of, record_progress
 from penstock.table.stream.offset import Phase
-from penstock.table.stream.tail import Tail, Waiting
+from penstock.table.stream.tail import LocalStreamReader, PollOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.api.table import Table
 
-ONCE = Waiting(once=True)
+ONCE = PollOptions(once=True)
 EARLIEST = {"scan.mode": "earliest"}
 
 
@@ -44,9 +44,9 @@ def add(table: Table, *rows: tuple[int, int]) -> None:
     table.append(pa.table({"n": pa.array(numbers, pa.int64()), "p": pa.array(partitions, pa.int32())}))
 
 
-def tail(table: Table, options: dict[str, str] | None = None, **more: Any) -> Tail:
+def tail(table: Table, options: dict[str, str] | None = None, **more: Any) -> LocalStreamReader:
     ref = table._ref.with_options({**EARLIEST, **(options or {})})
-    return Tail(ref, MetadataStore(ref), **more)
+    return LocalStreamReader(ref, MetadataStore(ref), **more)
 
 
 def read(table: Table, options: dict[str, str] | None = None, limit: int | None = None, **more: Any) -> list[Any]:
@@ -124,7 +124,7 @@ def test_it_waits_for_more_and_ends_at_a_bound(table: Table) -> None:
         waits.append(seconds)
         add(table, (len(waits), 1))
 
-    waiting = Waiting(interval_ms=500, sleep=add_one)
+    waiting = PollOptions(interval_ms=500, sleep=add_one)
     bounded = tail(table, {"penstock.scan.bounded.snapshot-id": "3"})
     assert [row["n"] for batch in bounded.read(waiting) for row in batch.to_pylist()] == [1, 2, 3]
     assert waits[:3] == [0.5] * 3
@@ -238,7 +238,7 @@ def test_a_consumer_with_nothing_to_read_stays_young(table: Table, monkeypatch: 
         if len(ages) == 3:
             add(table, (2, 1))
 
-    assert [batch.num_rows for batch in tail(table, {"consumer-id": "c"}).read(Waiting(sleep=look), limit=1)] == [1]
+    assert [batch.num_rows for batch in tail(table, {"consumer-id": "c"}).read(PollOptions(sleep=look), limit=1)] == [1]
     assert ages[0] < ages[1] < ages[2]
 
 

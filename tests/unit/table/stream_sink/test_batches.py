@@ -73,7 +73,7 @@ def test_snapshots_without_a_batch_tell_which_one_they_are_behind_when_its_own_h
     query, first = start(ref, files), replace(batch(0), upstream_times='{"a":5}')
     run(query, first, rows(5))
     for _ in range(4):
-        query.commit_in_silence(first, None, is_forced=True)
+        query.commit_on_idle(first, None, is_forced=True)
     assert MetadataStore(ref).earliest_snapshot_id() == 4
     again = start(ref, files, has_batches=True)
     assert run(again, batch(0), rows(5)) is None
@@ -81,7 +81,7 @@ def test_snapshots_without_a_batch_tell_which_one_they_are_behind_when_its_own_h
     assert run(start(ref, files, has_batches=True), batch(1), rows(6)).total_record_count == 11
     unchanged(ref, lambda: run(start(ref, files), batch(0), rows(5)), "up to 1 ")
     query = start(ref, files)
-    query.commit_in_silence(batch(1), None, is_forced=True)
+    query.commit_on_idle(batch(1), None, is_forced=True)
     unchanged(ref, lambda: run(start(ref, files), batch(1, "others"), rows(5)), "has the query's batches up to 1 ")
 
 

@@ -147,7 +147,7 @@ def test_a_partition_that_never_had_a_row_holds_the_others_until_it_is_idle() ->
     clock.seconds = 0.5
     assert watermark.of(STRANGER, seen(a=60, b=None)) is None
     clock.seconds = 1.2
-    assert watermark.in_silence() == 60
+    assert watermark.on_idle() == 60
     assert watermark.of(STRANGER, seen(a=70, b=20)) == 20
 
 

@@ -14,7 +14,7 @@ from penstock.format.schema import TableSchema
 from penstock.format.types.data_types import DataField
 from penstock.format.types.text import parse_sql_type
 from penstock.table.write.check_rows import conform_batch, conform_batches, plan_conform
-from penstock.table.write.coercion import find_misfit
+from penstock.table.write.coercion import find_incompatibility
 
 
 def schema_of(default_values: dict[str, str] | None = None, /, **columns: str) -> TableSchema:
@@ -272,11 +272,11 @@ def test_default_longer_than_its_type_is_refused() -> None:
 
 def test_a_zone_too_many_is_answered_in_the_names_of_spark() -> None:
     given, wanted = pa.timestamp("us", tz="UTC"), pa.timestamp("ms")
-    text = find_misfit(given, wanted, "at")
+    text = find_incompatibility(given, wanted, "at")
     assert text is not None
     assert "Spark's TIMESTAMP), but" in text
     assert ".cast('timestamp_ntz')" in text
     assert text.endswith("declare the column TIMESTAMP_LTZ(3)")
-    assert (find_misfit(wanted, given, "at") or "").endswith(
+    assert (find_incompatibility(wanted, given, "at") or "").endswith(
         ".cast('timestamp') takes it for the wall clock of the session's zone; or declare the column TIMESTAMP(6)"
     )

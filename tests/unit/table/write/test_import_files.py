@@ -13,7 +13,7 @@ from tests.unit.table.write_tables import message_files, rows_of, stored_files, 
 from penstock.errors import FormatError, SchemaMismatchError, StorageError
 from penstock.format.manifest.stats import decode_stats
 from penstock.io.memory import MemoryFileIO
-from penstock.table.write.import_files import adopt_parquet_files
+from penstock.table.write.import_files import import_parquet_files
 from penstock.testing.file_io import FailingFileIO, Fault, Operation
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ COLUMNS = {"id": "BIGINT NOT NULL", "n": "BIGINT"}
 
 def test_files_keep_their_order_and_are_described_for_the_commit() -> None:
     ref = table_of(COLUMNS)
-    (message,) = adopt_parquet_files(ref, two_files(ref), job_id=JOB_ID, row_count=3)
+    (message,) = import_parquet_files(ref, two_files(ref), job_id=JOB_ID, row_count=3)
     assert rows_of(ref, message) == [{"id": 1, "n": None}, {"id": 2, "n": 5}, {"id": 3, "n": 7}]
     assert (message.bucket, message.total_buckets) == (0, -1)
     assert [(file.min_sequence_number, file.max_sequence_number) for file in message.new_files] == [(0, 1), (2, 2)]
@@ -55,8 +55,8 @@ def test_files_keep_their_order_and_are_described_for_the_commit() -> None:
 def test_files_without_rows_stay_where_they_are() -> None:
     ref = table_of(COLUMNS)
     empty = put(ref, "empty", {"id": [], "n": []})
-    assert adopt_parquet_files(ref, [empty], job_id=JOB_ID, row_count=0) == ()
-    (message,) = adopt_parquet_files(ref, [empty, *two_files(ref)], job_id=JOB_ID, row_count=3)
+    assert import_parquet_files(ref, [empty], job_id=JOB_ID, row_count=0) == ()
+    (message,) = import_parquet_files(ref, [empty, *two_files(ref)], job_id=JOB_ID, row_count=3)
     assert len(message.new_files) == 2
     assert stored_files(ref, f"{ref.location}/{STAGING}") == [f"{STAGING}/empty"]
 
@@ -65,7 +65,7 @@ def test_null_in_a_not_null_column_is_refused_before_a_file_moves() -> None:
     ref = table_of(COLUMNS)
     paths = [*two_files(ref), put(ref, "c", {"id": [4, None], "n": [1, 2]})]
     with pytest.raises(SchemaMismatchError, match="'id' is NOT NULL, but 1 rows"):
-        adopt_parquet_files(ref, paths, job_id=JOB_ID, row_count=5)
+        import_parquet_files(ref, paths, job_id=JOB_ID, row_count=5)
     assert all(name.startswith(STAGING) for name in stored_files(ref))
 
 
@@ -73,9 +73,9 @@ def test_null_in_a_not_null_column_is_refused_before_a_file_moves() -> None:
 def test_another_number_of_rows_than_was_written_is_refused_before_a_file_moves(row_count: int) -> None:
     ref = table_of(COLUMNS)
     with pytest.raises(StorageError, match=f"{row_count} rows were written .* files with 3 rows"):
-        adopt_parquet_files(ref, two_files(ref), job_id=JOB_ID, row_count=row_count)
+        import_parquet_files(ref, two_files(ref), job_id=JOB_ID, row_count=row_count)
     with pytest.raises(StorageError, match="files with 0 rows"):
-        adopt_parquet_files(ref, [], job_id=JOB_ID, row_count=row_count or 1)
+        import_parquet_files(ref, [], job_id=JOB_ID, row_count=row_count or 1)
     assert all(name.startswith(STAGING) for name in stored_files(ref))
 
 
@@ -83,7 +83,7 @@ def test_files_of_other_columns_are_refused() -> None:
     ref = table_of(COLUMNS)
     path = put(table_of({"id": "BIGINT", "m": "BIGINT"}, file_io=ref.file_io), "x", {"id": [1], "m": [1]})
     with pytest.raises(FormatError, match="id, m"):
-        adopt_parquet_files(ref, [path], job_id=JOB_ID, row_count=1)
+        import_parquet_files(ref, [path], job_id=JOB_ID, row_count=1)
 
 
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.ANSWER_LOST])
@@ -94,7 +94,7 @@ def test_a_rename_that_fails_leaves_no_data_file(fault: Fault) -> None:
         paths = two_files(ref)
         storage.fault, storage.at = fault, storage.call_count + number
         try:
-            adopt_parquet_files(ref, paths, job_id=JOB_ID, row_count=3)
+            import_parquet_files(ref, paths, job_id=JOB_ID, row_count=3)
         except StorageError:
             assert not [name for name in stored_files(ref) if name.startswith("bucket-")]
             continue

@@ -271,13 +271,13 @@ SPILLING = {
 }
 
 
-@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", SPILLING)
-def test_rows_of_many_groups_come_out_once_and_in_order(name: str, lanes: int, tmp_path: Path) -> None:
+def test_rows_of_many_groups_come_out_once_and_in_order(name: str, threads: int, tmp_path: Path) -> None:
     options = {**QUEUE, "write-buffer-size": "64 kb", "write-max-writers-to-spill": "10", **SPILLING[name]}
     ref = table_of(options=options, partition_keys=("p",))
     batches = [batch_of(ref, random_columns(400, first_id=400 * i, partitions=25)) for i in range(12)]
-    messages = write_all(ref, batches, lanes=lanes, spill_directory=str(tmp_path))
+    messages = write_all(ref, batches, threads=threads, spill_directory=str(tmp_path))
     assert len(messages) == 100
     check_messages(ref, batches, messages)
     for message in messages:
@@ -338,9 +338,9 @@ def test_buffered_rows_touch_no_storage_before_the_commit() -> None:
         assert len(writer.prepare_commit()) == 4
 
 
-@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("keys", [1, 50])
-def test_full_buffer_without_spilling_becomes_data_files(keys: int, lanes: int) -> None:
+def test_full_buffer_without_spilling_becomes_data_files(keys: int, threads: int) -> None:
     options = {
         **QUEUE,
         "write-buffer-for-append": "true",
@@ -349,7 +349,7 @@ def test_full_buffer_without_spilling_becomes_data_files(keys: int, lanes: int) 
     }
     ref = table_of(options=options)
     batches = [batch_of(ref, random_columns(500, first_id=500 * i, keys=keys)) for i in range(6)]
-    messages = write_all(ref, batches, lanes=lanes)
+    messages = write_all(ref, batches, threads=threads)
     check_messages(ref, batches, messages)
     assert all(len(message.new_files) > 1 for message in messages)
 
@@ -377,15 +377,15 @@ def test_leaving_early_deletes_everything() -> None:
     assert stored_files(ref) == []
 
 
-@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.ANSWER_LOST])
-def test_no_failure_of_storage_leaves_a_file(fault: Fault, lanes: int) -> None:
+def test_no_failure_of_storage_leaves_a_file(fault: Fault, threads: int) -> None:
     options = {**QUEUE, "write-max-writers-to-spill": "2", "write-buffer-size": "16 kb", "target-file-row-num": "60"}
 
     def attempt(at: int) -> FailingFileIO:
         file_io = FailingFileIO(table_of().file_io, fault, at)
         ref = table_of(options=options, file_io=file_io)
-        write_all(ref, [batch_of(ref, random_columns(200, first_id=200 * i)) for i in range(2)], lanes=lanes)
+        write_all(ref, [batch_of(ref, random_columns(200, first_id=200 * i)) for i in range(2)], threads=threads)
         return file_io
 
     calls = attempt(0).call_count
@@ -396,7 +396,7 @@ def test_no_failure_of_storage_leaves_a_file(fault: Fault, lanes: int) -> None:
         ref = table_of(options=options, file_io=file_io)
         batches = [batch_of(ref, random_columns(200, first_id=200 * i)) for i in range(2)]
         with pytest.raises(StorageError, match="made to fail"):
-            write_all(ref, batches, lanes=lanes)
+            write_all(ref, batches, threads=threads)
         left = stored_files(table_of(options=options, file_io=inner))
         assert left == [], f"call {at} of {calls}"
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.api.catalog import Catalog
 from penstock.table.message import CommitMessage
-from penstock.table.write.writer_rule import tell_of_many_writers
+from penstock.table.write.writer_rule import warn_too_many_writers
 
 if TYPE_CHECKING:
     import pytest
@@ -35,22 +35,22 @@ def messages(partitions: int, buckets: int) -> list[CommitMessage]:
 
 
 def test_ninety_nine_writers_a_task_are_fine(caplog: pytest.LogCaptureFixture) -> None:
-    tell_of_many_writers(ref_of(), messages(99, 2), tasks=2)
-    tell_of_many_writers(ref_of(), [], tasks=0)
+    warn_too_many_writers(ref_of(), messages(99, 2), tasks=2)
+    warn_too_many_writers(ref_of(), [], tasks=0)
     assert caplog.text == ""
 
 
 def test_a_hundred_are_told_once_an_hour_with_what_to_set(caplog: pytest.LogCaptureFixture) -> None:
     ref = ref_of(bucket="4", **{"bucket-key": "k"})
-    tell_of_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 0.0)
-    tell_of_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 3_599.0)
+    warn_too_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 0.0)
+    warn_too_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 3_599.0)
     assert len(caplog.records) == 1
     text = caplog.text
     assert "table db.t: a batch opened 200 writers in 2 tasks" in text
     assert "(partitions x buckets) / tasks should be below 100" in text
     assert "fewer partitions in a batch than 50; a smaller 'bucket' than 4" in text
     assert "'partition.sink-strategy' = 'hash', so that" in text
-    tell_of_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 3_600.0)
+    warn_too_many_writers(ref, messages(50, 4), tasks=2, clock=lambda: 3_600.0)
     assert len(caplog.records) == 2
 
 

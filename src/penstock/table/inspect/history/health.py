@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from penstock.table.inspect.history.history import Story
+    from penstock.table.inspect.history.history import TableHistory
 
 _PAUSES: Final = 10
 _LEAST_PATIENCE_MS: Final = 60_000
@@ -21,7 +21,7 @@ _LEAST_COMMITS: Final = 4
 _MOST_COMMITS: Final = 101
 
 
-class Verdict(StrEnum):
+class HealthStatus(StrEnum):
     """How something is."""
 
     GOOD = "good"
@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
+class HealthReport:
     """How a table is, thing by thing; UNKNOWN where there is nothing to judge, or no measure.
 
     Attributes:
@@ -45,69 +45,71 @@ class Verdicts:
 
     usual_pause_ms: int | None
     patience_ms: int | None
-    flow: Verdict
-    watermark: Verdict
-    files: Verdict
-    readers: Verdict
-    order: Verdict
+    flow: HealthStatus
+    watermark: HealthStatus
+    files: HealthStatus
+    readers: HealthStatus
+    order: HealthStatus
 
 
-def judge(story: Story) -> Verdicts:
+def evaluate(history: TableHistory) -> HealthReport:
     """Judge a table by what was seen of it."""
-    pause = _usual_pause_ms(story)
+    pause = _usual_pause_ms(history)
     patience = None if pause is None else max(_PAUSES * pause, _LEAST_PATIENCE_MS)
-    return Verdicts(
+    return HealthReport(
         usual_pause_ms=pause,
         patience_ms=patience,
-        flow=_flow(story, patience),
-        watermark=_watermark(story, patience),
-        files=_files(story),
-        readers=_readers(story, patience),
-        order=Verdict.UNKNOWN if story.order is None or not story.order.files else _of(story.order.overlaps == 0),
+        flow=_flow(history, patience),
+        watermark=_watermark(history, patience),
+        files=_files(history),
+        readers=_readers(history, patience),
+        order=HealthStatus.UNKNOWN
+        if history.order is None or not history.order.files
+        else _of(history.order.overlaps == 0),
     )
 
 
-def _usual_pause_ms(story: Story) -> int | None:
-    times = [commit.snapshot.time_millis for commit in story.commits if commit.change.brings_rows][-_MOST_COMMITS:]
+def _usual_pause_ms(history: TableHistory) -> int | None:
+    times = [commit.snapshot.time_millis for commit in history.commits if commit.change.brings_rows][-_MOST_COMMITS:]
     if len(times) < _LEAST_COMMITS:
         return None
     # Clocks of several committers may go back.
     return int(median(max(0, after - before) for before, after in pairwise(times)))
 
 
-def _flow(story: Story, patience: int | None) -> Verdict:
-    last = story.last_rows
+def _flow(history: TableHistory, patience: int | None) -> HealthStatus:
+    last = history.last_rows
     if last is None or patience is None:
-        return Verdict.UNKNOWN
-    return _of(story.seen_millis - last.snapshot.time_millis <= patience)
+        return HealthStatus.UNKNOWN
+    return _of(history.seen_millis - last.snapshot.time_millis <= patience)
 
 
-def _watermark(story: Story, patience: int | None) -> Verdict:
-    latest = story.latest
+def _watermark(history: TableHistory, patience: int | None) -> HealthStatus:
+    latest = history.latest
     if latest is None or latest.watermark is None:
-        return Verdict.UNKNOWN
-    last = story.standstills[-1] if story.standstills else None
+        return HealthStatus.UNKNOWN
+    last = history.standstills[-1] if history.standstills else None
     if last is None or not last.is_open:
-        return Verdict.GOOD
-    return Verdict.UNKNOWN if patience is None else _of(last.duration_ms <= patience)
+        return HealthStatus.GOOD
+    return HealthStatus.UNKNOWN if patience is None else _of(last.duration_ms <= patience)
 
 
-def _files(story: Story) -> Verdict:
-    if story.debt is None or story.latest is None:
-        return Verdict.UNKNOWN
-    return _of(story.debt.small_files <= story.debt.usual_small_files)
+def _files(history: TableHistory) -> HealthStatus:
+    if history.debt is None or history.latest is None:
+        return HealthStatus.UNKNOWN
+    return _of(history.debt.small_files <= history.debt.usual_small_files)
 
 
-def _readers(story: Story, patience: int | None) -> Verdict:
-    if not story.readers:
-        return Verdict.UNKNOWN
-    if any(reader.expired_snapshots for reader in story.readers):
-        return Verdict.LOOK
-    unread = [reader.unread_since_millis for reader in story.readers if reader.unread_since_millis is not None]
+def _readers(history: TableHistory, patience: int | None) -> HealthStatus:
+    if not history.readers:
+        return HealthStatus.UNKNOWN
+    if any(reader.expired_snapshots for reader in history.readers):
+        return HealthStatus.LOOK
+    unread = [reader.unread_since_millis for reader in history.readers if reader.unread_since_millis is not None]
     if not unread:
-        return Verdict.GOOD
-    return Verdict.UNKNOWN if patience is None else _of(story.seen_millis - min(unread) <= patience)
+        return HealthStatus.GOOD
+    return HealthStatus.UNKNOWN if patience is None else _of(history.seen_millis - min(unread) <= patience)
 
 
-def _of(is_good: bool) -> Verdict:  # noqa: FBT001 - it is what is judged
-    return Verdict.GOOD if is_good else Verdict.LOOK
+def _of(is_good: bool) -> HealthStatus:  # noqa: FBT001 - it is what is judged
+    return HealthStatus.GOOD if is_good else HealthStatus.LOOK

@@ -15,7 +15,7 @@ from penstock.table.compact.task import CompactSizes
 from penstock.table.inspect.history.buckets import measure_buckets, measure_order
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT, ChangeReader, with_totals
 from penstock.table.inspect.history.readers import measure_readers
-from penstock.table.inspect.history.watermarks import find_standstills
+from penstock.table.inspect.history.watermarks import find_stalled_watermarks
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.table.inspect.history.buckets import BucketSize, Order
     from penstock.table.inspect.history.commits import Commit
     from penstock.table.inspect.history.readers import Reader
-    from penstock.table.inspect.history.watermarks import Standstill
+    from penstock.table.inspect.history.watermarks import StalledWatermark
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -61,7 +61,7 @@ class TagMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class TableHistory:
     """A table over time.
 
     Attributes:
@@ -84,7 +84,7 @@ class Story:
     event_time_column: str | None
     commits: tuple[Commit, ...]
     left_out: int
-    standstills: tuple[Standstill, ...]
+    standstills: tuple[StalledWatermark, ...]
     debt: Debt | None
     no_debt: str | None
     readers: tuple[Reader, ...]
@@ -117,7 +117,7 @@ def load_history(ref: TableRef, store: MetadataStore, *, limit: int = DEFAULT_LI
     return with_totals(changes, reader.sum_up(entry.file for entry in live))
 
 
-class StoryReader:
+class HistoryReader:
     """Tells the story of a table; asked again, it reads only what is new. Not for several threads.
 
     Args:
@@ -147,7 +147,7 @@ class StoryReader:
         self._live: tuple[Snapshot | None, tuple[ManifestEntry, ...]] = (None, ())
         self._debt: tuple[Debt | None, str | None] = (None, None)
 
-    def load(self) -> Story:
+    def load(self) -> TableHistory:
         """Look at the table; reads metadata only.
 
         Raises:
@@ -165,7 +165,7 @@ class StoryReader:
         total_buckets = BucketOptions.parse(ref.options, table=ref.name).bucket
         debt, no_debt = self._debt
         now = self._clock()
-        return Story(
+        return TableHistory(
             name=ref.name,
             location=ref.location,
             seen_millis=now,
@@ -175,7 +175,7 @@ class StoryReader:
             event_time_column=None if declared is None else declared.column,
             commits=commits,
             left_out=loaded.left_out,
-            standstills=find_standstills(commits),
+            standstills=find_stalled_watermarks(commits),
             debt=debt,
             no_debt=no_debt,
             readers=measure_readers(ref, self._store, self._checkpoints, now_millis=now),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standstill:
+class StalledWatermark:
     """A time in which rows were committed and the watermark stayed where it was.
 
     Attributes:
@@ -36,7 +36,7 @@ class Standstill:
         return max(0, self.to_millis - self.from_millis)
 
 
-def find_standstills(commits: Sequence[Commit]) -> tuple[Standstill, ...]:
+def find_stalled_watermarks(commits: Sequence[Commit]) -> tuple[StalledWatermark, ...]:
     """Find the times in which rows came and the watermark did not move, oldest first.
 
     A watermark that nothing moves because nothing comes is none of them.
@@ -51,7 +51,7 @@ def find_standstills(commits: Sequence[Commit]) -> tuple[Standstill, ...]:
         if watermark is None or not stuck:
             continue
         found.append(
-            Standstill(
+            StalledWatermark(
                 watermark=watermark,
                 from_millis=run[0].snapshot.time_millis,
                 to_millis=stuck[-1].snapshot.time_millis,

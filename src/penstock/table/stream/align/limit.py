@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class Pace:
+class WatermarkLimit:
     """Keeps one micro-batch within what the group allows, and learns how far it comes.
 
     Attributes:

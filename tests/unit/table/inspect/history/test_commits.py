@@ -17,7 +17,7 @@ from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
 from penstock.table.compact.task import CompactSizes
 from penstock.table.inspect.history.commits import END_OF_TIME_MS, ChangeReader
-from penstock.table.inspect.history.history import StoryReader, load_history
+from penstock.table.inspect.history.history import HistoryReader, load_history
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import Operation, RecordingFileIO
@@ -93,7 +93,7 @@ def test_a_second_look_reads_only_what_is_new() -> None:
     for number in range(10):
         made.commit(made.entry(made.file(f"f{number}")))
     ref, log = recorded(made.ref)
-    reader = StoryReader(ref, MetadataStore(ref))
+    reader = HistoryReader(ref, MetadataStore(ref))
     reader.load()
     log.forget()
     before = reader.load()

@@ -9,7 +9,7 @@ from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock import Catalog, Table
 from penstock.format.snapshot import CommitKind
-from penstock.table.inspect.history.history import Debt, StoryReader
+from penstock.table.inspect.history.history import Debt, HistoryReader
 from penstock.table.inspect.history.stored import HISTORY_SCHEMA
 
 
@@ -36,28 +36,28 @@ def queue() -> Table:
 
 
 def test_a_story_has_all_there_is(queue: Table) -> None:
-    story = StoryReader(queue._ref, queue._store).load()
-    assert story.name == "shop.orders"
-    assert (story.total_buckets, story.partition_keys, story.event_time_column) == (2, ("dt",), "t")
-    assert [commit.snapshot.commit_kind for commit in story.commits] == [
+    history = HistoryReader(queue._ref, queue._store).load()
+    assert history.name == "shop.orders"
+    assert (history.total_buckets, history.partition_keys, history.event_time_column) == (2, ("dt",), "t")
+    assert [commit.snapshot.commit_kind for commit in history.commits] == [
         CommitKind.APPEND, CommitKind.APPEND, CommitKind.APPEND, CommitKind.COMPACT, CommitKind.APPEND,
     ]  # fmt: skip
-    assert story.latest is story.last_rows is story.commits[-1]
-    assert story.last_merge is story.commits[3]
-    assert [(each.partition, each.bucket, each.files) for each in story.buckets] == [
+    assert history.latest is history.last_rows is history.commits[-1]
+    assert history.last_merge is history.commits[3]
+    assert [(each.partition, each.bucket, each.files) for each in history.buckets] == [
         ("dt=2024-10-04", 0, 2),
         ("dt=2024-10-04", 1, 2),
     ], "days as they are written, not counted"
-    assert sum(each.rows for each in story.buckets) == 32
-    assert story.order is not None
-    assert (story.order.buckets, story.order.files, story.order.overlaps) == (2, 4, 0)
-    assert [(each.name, each.next_snapshot_id, each.snapshots, each.rows) for each in story.readers] == [
+    assert sum(each.rows for each in history.buckets) == 32
+    assert history.order is not None
+    assert (history.order.buckets, history.order.files, history.order.overlaps) == (2, 4, 0)
+    assert [(each.name, each.next_snapshot_id, each.snapshots, each.rows) for each in history.readers] == [
         ("nightly", 2, 3, 24)
     ]
-    assert story.readers[0].unread_since_millis == story.commits[1].snapshot.time_millis
-    assert [(tag.name, tag.snapshot_id) for tag in story.tags] == [("third", 3)]
+    assert history.readers[0].unread_since_millis == history.commits[1].snapshot.time_millis
+    assert [(tag.name, tag.snapshot_id) for tag in history.tags] == [("third", 3)]
     sums = queue.compaction_debt().to_pylist()
-    assert story.debt == Debt(
+    assert history.debt == Debt(
         small_files=sum(row["small_file_count"] for row in sums),
         small_bytes=sum(row["small_file_bytes"] for row in sums),
         waiting_files=sum(row["waiting_file_count"] for row in sums),
@@ -68,21 +68,27 @@ def test_a_story_has_all_there_is(queue: Table) -> None:
 
 def test_a_table_without_snapshots_has_an_empty_story() -> None:
     made = MemoryTable()
-    story = StoryReader(made.ref, made.store).load()
-    assert (story.commits, story.latest, story.last_rows, story.last_merge, story.order) == ((), None, None, None, None)
-    assert story.debt == Debt(small_files=0, small_bytes=0, waiting_files=0, waiting_bytes=0, usual_small_files=0)
+    history = HistoryReader(made.ref, made.store).load()
+    assert (history.commits, history.latest, history.last_rows, history.last_merge, history.order) == (
+        (),
+        None,
+        None,
+        None,
+        None,
+    )
+    assert history.debt == Debt(small_files=0, small_bytes=0, waiting_files=0, waiting_bytes=0, usual_small_files=0)
 
 
 def test_what_is_not_for_us_to_compact_is_said() -> None:
     made = MemoryTable(options={"clustering.incremental": "true"})
     made.commit(made.entry(made.file("a")))
-    story = StoryReader(made.ref, made.store).load()
-    assert story.debt is None
-    assert "clustering.incremental" in (story.no_debt or "")
+    history = HistoryReader(made.ref, made.store).load()
+    assert history.debt is None
+    assert "clustering.incremental" in (history.no_debt or "")
 
 
 def test_a_look_after_a_commit_tells_of_it(queue: Table) -> None:
-    reader = StoryReader(queue._ref, queue._store)
+    reader = HistoryReader(queue._ref, queue._store)
     before = reader.load()
     queue.append(pa.table({"n": [1], "t": pa.nulls(1, pa.timestamp("ms")), "dt": pa.nulls(1, pa.date32())}))
     after = reader.load()
@@ -113,4 +119,4 @@ def test_a_tag_that_is_deleted_meanwhile_is_left_out() -> None:
     made.put_tag("kept", made.commit(made.entry(made.file("a"))))
     store = made.store
     store.list_tags = lambda: ("gone", "kept")  # type: ignore[method-assign]
-    assert [tag.name for tag in StoryReader(made.ref, store).load().tags] == ["kept"]
+    assert [tag.name for tag in HistoryReader(made.ref, store).load().tags] == ["kept"]

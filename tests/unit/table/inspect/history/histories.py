@@ -6,9 +6,9 @@ from typing import Any
 
 from penstock.format.snapshot import CommitKind, Snapshot
 from penstock.table.inspect.history.commits import Change, Commit, FileSums
-from penstock.table.inspect.history.history import Debt, Story
+from penstock.table.inspect.history.history import Debt, TableHistory
 from penstock.table.inspect.history.readers import Reader
-from penstock.table.inspect.history.watermarks import find_standstills
+from penstock.table.inspect.history.watermarks import find_stalled_watermarks
 
 
 def commit(
@@ -51,7 +51,7 @@ def reader(name: str = "nightly", **values: Any) -> Reader:
     return Reader(**{"name": name, "kind": "consumer", **nothing, **known, **values})
 
 
-def story(*commits: Commit, seen_millis: int | None = None, **values: Any) -> Story:
+def history(*commits: Commit, seen_millis: int | None = None, **values: Any) -> TableHistory:
     """A story of a scalable table, seen with its last commit."""
     last = commits[-1].snapshot.time_millis if commits else 0
     defaults = {
@@ -69,9 +69,9 @@ def story(*commits: Commit, seen_millis: int | None = None, **values: Any) -> St
         "buckets": (),
         "order": None,
     }
-    return Story(
+    return TableHistory(
         commits=commits,
         seen_millis=last if seen_millis is None else seen_millis,
-        standstills=find_standstills(commits),
+        standstills=find_stalled_watermarks(commits),
         **{**defaults, **values},
     )
