@@ -49,10 +49,8 @@ def headline(history: TableHistory) -> str:
     if history.latest is None:
         return f"{kind}, no snapshots"
     live = history.latest.live
-    return (
-        f"{kind}, snapshot {history.latest.snapshot.id:,}: {count_text(live.rows, 'row')}, {format_bytes(live.bytes)} in "
-        f"{count_text(live.files, 'file')}"
-    )
+    content = f"{count_text(live.rows, 'row')}, {format_bytes(live.bytes)} in {count_text(live.files, 'file')}"
+    return f"{kind}, snapshot {history.latest.snapshot.id:,}: {content}"
 
 
 def looked_at(history: TableHistory) -> str:

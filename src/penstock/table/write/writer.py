@@ -66,7 +66,7 @@ class TableWriter:
         ref: the table; its options decide everything unless ``options`` are given.
         options: instead of those of ``ref``.
         job_id: from ``new_job_id``, where several tasks write for one commit: their files are found by it.
-        lanes: threads that encode files; more than 1 only where the cores are free.
+        threads: how many encode files; more than 1 only where the cores are free.
         clock_millis: gives the files' creation times; the local wall clock as if it were UTC.
         spill_directory: local directory for spilled rows; None for the system's.
     """
@@ -245,7 +245,7 @@ def write_arrow(
     Args:
         ref: the table, with the options to write with.
         rows: columns in any order, of types that fit without loss.
-        lanes: threads that encode files; None for one a core, 4 at most.
+        threads: how many encode files; None for one a core, 4 at most.
 
     Returns:
         Messages to commit; empty when there are no rows.

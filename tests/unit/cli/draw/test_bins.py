@@ -17,11 +17,11 @@ KINDS = st.sampled_from([CommitKind.APPEND, CommitKind.OVERWRITE, CommitKind.COM
     st.integers(-HOUR, 100 * DAY),
     st.integers(10, 200),
 )
-def test_every_commit_is_in_one_bin(history: list[tuple[int, int, int, CommitKind]], waited: int, most: int) -> None:
+def test_every_commit_is_in_one_bin(times: list[tuple[int, int, int, CommitKind]], waited: int, most: int) -> None:
     # Clocks of committers differ, so times go up and down.
     commits = [
         commit(number, T0 + time, rows=rows, removed=removed, kind=kind)
-        for number, (time, rows, removed, kind) in enumerate(history, start=1)
+        for number, (time, rows, removed, kind) in enumerate(times, start=1)
     ]
     seen = history(*commits, seen_millis=commits[-1].snapshot.time_millis + waited)
     window = window_of(seen, most)

@@ -34,8 +34,8 @@ def test_jobs_of_two_lanes_run_at_the_same_time() -> None:
 
 def test_a_single_lane_uses_no_thread() -> None:
     threads: list[threading.Thread] = []
-    with KeyedExecutor(1) as threads:
-        threads.submit(0, lambda: threads.append(threading.current_thread()))
+    with KeyedExecutor(1) as executor:
+        executor.submit(0, lambda: threads.append(threading.current_thread()))
     assert threads == [threading.current_thread()]
 
 
