@@ -46,8 +46,8 @@ test-slow: java $(SYNCED) ## Run the long soak tests
 fuzz-files: $(SYNCED) ## Give damaged files to every decoder
 	$(BIN)/python scripts/fuzz_files.py $(ARGS)
 
-fuzz: java $(SYNCED) ## Compare random tables through all readers (ARGS="--cases N --seed S --spark")
-	$(BIN)/python scripts/fuzz.py $(ARGS)
+fuzz: java $(SYNCED) ## Compare random tables through all readers (ARGS="--cases N --readers arrow,spark,pypaimon,java")
+	PYTHONPATH=. $(BIN)/python scripts/fuzz.py $(ARGS)
 
 bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 	$(BIN)/python -m bench $(ARGS)

@@ -1,15 +1,30 @@
-"""Differential fuzzing: random tables through every entry point, compared with plain Python (design/0022)."""
+"""Differential fuzzing: random tables through every reader, compared with plain Python (design/0022)."""
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
-from typing import Any
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.interop.engines import JavaPaimon, PyPaimon
+from tests.interop.fuzz_readers import JAVA_TYPES, PYPAIMON_TYPES, EngineReader
 
 import penstock
-from penstock.testing.differential.run import run_case
+from penstock.testing.differential.encode import decode_case, encode_case
+from penstock.testing.differential.generate import random_case
+from penstock.testing.differential.run import Readers, run_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.testing.differential.case import Case
+
+_READERS: Final = ("arrow", "spark", "pypaimon", "java")
 
 
 def main() -> int:
@@ -17,23 +32,57 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0, help="of the first case; the others count up from it")
-    parser.add_argument("--spark", action="store_true", help="read through Spark, too")
+    parser.add_argument("--readers", default="arrow", help=f"of {','.join(_READERS)}; arrow always reads")
+    parser.add_argument("--spark", action="store_true", help="the same as a reader spark")
+    parser.add_argument("--keep", type=Path, help="directory for the cases that differ")
+    parser.add_argument("--replay", type=Path, nargs="*", help="kept cases to run instead of random ones")
     given = parser.parse_args()
-    started = time.monotonic()
-    findings = 0
-    with tempfile.TemporaryDirectory(prefix="penstock-fuzz-") as directory:
+    names = {*given.readers.split(","), *(("spark",) if given.spark else ())}
+    if not names <= set(_READERS):
+        parser.error(f"--readers: expected some of {','.join(_READERS)}")
+    findings = cases = 0
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-fuzz-"))
         catalog = penstock.Catalog(directory)
         catalog.create_database("fuzz")
-        spark = _session() if given.spark else None
-        for seed in range(given.seed, given.seed + given.cases):
-            for finding in run_case(catalog, seed, spark):
-                findings += 1
-                print(finding, flush=True)
-    print(f"{given.cases} cases, {findings} findings, {time.monotonic() - started:.0f} s")
+        readers = _readers(stack, names)
+        started = time.monotonic()
+        for case in _cases(given):
+            cases += 1
+            found = run_case(catalog, case, readers)
+            findings += len(found)
+            for finding in found:
+                sys.stdout.write(f"{finding}\n")
+                sys.stdout.flush()
+            if found and given.keep:
+                given.keep.mkdir(parents=True, exist_ok=True)
+                (given.keep / f"{case.name}.json").write_text(encode_case(case))
+            shutil.rmtree(Path(directory) / "fuzz.db" / case.name, ignore_errors=True)
+        seconds = time.monotonic() - started
+    for what, count in sorted(readers.tally.items()):
+        sys.stdout.write(f"{what}: {count}\n")
+    sys.stdout.write(f"{cases} cases, {findings} findings, {seconds:.0f} s\n")
     return 1 if findings else 0
 
 
-def _session() -> Any:  # noqa: ANN401 - pyspark is needed with --spark only
+def _cases(given: argparse.Namespace) -> Iterator[Case]:
+    if given.replay is None:
+        yield from map(random_case, range(given.seed, given.seed + given.cases))
+        return
+    for path in given.replay:
+        yield decode_case(path.read_text())
+
+
+def _readers(stack: ExitStack, names: set[str]) -> Readers:
+    others = []
+    if "pypaimon" in names:
+        others.append(EngineReader("pypaimon", stack.enter_context(PyPaimon()), PYPAIMON_TYPES))
+    if "java" in names:
+        others.append(EngineReader("java", stack.enter_context(JavaPaimon()), JAVA_TYPES))
+    return Readers(spark=_session() if "spark" in names else None, others=tuple(others))
+
+
+def _session() -> Any:  # noqa: ANN401 - pyspark is needed with a reader spark only
     from pyspark.sql import SparkSession  # noqa: PLC0415 - see above
 
     from penstock.spark.source import PenstockDataSource  # noqa: PLC0415 - see above

@@ -1,28 +1,34 @@
-"""A few cases of ``make fuzz``, with Spark."""
+"""Cases that ``make fuzz`` once found something by, with Spark."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock import Catalog
-from penstock.testing.differential.run import run_case
+from penstock.testing.differential.encode import decode_case
+from penstock.testing.differential.run import Readers, run_case
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
+
+CORPUS = Path(__file__).parents[1] / "corpus" / "differential"
 
 
 @pytest.mark.parametrize(
-    "seeds",
+    "name",
     [
-        pytest.param((167,), id="nan"),  # `x >= 5` over a NaN that the footer left out
-        pytest.param((0, 9, 11, 30), id="calendars", marks=pytest.mark.slow),
+        "nan-left-out-by-footers",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("dates-of-october-1582", "null-in-in-of-orc", "dates-before-1582-in-orc")
+        ),
     ],
 )
-def test_random_tables_read_alike_through_spark(spark: SparkSession, tmp_path: Path, seeds: tuple[int, ...]) -> None:
+def test_kept_tables_read_alike_through_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
     catalog = Catalog(str(tmp_path))
     catalog.create_database("fuzz")
-    assert [finding for seed in seeds for finding in run_case(catalog, seed, spark)] == []
+    case = decode_case((CORPUS / f"{name}.json").read_text())
+    assert run_case(catalog, case, Readers(spark=spark)) == []

@@ -156,4 +156,20 @@ KINDS: Final = (
         ),
     ),
 )
+LARGEST: Final = {"BIGINT": 2**62 + 1, "INT": 2**31 - 1, "DOUBLE": 0.1}
+"""Values of wider types that the narrower ones do not hold."""
+
+PLAIN_NAMES: Final = ("a", "B_2", "_c", "SELECT", "n" * 60, "x1", "y1", "z1")
+"""Names that Avro takes."""
+
 NAMES: Final = ("a", "x y", "a.b", "a`b", "é", "q'q", 'd"d', "#h", "a,b", "a:b", "SELECT", "n" * 60)
+
+
+def arrow_of(sql: str) -> Any:  # noqa: ANN401 - an Arrow type
+    """Return the type of the values of a column, also of one that was widened."""
+    known = {kind.sql: kind.arrow for kind in KINDS}
+    return known[sql] if sql in known else next(kind for name, kind in known.items() if _family(name) == _family(sql))
+
+
+def _family(sql: str) -> str:
+    return sql.partition("(")[0]

@@ -1,0 +1,163 @@
+"""Makes a case from a seed; the same seed makes the same case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.testing.differential.case import (
+    COMPARISONS,
+    Add,
+    Append,
+    Case,
+    Drop,
+    FuzzColumn,
+    FuzzLeaf,
+    Insert,
+    Read,
+    ReadOld,
+    Refuse,
+    Rename,
+    Step,
+    Widen,
+)
+from penstock.testing.differential.insert import PAIRS
+from penstock.testing.differential.kinds import KINDS, LARGEST, NAMES, PLAIN_NAMES, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FORMATS: Final = ("parquet", "orc", "avro")
+_LEAVES: Final = 4
+_MOST_ROWS: Final = 6
+
+
+def random_case(seed: int) -> Case:
+    """Return the case of a seed."""
+    maker = _Maker(Random(seed))  # noqa: S311 - not for secrets
+    first = tuple(maker.columns)
+    options, partition_by = maker.layout()
+    return Case(
+        name=f"t{seed}",
+        file_format=maker.file_format,
+        columns=first,
+        partition_by=partition_by,
+        options=options,
+        steps=tuple(maker.steps()),
+    )
+
+
+class _Maker:
+    """Knows the columns of now, what may be in them, and how many rows there are."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        kinds = [next(kind for kind in KINDS if kind.sql == "INT"), *random.choices(KINDS, k=random.randint(1, 4))]
+        self.file_format = random.choice(_FORMATS)
+        self._names = PLAIN_NAMES if self.file_format == "avro" else NAMES
+        names = random.sample(self._names, len(kinds) - 1)
+        self.columns = [
+            FuzzColumn(key=key, name=name, sql=kind.sql)
+            for key, (name, kind) in enumerate(zip(["id", *names], kinds, strict=True))
+        ]
+        self._kinds = dict(enumerate(kinds))
+        self._row_count = 0
+
+    def layout(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Return options, and what the table is partitioned by."""
+        random = self._random
+        options = {"bucket": "2", "bucket-key": "id"} if random.random() < 0.3 else {}
+        return options, ("id",) if random.random() < 0.2 and not options else ()
+
+    def steps(self) -> Iterator[Step]:
+        """Yield what is done to the table."""
+        yield self._append()
+        for column in self.columns:
+            for value in self._kinds[column.key].too_long:
+                yield Refuse(row={**self._rows()[0], column.key: value})
+        for _ in range(self._random.randint(0, 2)):
+            yield from self._evolve()
+            yield self._append()
+        yield Read()
+        for leaf in [self._leaf() for _ in range(_LEAVES)]:
+            yield Read(leaf=leaf)
+        yield Insert(pair=self._random.randrange(len(PAIRS)))
+
+    def _append(self) -> Append:
+        rows = self._rows()
+        self._row_count += len(rows)
+        return Append(rows=tuple(rows))
+
+    def _rows(self) -> list[dict[int, Any]]:
+        """Return new rows of the columns of now; the first column tells rows apart."""
+        rows = []
+        for number in range(self._random.randint(1, _MOST_ROWS)):
+            row = {each.key: self._random.choice((None, *self._kinds[each.key].values)) for each in self.columns}
+            row[0] = self._row_count + number
+            rows.append(row)
+        return rows
+
+    def _evolve(self) -> Iterator[Step]:
+        random = self._random
+        column = random.choice(self.columns[1:])
+        kind = self._kinds[column.key]
+        match random.choice(("add", "drop", "rename", "widen", "widen")):
+            case "add":
+                yield self._add()
+            case "drop" if len(self.columns) > 2:
+                self.columns.remove(column)
+                yield Drop(column=column.key)
+            case "rename":
+                self._put(replace(column, name=self._free_name()))
+                yield Rename(column=column.key, name=self._column(column.key).name)
+            case "widen" if kind.wider and column.sql == kind.sql:
+                yield from self._widen(column, kind)
+            case _:
+                return
+
+    def _add(self) -> Add:
+        kind = self._random.choice(KINDS)
+        key = 1 + max(self._kinds)
+        column = FuzzColumn(key=key, name=self._free_name(), sql=kind.sql)
+        self.columns.append(column)
+        self._kinds[key] = kind
+        return Add(column=column)
+
+    def _widen(self, column: FuzzColumn, kind: Kind) -> Iterator[Step]:
+        """Widen it, and append a value that the old type does not hold."""
+        sql = self._random.choice(kind.wider)
+        self._put(replace(column, sql=sql))
+        yield Widen(column=column.key, sql=sql)
+        if sql in LARGEST:
+            self._kinds[column.key] = replace(kind, values=(*kind.values, LARGEST[sql]))
+            yield Append(rows=({**self._rows()[0], column.key: LARGEST[sql]},))
+            self._row_count += 1
+            yield ReadOld()
+
+    def _leaf(self) -> FuzzLeaf:
+        """Return a condition on one of the columns."""
+        random = self._random
+        column = random.choice(self.columns)
+        kind = self._kinds[column.key]
+        literals = kind.literals if kind.sql == column.sql else ()
+        if not literals or random.random() < 0.1:
+            return FuzzLeaf(column=column.key, operator=random.choice(("IS NULL", "IS NOT NULL")))
+        if random.random() < 0.3:
+            chosen = [*random.choices(literals, k=random.randint(1, 3)), *random.choices([("NULL", None)], k=1)]
+            chosen = chosen if random.random() < 0.5 else chosen[:-1]
+            operator = random.choice(("IN", "NOT IN"))
+        else:
+            chosen, operator = [random.choice(literals)], random.choice(COMPARISONS)
+        texts, values = zip(*chosen, strict=True)
+        return FuzzLeaf(column=column.key, operator=operator, texts=texts, values=values)
+
+    def _free_name(self) -> str:
+        taken = {column.name for column in self.columns}
+        return self._random.choice([name for name in self._names if name not in taken])
+
+    def _column(self, key: int) -> FuzzColumn:
+        return next(each for each in self.columns if each.key == key)
+
+    def _put(self, column: FuzzColumn) -> None:
+        self.columns[[each.key for each in self.columns].index(column.key)] = column

@@ -1,0 +1,85 @@
+"""The rows that a table must have, in plain Python that shares no code with filters and readers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.testing.differential.case import COMPARISONS, FuzzColumn, FuzzLeaf, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(slots=True)
+class FuzzTable:
+    """The state of a case.
+
+    Attributes:
+        columns: of now.
+        past: columns as they were before a change of their names or types; files keep that.
+    """
+
+    file_format: str
+    columns: list[FuzzColumn]
+    rows: list[Row] = field(default_factory=list)
+    past: list[FuzzColumn] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.file_format} ({', '.join(f'{each.quoted} {each.sql}' for each in self.columns)})"
+
+    def column(self, key: int) -> FuzzColumn:
+        """Return a column by its key."""
+        return next(each for each in self.columns if each.key == key)
+
+    def change(self, key: int, *, name: str | None = None, sql: str | None = None) -> None:
+        """Rename or widen a column."""
+        place = [each.key for each in self.columns].index(key)
+        old = self.columns[place]
+        self.past.append(old)
+        self.columns[place] = replace(old, name=name or old.name, sql=sql or old.sql)
+
+    def expected(self, leaf: FuzzLeaf | None) -> list[dict[str, Any]]:
+        """Return the rows that pass."""
+        return [
+            {column.name: row.get(column.key) for column in self.columns}
+            for row in self.rows
+            if leaf is None or holds(leaf, row.get(leaf.column))
+        ]
+
+    def values(self, family: str) -> Iterator[Any]:
+        """Yield all values but nulls of columns whose types begin so."""
+        for column in self.columns:
+            if column.sql.startswith(family):
+                yield from (row[column.key] for row in self.rows if row.get(column.key) is not None)
+
+
+def holds(leaf: FuzzLeaf, value: Any) -> bool | None:  # noqa: ANN401 - of any column
+    """Return what SQL says of a value: true, false or unknown."""
+    if leaf.operator.startswith("IS"):
+        return (value is None) == (leaf.operator == "IS NULL")
+    if value is None:
+        return None
+    if leaf.operator in COMPARISONS:
+        return _compare(value, leaf.operator, leaf.values[0])
+    found = any(each is not None and _compare(value, "=", each) for each in leaf.values)
+    if not found and None in leaf.values:
+        return None
+    return found == (leaf.operator == "IN")
+
+
+def _compare(value: Any, operator: str, literal: Any) -> bool:  # noqa: ANN401 - values of any column
+    is_nan = value != value  # noqa: PLR0124 - only NaN is not itself
+    match operator:
+        case "=":
+            return not is_nan and bool(value == literal)
+        case "<>":
+            return is_nan or bool(value != literal)
+        case "<":
+            return not is_nan and bool(value < literal)
+        case "<=":
+            return not is_nan and bool(value <= literal)
+        case ">":
+            return is_nan or bool(value > literal)
+        case _:
+            return is_nan or bool(value >= literal)

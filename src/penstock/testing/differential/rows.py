@@ -1,0 +1,49 @@
+"""Rows as texts that are equal where the values are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def texts_of_table(table: pa.Table) -> list[str]:
+    """Return the rows of a table as texts, sorted."""
+    columns = [[_plain(cell) for chunk in column.chunks for cell in chunk] for column in table.columns]
+    return _texts(map(list, zip(*columns, strict=True)))
+
+
+def texts_of_rows(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Return rows of Python's values as texts, sorted."""
+    return _texts(list(row.values()) for row in rows)
+
+
+def _texts(rows: Iterator[list[Any]] | Iterable[list[Any]]) -> list[str]:
+    return sorted(repr(_normal(row)) for row in rows)
+
+
+def _plain(cell: Any) -> Any:  # noqa: ANN401 - a scalar of any type
+    if not cell.is_valid:
+        return None
+    kind = cell.type
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return cell.value
+    if pa.types.is_struct(kind):
+        return {name: _plain(cell[name]) for name in kind.names}
+    if pa.types.is_map(kind):
+        return [(_plain(each["key"]), _plain(each["value"])) for each in cell.values]
+    if pa.types.is_list(kind):
+        return [_plain(each) for each in cell.values]
+    return cell.as_py()
+
+
+def _normal(value: Any) -> Any:  # noqa: ANN401 - see above
+    """Decimals by value; NaN and the sign of zero show in ``repr``."""
+    if isinstance(value, list | tuple):
+        return [_normal(each) for each in value]
+    if isinstance(value, dict):
+        return [_normal(each) for each in value.values()]
+    return format(value.normalize(), "f") if hasattr(value, "normalize") else value
