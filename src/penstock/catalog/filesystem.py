@@ -23,6 +23,7 @@ from penstock.catalog.trash import discard
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.format.layout import schema_directory, schema_path
+from penstock.io.settings import confine
 from penstock.table.identity import new_creation_millis
 from penstock.table.ref import TableRef
 from penstock.table.storage import storage_of_table
@@ -212,8 +213,9 @@ def _check_history(place: TablePlace, evolved: TableSchema) -> None:
 
 def _check_still_there(place: TablePlace, base: TableSchema) -> None:
     """Take a schema back that was written into a table dropped or renamed meanwhile: it would be a table by itself."""
-    if not place.file_io.exists(schema_path(place.location, base.id)):
-        place.file_io.delete(schema_path(place.location, base.id + 1))
+    file_io = confine(place.file_io, place.location)
+    if not file_io.exists(schema_path(place.location, base.id)):
+        file_io.delete(schema_path(place.location, base.id + 1))
         raise NotFoundError(f"table {place.name} was dropped or renamed while it was altered")
 
 

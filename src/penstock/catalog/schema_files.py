@@ -1,5 +1,8 @@
 """Schema files of a table: the latest one, and the next.
 
+They are read before the table's options are known, so within its directory and by the default limits: a link in the
+place of ``schema`` would else lead to another table's.
+
 Source:
     Paimon ``core:schema/SchemaManager.java``; docs/spec/format.md section 2, docs/spec/commit.md section 5.3.
 """
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import NotFoundError
 from penstock.format.layout import schema_directory, schema_id_of, schema_path, snapshot_directory, snapshot_id_of
 from penstock.format.schema_json import decode_schema, encode_schema
+from penstock.io.settings import confine
 
 if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
@@ -31,7 +35,7 @@ def load_schema(file_io: FileIO, location: str, schema_id: int) -> TableSchema:
         FormatError: it is not a schema.
     """
     path = schema_path(location, schema_id)
-    return decode_schema(file_io.read(path), path)
+    return decode_schema(confine(file_io, location).read(path), path)
 
 
 def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchema:
@@ -52,7 +56,7 @@ def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchem
 
 def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
     """Write a schema file unless one with that id is there; of all who try, one gets True."""
-    return file_io.put_if_absent(schema_path(location, schema.id), encode_schema(schema))
+    return confine(file_io, location).put_if_absent(schema_path(location, schema.id), encode_schema(schema))
 
 
 def has_snapshots(file_io: FileIO, location: str) -> bool:

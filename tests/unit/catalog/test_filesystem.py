@@ -422,3 +422,18 @@ def test_references_are_pickled(shop: Warehouse) -> None:
     ref = load_table(shop, "shop.orders")
     assert pickle.loads(pickle.dumps(ref)) == ref
     assert pickle.loads(pickle.dumps(shop)) == shop
+
+
+def test_a_link_in_the_place_of_schemas_leads_to_no_other_table(tmp_path: Path, definition: Define) -> None:
+    warehouse = open_warehouse(str(tmp_path))
+    create_database(warehouse, "d")
+    create_table(warehouse, "d.other", definition("a INT"))
+    there = tmp_path / "d.db" / "other" / "schema"
+    (tmp_path / "d.db" / "linked").mkdir()
+    (tmp_path / "d.db" / "linked" / "schema").symlink_to(there)
+    with pytest.raises(StorageError, match="symbolic link"):
+        load_table(warehouse, "d.linked")
+    with pytest.raises(StorageError, match="symbolic link"):
+        alter_table(warehouse, "d.linked", [AddColumn(column="b", type="INT")])
+    drop_table(warehouse, "d.linked")
+    assert [path.name for path in there.iterdir()] == ["schema-0"]

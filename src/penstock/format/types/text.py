@@ -77,8 +77,8 @@ def _decode_nested(prefix: str, value: Mapping[str, Json]) -> DataType:
             return ArrayType(element=_decode_member(value, "element"))
         case "VECTOR":
             length = value.get("length")
-            if not isinstance(length, int) or length < 1:
-                raise InvalidSchemaError(f"type {value!r}: 'length' must be a positive number")
+            if not isinstance(length, int) or not 1 <= length <= MAX_LENGTH:
+                raise InvalidSchemaError(f"type {value!r}: 'length' must be a number from 1 to {MAX_LENGTH}")
             return VectorType(element=_decode_member(value, "element"), length=length)
         case "MULTISET":
             return MultisetType(element=_decode_member(value, "element"))

@@ -192,6 +192,8 @@ def test_only_the_beginning_of_a_nested_type_name_counts() -> None:
         {"type": "MAP", "key": "INT"},
         {"type": "VECTOR", "element": "INT"},
         {"type": "VECTOR", "element": "INT", "length": 0},
+        {"type": "VECTOR", "element": "INT", "length": 2**31},
+        {"type": "VECTOR", "element": "FLOAT", "length": 2**40},
         {"type": "ROW"},
         {"type": "ROW", "fields": {}},
         {"type": "ROW", "fields": ["a"]},
