@@ -7,13 +7,16 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from penstock.io.object_store.client import client_of
 from penstock.io.object_store.file_io import ObjectFileIO
 from penstock.io.resolve import resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 START_SECONDS = 60.0
@@ -42,6 +45,32 @@ class S3Bucket:
         file_io, _ = resolve(self.root, self.options)
         assert isinstance(file_io, ObjectFileIO)
         return file_io
+
+
+class CountingLibrary:
+    """The library of a store's client, and the names of its functions that were called."""
+
+    def __init__(self, library: Any) -> None:
+        self.inner = library
+        self.exceptions = library.exceptions
+        self._store = library._store
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls.append(name)
+        return getattr(self.inner, name)
+
+
+@contextmanager
+def counted(bucket: S3Bucket) -> Iterator[list[str]]:
+    """Yield the calls of the library that are made for a bucket from now on."""
+    client = client_of(bucket.file_io.settings)
+    library = CountingLibrary(client.library)
+    client.library = library
+    try:
+        yield library.calls
+    finally:
+        client.library = library.inner
 
 
 class S3Server:

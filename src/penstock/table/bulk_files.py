@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.errors import StorageError
+from penstock.io.shortcuts import DELETED_AT_ONCE, calls_at_once, delete_at_once, deletes_at_once, has_directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -21,9 +21,9 @@ _Result = TypeVar("_Result")
 _FEW: Final = 4
 
 
-def thread_count(option: int | None) -> int:
-    """Threads for file operations: what ``file-operation.thread-num`` says, else one a core."""
-    return option or os.cpu_count() or 1
+def thread_count(option: int | None, file_io: FileIO) -> int:
+    """Threads for file operations: what ``file-operation.thread-num`` says, else what makes sense on the storage."""
+    return option or calls_at_once(file_io)
 
 
 def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *, threads: int) -> Iterable[_Result]:
@@ -48,15 +48,19 @@ def delete_files(
     """Delete files; those that are gone already are none the worse.
 
     Args:
-        deleted: told after each file that it is gone.
+        deleted: told how many more are gone.
 
     Raises:
         StorageError: at least one is still there; the others were tried all the same, so doing it again goes on.
     """
     errors: list[StorageError] = []
-    for error in map_parallel(lambda path: _try_delete(file_io, path), paths, threads=threads):
+    size = DELETED_AT_ONCE if deletes_at_once(file_io) else 1
+    parts = [paths[start : start + size] for start in range(0, len(paths), size)]
+    for part, error in zip(
+        parts, map_parallel(lambda each: _try_delete(file_io, each), parts, threads=threads), strict=True
+    ):
         if error is None:
-            deleted(1)
+            deleted(len(part))
         else:
             errors.append(error)
     if errors:
@@ -69,6 +73,8 @@ def delete_empty_directories(file_io: FileIO, directories: Collection[str], *, r
 
     A writer that made one of them a moment ago makes it again when it creates its file.
     """
+    if not has_directories(file_io):
+        return
     for directory in sorted(directories, key=len, reverse=True):
         path = directory
         while path.startswith(f"{root}/"):
@@ -79,9 +85,13 @@ def delete_empty_directories(file_io: FileIO, directories: Collection[str], *, r
             break
 
 
-def _try_delete(file_io: FileIO, path: str) -> StorageError | None:
+def _try_delete(file_io: FileIO, paths: Sequence[str]) -> StorageError | None:
     try:
-        file_io.delete(path)
+        if deletes_at_once(file_io):
+            delete_at_once(file_io, paths)
+        else:
+            for path in paths:
+                file_io.delete(path)
     except StorageError as error:
         return error
     return None

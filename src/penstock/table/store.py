@@ -34,6 +34,7 @@ from penstock.format.schema_json import decode_schema
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json
+from penstock.io.shortcuts import has_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -179,7 +180,7 @@ class MetadataStore:
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether a snapshot is there; one look at storage."""
-        return self.file_io.exists(snapshot_path(self.location, snapshot_id))
+        return has_file(self.file_io, snapshot_path(self.location, snapshot_id))
 
     def earliest_snapshot_id(self) -> int | None:
         """Return the id of the earliest snapshot that is still there; None when there is none."""

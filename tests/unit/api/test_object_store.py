@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from tests.s3_server import SECRET_KEY
+from tests.s3_server import SECRET_KEY, counted
 
 from penstock import (
     AlreadyExistsError,
@@ -153,4 +153,17 @@ def test_writers_beside_a_compactor_lose_nothing(catalog: Catalog, table: Table)
             task.result()
     expected = [n * 1000 + m for n in range(4) for m in range(300)]
     assert ids(table) == expected
+    assert table.fsck().findings == ()
+
+
+def test_many_files_are_deleted_with_few_requests(table: Table, s3_bucket: S3Bucket) -> None:
+    for number in range(12):
+        table.append(rows(number * 100, 4))
+    table.compact()
+    with counted(s3_bucket) as calls:
+        expired = table.expire_snapshots(retain_max=1, retain_min=1, older_than=0)
+    assert len(expired.snapshot_ids) == 12
+    assert expired.data_files >= 24
+    assert calls.count("delete") < 20  # 12 snapshots one after another, all files of each kind at once
+    assert len(calls) < 70
     assert table.fsck().findings == ()

@@ -110,21 +110,33 @@ class ObjectFileIO:
         key = self._key(path)
         with self._failing("delete", path) as client:
             if _has_object(client, key):
-                client.call(lambda library, store: library.delete(store, key))
+                _delete(client, [key])
                 return True
             below = _keys_below(client, key, most=None if recursive else 1)
             if below and not recursive:
                 raise StorageError(f"cannot delete {path}: the directory is not empty")
-            if below:
-                client.call(lambda library, store: library.delete(store, below))
+            _delete(client, below)
             return bool(below)
+
+    def has_file(self, path: str) -> bool:
+        """Whether there is an object; what is below the path does not count, so that one request tells."""
+        key = self._key(path)
+        with self._failing("look for", path) as client:
+            return _has_object(client, key)
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Delete objects, up to a thousand with a request; those that are gone are none the worse."""
+        keys = [self._key(path) for path in paths]
+        if keys:
+            with self._failing("delete", paths[0]) as client:
+                _delete(client, keys)
 
     def rename_file(self, source: str, target: str) -> None:
         """Copy inside of the store, then delete the source: a reader sees the target whole, and both for a moment."""
         key, new_key = self._key(source), self._key(target)
         with self._failing("rename", source) as client:
             client.call(lambda library, store: library.copy(store, key, new_key))
-            client.call(lambda library, store: library.delete(store, key))
+            _delete(client, [key])
 
     def rename_dir(self, source: str, target: str) -> bool:
         """Refuse: a store has no directories, and moving objects one by one would show half of them."""
@@ -169,6 +181,19 @@ def _has_object(client: StoreClient, key: str) -> bool:
             return False
         raise
     return True
+
+
+def _delete(client: StoreClient, keys: Sequence[str]) -> None:
+    if not keys:
+        return
+    try:
+        client.call(lambda library, store: library.delete(store, keys if len(keys) > 1 else keys[0]))
+    except StoreFailureError as error:
+        # Azure refuses where one of many is gone, and says nothing of the others.
+        if not error.failure.is_missing:
+            raise
+        for key in keys if len(keys) > 1 else ():
+            _delete(client, [key])
 
 
 def _keys_below(client: StoreClient, key: str, *, most: int | None) -> list[str]:

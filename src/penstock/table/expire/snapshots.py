@@ -20,6 +20,7 @@ from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureEr
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import changelog_directory, earliest_hint_path, snapshot_path
 from penstock.io.settings import relaxed
+from penstock.io.shortcuts import has_file
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.commit.announced import announce_expiration, expiring_end
@@ -78,7 +79,7 @@ class SnapshotExpirer:
         self.clock_millis = clock_millis or (lambda: time.time_ns() // 1_000_000)
         self.tags = TagReader(ref.file_io, ref.location, clock_millis=self.clock_millis)
         self._store = store
-        self._threads = thread_count(self.options.file_operation_threads)
+        self._threads = thread_count(self.options.file_operation_threads, self.ref.file_io)
         self._finder = ChunkFinder(ref, store, self.tags, threads=self._threads)
         self._ignores_consumers = ConsumerOptions.parse(ref.options, table=ref.name).changelog_only
 
@@ -190,7 +191,7 @@ class SnapshotExpirer:
         path = earliest_hint_path(self.ref.location)
         with suppress(NotFoundError):
             hint = decode_hint(self.ref.file_io.read(path))
-            if hint and self.ref.file_io.exists(snapshot_path(self.ref.location, hint)):
+            if hint and has_file(self.ref.file_io, snapshot_path(self.ref.location, hint)):
                 return hint
         earliest_id = min(self._store.list_snapshot_ids(), default=None)
         if earliest_id is not None and not dry_run:

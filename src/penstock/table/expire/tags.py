@@ -116,7 +116,7 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     deletions = {identity: Deletion(entry=entry, snapshot_id=gone.id + 1) for identity, entry in live.items()}
     spare_read(ref, store, deletions, readers)
     spare_added(store, deletions, branches.later)
-    threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads)
+    threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads, ref.file_io)
     latest_id = store.latest_snapshot_id() or earliest.id
     later = ReaddedFiles().find(store, after_id=earliest.id, latest_id=latest_id, threads=threads)
     spare_revived(store, deletions, later)

@@ -8,7 +8,6 @@ Source:
 from __future__ import annotations
 
 import difflib
-import os
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import ArrowAny, to_arrow_schema
 from penstock.errors import FormatError, InvalidSchemaError, NotFoundError
 from penstock.format.file_format import format_of
+from penstock.io.shortcuts import files_at_once
 from penstock.predicate.tree import FALSE
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.read.prefetch import read_ahead
@@ -239,7 +239,7 @@ def _batches(
     reader: TableReader, ref: TableRef, plan: ScanPlan, limit: int | None, items_ahead: int
 ) -> Iterator[pa.RecordBatch]:
     sources = [partial(reader.read_file, split, file) for split in plan_splits(ref, plan) for file in split.files]
-    threads = min(os.cpu_count() or 1, len(sources))
+    threads = min(files_at_once(ref.file_io), len(sources))
     return _limited(read_ahead(sources, threads=threads, items_ahead=items_ahead), limit)
 
 

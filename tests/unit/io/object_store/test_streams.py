@@ -6,17 +6,17 @@ import gc
 import os
 import threading
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from tests.s3_server import counted
 
 from penstock.errors import StorageError
 from penstock.io.object_store.client import client_of
-from penstock.io.object_store.library import load_library
 from penstock.io.resolve import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.s3_server import S3Bucket
 
@@ -36,22 +36,9 @@ def root(s3_bucket: S3Bucket) -> str:
 
 
 @pytest.fixture
-def requests(file_io: ObjectFileIO, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Names of the library's functions that are called."""
-    client = client_of(file_io.settings)
-    called: list[str] = []
-
-    class Library:
-        exceptions = client.library.exceptions
-        _store = client.library._store
-
-        def __getattr__(self, name: str) -> Callable[..., Any]:
-            called.append(name)
-            function: Callable[..., Any] = getattr(load_library(), name)
-            return function
-
-    monkeypatch.setattr(client, "library", Library())
-    return called
+def requests(s3_bucket: S3Bucket) -> Iterator[list[str]]:
+    with counted(s3_bucket) as calls:
+        yield calls
 
 
 def test_a_large_object_is_uploaded_in_parts(file_io: ObjectFileIO, root: str, requests: list[str]) -> None:
