@@ -26,45 +26,162 @@ from penstock.errors import (
 )
 
 __all__ = [
+    "AddColumn",
     "AlreadyExistsError",
     "Catalog",
     "CheckpointError",
     "CommitConflictError",
+    "CommitKind",
     "CommitUnknownError",
+    "CompactionResult",
+    "CompactionState",
+    "DataField",
     "DataLossError",
     "DataLossWarning",
+    "DonePartition",
+    "DropColumn",
+    "Expiration",
+    "ExpiredPartition",
+    "Finding",
+    "FindingKind",
     "FormatError",
+    "FsckReport",
     "InvalidFilterError",
     "InvalidOptionError",
     "InvalidSchemaError",
     "InvalidSqlError",
     "LeaseHeldError",
+    "MergedFiles",
+    "MoveColumn",
     "NotFoundError",
     "OptionWarning",
+    "OrphanFile",
+    "OrphanKind",
+    "OrphanReport",
+    "PartitionResult",
+    "Position",
+    "Predicate",
+    "RemoveOption",
+    "RenameColumn",
+    "Retainer",
+    "RetainerKind",
+    "RollbackPlan",
+    "SchemaChange",
     "SchemaMismatchError",
+    "SetOption",
+    "Snapshot",
     "StorageError",
+    "StreamProgress",
     "Table",
+    "TableCompaction",
+    "TableSchema",
     "TableStoreError",
     "TimedOutError",
     "UnsupportedFeatureError",
+    "UpdateColumnComment",
+    "UpdateColumnDefault",
+    "UpdateColumnNullability",
+    "UpdateColumnType",
+    "UpdateComment",
+    "WaitingFiles",
+    "WriteProgress",
+    "after",
+    "before",
     "col",
+    "last_progress",
+    "last_write",
     "register",
     "sql",
 ]
 
 if TYPE_CHECKING:
     from penstock.api.catalog import Catalog
+    from penstock.api.compact_tables import TableCompaction
     from penstock.api.register import register
     from penstock.api.table import Table
+    from penstock.catalog.changes import (
+        AddColumn,
+        DropColumn,
+        MoveColumn,
+        Position,
+        RemoveOption,
+        RenameColumn,
+        SchemaChange,
+        SetOption,
+        UpdateColumnComment,
+        UpdateColumnDefault,
+        UpdateColumnNullability,
+        UpdateColumnType,
+        UpdateComment,
+        after,
+        before,
+    )
     from penstock.dialect.session import sql
-    from penstock.predicate.tree import col
+    from penstock.format.schema import TableSchema
+    from penstock.format.snapshot import CommitKind, Snapshot
+    from penstock.format.types.data_types import DataField
+    from penstock.predicate.tree import Predicate, col
+    from penstock.spark.stream.progress import StreamProgress, last_progress
+    from penstock.spark.write.progress import WriteProgress, last_write
+    from penstock.table.compact.job import CompactionResult, MergedFiles, PartitionResult
+    from penstock.table.compact.state import CompactionState, WaitingFiles
+    from penstock.table.expire.orphan_candidates import OrphanFile, OrphanKind
+    from penstock.table.expire.orphans import OrphanReport
+    from penstock.table.expire.partitions import ExpiredPartition
+    from penstock.table.expire.plan import Retainer, RetainerKind
+    from penstock.table.expire.rollback import RollbackPlan
+    from penstock.table.expire.snapshots import Expiration
+    from penstock.table.inspect.fsck import Finding, FindingKind, FsckReport
+    from penstock.table.mark_done.marker import DonePartition
 
 # Imported when they are asked for: a worker that only unpickles an error, and a command that prints its help, need no
 # Arrow, and sqlglot is for SQL alone.
 _HOMES: Final = {
+    "AddColumn": "penstock.catalog.changes",
     "Catalog": "penstock.api.catalog",
+    "CommitKind": "penstock.format.snapshot",
+    "CompactionResult": "penstock.table.compact.job",
+    "CompactionState": "penstock.table.compact.state",
+    "WaitingFiles": "penstock.table.compact.state",
+    "DataField": "penstock.format.types.data_types",
+    "DonePartition": "penstock.table.mark_done.marker",
+    "DropColumn": "penstock.catalog.changes",
+    "Expiration": "penstock.table.expire.snapshots",
+    "ExpiredPartition": "penstock.table.expire.partitions",
+    "Finding": "penstock.table.inspect.fsck",
+    "FindingKind": "penstock.table.inspect.fsck",
+    "FsckReport": "penstock.table.inspect.fsck",
+    "MergedFiles": "penstock.table.compact.job",
+    "MoveColumn": "penstock.catalog.changes",
+    "OrphanFile": "penstock.table.expire.orphan_candidates",
+    "OrphanKind": "penstock.table.expire.orphan_candidates",
+    "OrphanReport": "penstock.table.expire.orphans",
+    "PartitionResult": "penstock.table.compact.job",
+    "Position": "penstock.catalog.changes",
+    "Predicate": "penstock.predicate.tree",
+    "RemoveOption": "penstock.catalog.changes",
+    "RenameColumn": "penstock.catalog.changes",
+    "Retainer": "penstock.table.expire.plan",
+    "RetainerKind": "penstock.table.expire.plan",
+    "RollbackPlan": "penstock.table.expire.rollback",
+    "SchemaChange": "penstock.catalog.changes",
+    "SetOption": "penstock.catalog.changes",
+    "Snapshot": "penstock.format.snapshot",
+    "StreamProgress": "penstock.spark.stream.progress",
     "Table": "penstock.api.table",
+    "TableCompaction": "penstock.api.compact_tables",
+    "TableSchema": "penstock.format.schema",
+    "UpdateColumnComment": "penstock.catalog.changes",
+    "UpdateColumnDefault": "penstock.catalog.changes",
+    "UpdateColumnNullability": "penstock.catalog.changes",
+    "UpdateColumnType": "penstock.catalog.changes",
+    "UpdateComment": "penstock.catalog.changes",
+    "WriteProgress": "penstock.spark.write.progress",
+    "after": "penstock.catalog.changes",
+    "before": "penstock.catalog.changes",
     "col": "penstock.predicate.tree",
+    "last_progress": "penstock.spark.stream.progress",
+    "last_write": "penstock.spark.write.progress",
     "register": "penstock.api.register",
     "sql": "penstock.dialect.session",
 }

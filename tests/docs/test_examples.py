@@ -46,12 +46,13 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
 
 
-def test_the_page_of_options_is_that_of_the_code() -> None:
+@pytest.mark.parametrize("page", ["options", "api"])
+def test_pages_made_from_the_code_are_those_of_the_code(page: str) -> None:
     made = subprocess.run(
-        [sys.executable, "-c", "import options_page; print(options_page.render_page(), end='')"],
+        [sys.executable, "-c", f"import {page}_page; print({page}_page.render_page(), end='')"],
         cwd=ROOT / "scripts",
         capture_output=True,
         text=True,
         check=True,
     )
-    assert made.stdout == (ROOT / "docs" / "options.md").read_text("utf-8"), "run scripts/options_page.py"
+    assert made.stdout == (ROOT / "docs" / f"{page}.md").read_text("utf-8"), f"run scripts/{page}_page.py"

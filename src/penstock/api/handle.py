@@ -9,7 +9,7 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError
 from penstock.table.actions import changes
 from penstock.table.identity import check_same_table
-from penstock.table.inspect.fsck import Report, check_table
+from penstock.table.inspect.fsck import FsckReport, check_table
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
 from penstock.table.inspect.history.history import load_history
 from penstock.table.inspect.history.stored import history_table
@@ -141,7 +141,7 @@ class TableHandle:
         """
         return history_table(load_history(self._ref, self._checked_store, limit=limit))
 
-    def fsck(self, *, all_snapshots: bool = False) -> Report:
+    def fsck(self, *, all_snapshots: bool = False) -> FsckReport:
         """Check that all metadata can be read and that every live file is there with its size; changes nothing.
 
         Args:

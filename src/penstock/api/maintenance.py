@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from penstock.table.compact.job import CompactionResult, Merged
+    from penstock.table.compact.job import CompactionResult, MergedFiles
 
 
 class TableMaintenance(TableCompleteness):
@@ -120,7 +120,7 @@ class TableMaintenance(TableCompleteness):
         order_by: Names | None = None,
         options: Options | None = None,
         dry_run: bool = False,
-        on_done: Callable[[Merged], None] | None = None,
+        on_done: Callable[[MergedFiles], None] | None = None,
     ) -> CompactionResult:
         """Merge small files; rows and, in a queue, their order stay as they are. Or sort a scalable table's rows.
 
@@ -270,5 +270,5 @@ def _to_millis(moment: datetime | int | None) -> int | None:
     return None if moment is None else to_millis(moment)
 
 
-def _ignore(_: Merged) -> None:
+def _ignore(_: MergedFiles) -> None:
     pass

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.cli.output.progress import Report
     from penstock.cli.session import Session
-    from penstock.table.compact.job import CompactionResult, Merged
+    from penstock.table.compact.job import CompactionResult, MergedFiles
     from penstock.table.compact.plan import CompactionPlan
     from penstock.table.ref import TableRef
 
@@ -122,7 +122,7 @@ class CompactionJob:
         check_writable(ref)
         return ref
 
-    def _merger(self, ref: TableRef) -> tuple[Callable[..., Merged], Callable[[], None], int]:
+    def _merger(self, ref: TableRef) -> tuple[Callable[..., MergedFiles], Callable[[], None], int]:
         """Return what merges, what cancels, and how many merges at a time."""
         most = self.threads or CompactOptions.parse(ref.options, table=ref.name).max_tasks
         if self.master is None:
@@ -150,7 +150,7 @@ class _Bar:
         total = sum(task.size_bytes for task in plan.tasks)
         self._report = self._stack.enter_context(progress_bar(self._session, f"compacting {self._name}", total))
 
-    def advance(self, merged: Merged) -> None:
+    def advance(self, merged: MergedFiles) -> None:
         self._rows += sum(file.row_count for file in merged.task.files)
         self._bytes += merged.task.size_bytes
         if self._report is not None:

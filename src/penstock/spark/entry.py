@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.format.watermark import DeclaredWatermark
     from penstock.predicate.tree import Predicate
     from penstock.spark.sql.frames import SqlText
-    from penstock.table.compact.job import CompactionResult, Execute, Merged
+    from penstock.table.compact.job import CompactionResult, Execute, MergedFiles
     from penstock.table.compact.sort import SortJob
     from penstock.table.compact.task import CompactTask
     from penstock.table.message import CommitMessage
@@ -111,14 +111,14 @@ class SparkEntry:
     @staticmethod
     def merge_in_background(
         spark: SparkSession, ref: TableRef
-    ) -> tuple[Callable[[CompactTask, TableRef], Merged], Callable[[], None]]:
+    ) -> tuple[Callable[[CompactTask, TableRef], MergedFiles], Callable[[], None]]:
         """Return what runs one merge on the executors, and what cancels those that run; see ``SparkMerger``."""
         ensure_python_worker(spark)
         merger = SparkMerger(spark=spark, ref=ref)
         return merger.merge_at, merger.cancel
 
     @staticmethod
-    def sort_compact(spark: SparkSession, job: SortJob, on_done: Callable[[Merged], None]) -> CompactionResult:
+    def sort_compact(spark: SparkSession, job: SortJob, on_done: Callable[[MergedFiles], None]) -> CompactionResult:
         """Sort the partitions of a plan, and commit them; see ``sort_compact``."""
         return sort_compact(spark, job, on_done=on_done)
 

@@ -18,7 +18,7 @@ from tests.faults.chaos.scene import CONSUMER, Scene, append_line, batch_rows, n
 from penstock.api.table import Table
 from penstock.errors import CommitConflictError, FormatError, NotFoundError, StorageError
 from penstock.table.compact.background import BackgroundCompactor
-from penstock.table.compact.job import Merged, merge_one
+from penstock.table.compact.job import MergedFiles, merge_one
 from penstock.table.compact.state import CompactionState
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tail import LocalStreamReader, PollOptions
@@ -199,7 +199,7 @@ def compact_beside(scene: Scene, name: str, table: Table) -> None:
 
     begun: list[int] = []
 
-    def merge(task: CompactTask, ref: TableRef) -> Merged:
+    def merge(task: CompactTask, ref: TableRef) -> MergedFiles:
         begun.append(now_millis())
         return merge_one(task, ref)
 

@@ -15,7 +15,7 @@ from penstock.format.snapshot import CommitKind
 from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:
-    from penstock.table.compact.job import CompactionResult, Merged
+    from penstock.table.compact.job import CompactionResult, MergedFiles
 
 NUMBERS = itertools.count()
 QUEUE = {"bucket": "1", "bucket-key": "k"}
@@ -48,7 +48,7 @@ def moved(result: CompactionResult) -> dict[str, tuple[int, int]]:
 def test_small_files_become_one_and_the_rows_stay(options: dict[str, str]) -> None:
     table = filled(catalog_of(), options, a=7, b=1)
     before = table.to_arrow()
-    done: list[Merged] = []
+    done: list[MergedFiles] = []
     result = table.compact(on_done=done.append)
     assert moved(result) == {"p=a": (7, 1), "p=b": (0, 0)}
     assert [row.skipped for row in result.partitions] == [None, "too few small files"]

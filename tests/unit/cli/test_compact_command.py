@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.unit.cli.conftest import Command
 
-    from penstock.table.compact.job import Merged
+    from penstock.table.compact.job import MergedFiles
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
 
@@ -111,7 +111,7 @@ def test_a_live_file_that_is_missing_fails_the_command(days: Command) -> None:
 def test_merges_that_were_dropped_are_told(days: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     real = job.merge_one
 
-    def late(task: CompactTask, ref: TableRef) -> Merged:
+    def late(task: CompactTask, ref: TableRef) -> MergedFiles:
         merged = real(task, ref)
         days.catalog.load_table("shop.days").truncate()
         return merged

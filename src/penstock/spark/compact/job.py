@@ -22,7 +22,7 @@ from penstock.options import CompactOptions
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
 from penstock.table.commit.discard import delete_job_files
-from penstock.table.compact.job import Merged, merge_in_threads, merge_one
+from penstock.table.compact.job import MergedFiles, merge_in_threads, merge_one
 from penstock.table.write.rolling import new_job_id
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class SparkMerger:
     tag: str = field(default_factory=lambda: f"{POOL}-{uuid.uuid4()}")
     is_cancelled: threading.Event = field(default_factory=threading.Event)
 
-    def merge(self, task: CompactTask) -> Merged:
+    def merge(self, task: CompactTask) -> MergedFiles:
         """Rewrite one task in a job of its own, and wait for it.
 
         Raises:
@@ -80,11 +80,11 @@ class SparkMerger:
             delete_job_files(self.ref, job_id, keep={file.file_name for file in kept})
         return merged
 
-    def merge_at(self, task: CompactTask, ref: TableRef) -> Merged:
+    def merge_at(self, task: CompactTask, ref: TableRef) -> MergedFiles:
         """Do ``merge`` for the table as it is by now: its options may have changed."""
         return replace(self, ref=ref).merge(task)
 
-    def execute(self, tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+    def execute(self, tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
         """Run tasks, as many at a time as Spark has cores or the table's options say; yield each as it is done."""
         if not tasks:
             return
@@ -98,7 +98,7 @@ class SparkMerger:
         self.is_cancelled.set()
         self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
-    def _run(self, task: CompactTask, job_id: str) -> tuple[Merged, bool]:
+    def _run(self, task: CompactTask, job_id: str) -> tuple[MergedFiles, bool]:
         """Return what came of it, and whether no other attempt can have left files."""
         context = self.spark.sparkContext
         context.setJobGroup(job_id, f"{self.ref.name}: merging {len(task.files)} files")
@@ -136,12 +136,12 @@ class SparkMerger:
             time.sleep(_LOOK_SECONDS)
 
 
-def _merge(task: CompactTask, *, ref: TableRef, job_id: str, storage: StorageMark | None) -> tuple[int, Merged]:
+def _merge(task: CompactTask, *, ref: TableRef, job_id: str, storage: StorageMark | None) -> tuple[int, MergedFiles]:
     context = TaskContext.get()
     attempt = 0 if context is None else context.attemptNumber()
     not_shared = None if storage is None else storage.error_here(ref)
     if not_shared is not None:
-        return attempt, Merged(task=task, message=None, error=not_shared, seconds=0.0)
+        return attempt, MergedFiles(task=task, message=None, error=not_shared, seconds=0.0)
     merged = merge_one(task, ref, job_id=job_id)
     if isinstance(merged.error, StorageError) and not isinstance(merged.error, LookupError):
         raise merged.error  # another attempt may do better

@@ -23,7 +23,7 @@ from penstock.table.actions.changes import open_committer
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.compact.curve import Ranks, hilbert_keys, zorder_keys
-from penstock.table.compact.job import CompactionResult, Merged, merge_in_threads, run_compaction
+from penstock.table.compact.job import CompactionResult, MergedFiles, merge_in_threads, run_compaction
 from penstock.table.compact.sort import OrderStrategy, count_ranges, has_lost_race, sorted_message
 from penstock.table.read.prune import NO_FILTER
 from penstock.table.read.scan import Funnel, ScanPartition, ScanPlan
@@ -54,7 +54,7 @@ _SLACK: Final = 2
 
 
 def sort_compact(
-    spark: SparkSession, job: SortJob, *, on_done: Callable[[Merged], None] = lambda _: None
+    spark: SparkSession, job: SortJob, *, on_done: Callable[[MergedFiles], None] = lambda _: None
 ) -> CompactionResult:
     """Sort the partitions of a plan, and commit each where it has not been outrun; such a one's result says why.
 
@@ -90,7 +90,7 @@ class SparkSorter:
     job: SortJob
     tag: str = field(default_factory=lambda: f"{POOL}-{uuid.uuid4()}")
 
-    def execute(self, tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+    def execute(self, tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
         """Run tasks, a few at a time; yield each as it is done."""
         options = CompactOptions.parse(self.job.ref.options, table=self.job.ref.name)
         threads = min(options.max_tasks or _PARTITIONS_AT_ONCE, _PARTITIONS_AT_ONCE)
@@ -100,7 +100,7 @@ class SparkSorter:
         """Cancel the jobs that run."""
         self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
-    def sort(self, task: CompactTask) -> Merged:
+    def sort(self, task: CompactTask) -> MergedFiles:
         """Write the rows of a task's files anew in the order of the job; nothing is committed.
 
         Raises:
@@ -119,7 +119,7 @@ class SparkSorter:
                 raise
             # What Spark says of a file that has expired meanwhile is a Java stack trace.
             error = NotFoundError(f"table {self.job.ref.name}: a file to sort is gone: {failure}")
-        return Merged(task=task, message=message, error=error, seconds=time.perf_counter() - started)
+        return MergedFiles(task=task, message=message, error=error, seconds=time.perf_counter() - started)
 
     def _write(self, task: CompactTask) -> CommitMessage:
         ref = self.job.ref

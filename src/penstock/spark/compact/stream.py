@@ -20,7 +20,7 @@ from penstock.table.compact.background import BackgroundCompactor
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.table.compact.job import Merged
+    from penstock.table.compact.job import MergedFiles
     from penstock.table.compact.state import CompactionState
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
@@ -90,7 +90,7 @@ class StreamCompaction:
     def _end_with_process(self) -> None:
         self.end(is_at_once=True)
 
-    def _merge(self, merger: SparkMerger, task: CompactTask, ref: TableRef) -> Merged:
+    def _merge(self, merger: SparkMerger, task: CompactTask, ref: TableRef) -> MergedFiles:
         """Run one merge, after the tasks that wait for a core at this moment."""
         deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
         while self._others_wait() and time.monotonic() < deadline and not self._is_over:

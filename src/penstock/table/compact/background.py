@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.table.commit.committer import TableCommitter
-    from penstock.table.compact.job import Merged
+    from penstock.table.compact.job import MergedFiles
     from penstock.table.compact.task import CompactTask
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
@@ -64,7 +64,7 @@ class BackgroundCompactor:
     def __init__(
         self,
         ref: TableRef,
-        merge: Callable[[CompactTask, TableRef], Merged],
+        merge: Callable[[CompactTask, TableRef], MergedFiles],
         *,
         commit_user: str,
         max_tasks: int,
@@ -80,7 +80,7 @@ class BackgroundCompactor:
         self._idle_seconds = idle_seconds
         self._cancel = cancel
         self._queue: deque[CompactTask] = deque()
-        self._running: dict[Future[Merged], CompactTask] = {}
+        self._running: dict[Future[MergedFiles], CompactTask] = {}
         self._last_commit = time.monotonic()
         self._state = CompactionState()
         self._is_stopping = False
@@ -199,7 +199,7 @@ class BackgroundCompactor:
         """Whether as many merges run as may."""
         return sum(not future.done() for future in self._running) >= self._max_tasks
 
-    def _is_due(self, done: Sequence[Future[Merged]]) -> bool:
+    def _is_due(self, done: Sequence[Future[MergedFiles]]) -> bool:
         """Whether merges that are done should not wait for others."""
         is_last = not self._queue and len(done) == len(self._running)
         has_failed = any(future.exception() or future.result().error for future in done)

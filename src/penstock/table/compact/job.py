@@ -32,7 +32,7 @@ _GROUP_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
+class MergedFiles:
     """What one task came to.
 
     Attributes:
@@ -46,7 +46,7 @@ class Merged:
     seconds: float
 
 
-Execute: TypeAlias = "Callable[[Sequence[CompactTask]], Iterator[Merged]]"
+Execute: TypeAlias = "Callable[[Sequence[CompactTask]], Iterator[MergedFiles]]"
 """Runs tasks, in any order and any number at once; yields each as it is done."""
 
 
@@ -95,7 +95,7 @@ def run_compaction(
     *,
     commit_user: str,
     kind: CommitKind = CommitKind.COMPACT,
-    on_done: Callable[[Merged], None] = lambda _: None,
+    on_done: Callable[[MergedFiles], None] = lambda _: None,
 ) -> CompactionResult:
     """Run all tasks of a plan and commit what they made.
 
@@ -146,12 +146,12 @@ def plan_only(plan: CompactionPlan) -> CompactionResult:
 
 def merge_in_threads(
     tasks: Sequence[CompactTask],
-    merge: Callable[[CompactTask], Merged],
+    merge: Callable[[CompactTask], MergedFiles],
     *,
     threads: int,
     ref: TableRef,
     cancel: Callable[[], None] = lambda: None,
-) -> Iterator[Merged]:
+) -> Iterator[MergedFiles]:
     """Run ``merge`` on ``threads`` tasks at a time; given up half-way, wait for those and delete what they made.
 
     Args:
@@ -160,8 +160,8 @@ def merge_in_threads(
     """
     waiting = deque(tasks)
     with ThreadPoolExecutor(max_workers=threads) as pool:
-        running: set[Future[Merged]] = set()
-        finished: set[Future[Merged]] = set()
+        running: set[Future[MergedFiles]] = set()
+        finished: set[Future[MergedFiles]] = set()
         try:
             while waiting or running:
                 while waiting and len(running) < threads:
@@ -179,10 +179,10 @@ def merge_in_threads(
                     delete_new_files(ref, (message,))
 
 
-def merge_one(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> Merged:
+def merge_one(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> MergedFiles:
     """Rewrite one task; an error of ours becomes part of the answer."""
     started = time.perf_counter()
-    answer = partial(Merged, task=task)
+    answer = partial(MergedFiles, task=task)
     try:
         message = rewrite(task, ref, job_id=job_id)
     except TableStoreError as error:
@@ -203,7 +203,7 @@ class _Run:
     _error: TableStoreError | None = None
     _group_started: float = field(default_factory=time.monotonic)
 
-    def take(self, merged: Merged) -> None:
+    def take(self, merged: MergedFiles) -> None:
         partition = merged.task.partition
         self._seconds[partition] = self._seconds.get(partition, 0.0) + merged.seconds
         if merged.message is None:
@@ -236,7 +236,7 @@ class _Run:
         if self._error is not None:
             raise self._error
 
-    def discard(self, done: Iterator[Merged]) -> None:
+    def discard(self, done: Iterator[MergedFiles]) -> None:
         """Delete what was merged and will not be committed."""
         close = getattr(done, "close", None)
         if close is not None:

@@ -23,7 +23,7 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.table.compact.job import CompactionResult, Execute, Merged
+    from penstock.table.compact.job import CompactionResult, Execute, MergedFiles
     from penstock.table.compact.plan import CompactionPlan
     from penstock.table.partition_scope import OverwriteScope
     from penstock.table.ref import TableRef
@@ -98,7 +98,7 @@ def compact_table(
     *,
     dry_run: bool = False,
     on_plan: Callable[[CompactionPlan], None] = lambda _: None,
-    on_done: Callable[[Merged], None] = lambda _: None,
+    on_done: Callable[[MergedFiles], None] = lambda _: None,
 ) -> CompactionResult:
     """Compact a table once.
 

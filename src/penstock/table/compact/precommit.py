@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
-    from penstock.table.compact.job import Execute, Merged
+    from penstock.table.compact.job import Execute, MergedFiles
     from penstock.table.ref import TableRef
 
     Key = tuple[bytes, int, int]
@@ -106,8 +106,8 @@ def pack_new(
 
 def _run(
     tasks: Sequence[CompactTask], messages: tuple[CommitMessage, ...], ref: TableRef, execute: Execute
-) -> list[Merged]:
-    done: list[Merged] = []
+) -> list[MergedFiles]:
+    done: list[MergedFiles] = []
     try:
         for merged in execute(tasks):
             done.append(merged)
@@ -118,7 +118,7 @@ def _run(
     return done
 
 
-def _check(merged: Merged) -> None:
+def _check(merged: MergedFiles) -> None:
     if merged.error is not None:
         raise merged.error
 

@@ -59,7 +59,7 @@ class OrphanKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class OrphanFile:
     """A file that is left over if nobody uses it, or a directory of a job that never finished.
 
     Attributes:
@@ -87,7 +87,7 @@ class Listing:
         buckets: directories of data files.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[OrphanFile, ...]
     buckets: tuple[FileStatus, ...]
 
 
@@ -118,7 +118,7 @@ def list_candidates(
     return Listing(candidates=tuple(found), buckets=tuple(buckets))
 
 
-def _list_metadata(file_io: FileIO, location: str) -> Iterator[Candidate]:
+def _list_metadata(file_io: FileIO, location: str) -> Iterator[OrphanFile]:
     for status in _files(file_io, manifest_directory(location)):
         if status.name.startswith((MANIFEST_PREFIX, INDEX_MANIFEST_PREFIX)):
             yield _candidate(status, OrphanKind.MANIFEST)
@@ -137,11 +137,11 @@ def _list_metadata(file_io: FileIO, location: str) -> Iterator[Candidate]:
                 yield _candidate(status, OrphanKind.TEMPORARY)
 
 
-def _list_staging(file_io: FileIO, location: str) -> Iterator[Candidate]:
+def _list_staging(file_io: FileIO, location: str) -> Iterator[OrphanFile]:
     for status in file_io.list(location):
         if status.is_dir and status.name.startswith(STAGING_PREFIX):
             files = list(_walk(file_io, status.path))
-            yield Candidate(
+            yield OrphanFile(
                 path=status.path,
                 size=sum(file.size for file in files),
                 modified_millis=max([status.modified_millis, *(file.modified_millis for file in files)]),
@@ -176,5 +176,5 @@ def _walk(file_io: FileIO, directory: str) -> Iterator[FileStatus]:
             yield status
 
 
-def _candidate(status: FileStatus, kind: OrphanKind) -> Candidate:
-    return Candidate(path=status.path, size=status.size, modified_millis=status.modified_millis, kind=kind)
+def _candidate(status: FileStatus, kind: OrphanKind) -> OrphanFile:
+    return OrphanFile(path=status.path, size=status.size, modified_millis=status.modified_millis, kind=kind)

@@ -20,7 +20,7 @@ from penstock.io.memory import wall_clock_millis
 from penstock.io.settings import relaxed
 from penstock.options import RetentionOptions
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
-from penstock.table.expire.orphan_candidates import Candidate, Listing, OrphanKind, list_candidates
+from penstock.table.expire.orphan_candidates import Listing, OrphanFile, OrphanKind, list_candidates
 from penstock.table.expire.used_files import UsedFiles
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class OrphanReport:
         older_than_millis: what was last changed up to then goes, ms since 1970-01-01 UTC.
     """
 
-    orphans: tuple[Candidate, ...]
+    orphans: tuple[OrphanFile, ...]
     bytes: int
     young: int
     used: int
@@ -135,7 +135,7 @@ def _check_cutoff(table: str, older_than_millis: int | None, now_millis: int, *,
     return older_than_millis
 
 
-def _is_old(candidate: Candidate, cutoff: int) -> bool:
+def _is_old(candidate: OrphanFile, cutoff: int) -> bool:
     # Where the storage has no times nothing is known to be old.
     return 0 < candidate.modified_millis <= cutoff
 

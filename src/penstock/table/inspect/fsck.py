@@ -50,7 +50,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class FsckReport:
     """What was looked at, and what is wrong with it.
 
     Attributes:
@@ -71,7 +71,7 @@ def check_table(
     *,
     all_snapshots: bool = False,
     progress: Callable[[int, int | None], None] = lambda _files, _bytes: None,
-) -> Report:
+) -> FsckReport:
     """Look for every file that the latest snapshot needs.
 
     Args:
@@ -81,7 +81,7 @@ def check_table(
     check = _Check(ref, store, progress)
     for snapshot in check.snapshots(all_snapshots=all_snapshots):
         check.check_snapshot(snapshot)
-    return Report(
+    return FsckReport(
         snapshots=check.snapshot_count,
         manifests=len(check.manifests),
         files=len(check.files),

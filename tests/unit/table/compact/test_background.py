@@ -18,7 +18,7 @@ from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
 from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.commit import commit_compacted
-from penstock.table.compact.job import Merged, merge_one
+from penstock.table.compact.job import MergedFiles, merge_one
 from penstock.table.compact.rewrite import rewrite
 from penstock.table.compact.watch import CompactionWatch
 from penstock.table.store import MetadataStore
@@ -48,7 +48,7 @@ class Setup:
         return self.table._ref
 
     def start(
-        self, merge: Callable[[CompactTask, TableRef], Merged] = merge_one, user: str = "query"
+        self, merge: Callable[[CompactTask, TableRef], MergedFiles] = merge_one, user: str = "query"
     ) -> BackgroundCompactor:
         beside = BackgroundCompactor(self.ref, merge, commit_user=user, max_tasks=1, idle_seconds=0.05)
         self.started.append(beside)
@@ -131,7 +131,7 @@ def test_one_of_two_works_and_the_other_takes_over(queue: Setup) -> None:
 def test_a_merge_that_is_outrun_is_dropped_and_planned_again(queue: Setup) -> None:
     may_go = threading.Event()
 
-    def late(task: CompactTask, ref: TableRef) -> Merged:
+    def late(task: CompactTask, ref: TableRef) -> MergedFiles:
         merged = merge_one(task, ref)
         may_go.wait(PATIENCE_SECONDS)
         return merged
@@ -150,7 +150,7 @@ def test_a_merge_that_is_outrun_is_dropped_and_planned_again(queue: Setup) -> No
 def test_a_merge_whose_input_has_expired_is_an_ordinary_loss(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     may_go = threading.Event()
 
-    def late(task: CompactTask, ref: TableRef) -> Merged:
+    def late(task: CompactTask, ref: TableRef) -> MergedFiles:
         may_go.wait(PATIENCE_SECONDS)
         return merge_one(task, ref)
 
@@ -179,9 +179,9 @@ def test_a_merge_whose_live_input_is_missing_is_told(queue: Setup, caplog: pytes
 def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     failures = [StorageError("disk full")]
 
-    def failing(task: CompactTask, ref: TableRef) -> Merged:
+    def failing(task: CompactTask, ref: TableRef) -> MergedFiles:
         if failures:
-            return Merged(task=task, message=None, error=failures.pop(), seconds=0.0)
+            return MergedFiles(task=task, message=None, error=failures.pop(), seconds=0.0)
         return merge_one(task, ref)
 
     queue.append(*range(5))
@@ -193,9 +193,15 @@ def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCapture
     assert beside.state.last_error is None
 
 
+def _failed(task: CompactTask) -> MergedFiles:
+    return MergedFiles(task=task, message=None, error=StorageError("disk full"), seconds=0.0)
+
+
 def test_an_error_that_stays_is_a_warning(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     queue.append(*range(5))
-    beside = queue.start(lambda task, _: Merged(task=task, message=None, error=StorageError("disk full"), seconds=0.0))
+    beside = queue.start(
+        lambda task, _: MergedFiles(task=task, message=None, error=StorageError("disk full"), seconds=0.0)
+    )
     until(lambda: "will try again: disk full" in caplog.text)
     assert beside.state.last_error == "disk full"
 
@@ -208,7 +214,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_merged() -> None:
     setup.ref.file_io.write(bad, b"rubbish")
     begun: list[CompactTask] = []
 
-    def noting(task: CompactTask, ref: TableRef) -> Merged:
+    def noting(task: CompactTask, ref: TableRef) -> MergedFiles:
         begun.append(task)
         return merge_one(task, ref)
 
@@ -263,7 +269,7 @@ def test_what_waits_is_told_by_partition() -> None:
 def test_stopping_leaves_no_file_of_an_unfinished_merge(queue: Setup) -> None:
     started, may_go = threading.Event(), threading.Event()
 
-    def slow(task: CompactTask, ref: TableRef) -> Merged:
+    def slow(task: CompactTask, ref: TableRef) -> MergedFiles:
         started.set()
         may_go.wait(PATIENCE_SECONDS)
         return merge_one(task, ref)

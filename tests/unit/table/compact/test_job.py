@@ -14,7 +14,14 @@ from penstock.api.catalog import Catalog
 from penstock.errors import InvalidFilterError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.compact.job import CompactionResult, Merged, merge_in_threads, merge_one, plan_only, run_compaction
+from penstock.table.compact.job import (
+    CompactionResult,
+    MergedFiles,
+    merge_in_threads,
+    merge_one,
+    plan_only,
+    run_compaction,
+)
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.store import MetadataStore
@@ -149,7 +156,7 @@ def test_what_others_replaced_meanwhile_is_reported_and_leaves_no_file() -> None
     table = fill(table_of(), 6, 6)
     ref = ref_of(table)
 
-    def late(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+    def late(tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
         done = [merge_one(task, ref) for task in tasks]
         table.drop_partitions({"dt": DAYS[0]})
         yield from done
@@ -183,7 +190,7 @@ def test_a_file_that_was_replaced_and_has_expired_is_an_ordinary_loss() -> None:
     assert (row.files_in, row.dropped, row.skipped) == (0, 1, "another commit replaced the files meanwhile")
 
 
-def _merge_all(tasks: Sequence[CompactTask], ref: TableRef) -> Iterator[Merged]:
+def _merge_all(tasks: Sequence[CompactTask], ref: TableRef) -> Iterator[MergedFiles]:
     return (merge_one(task, ref) for task in tasks)
 
 
@@ -192,8 +199,8 @@ def test_a_rewrite_that_fails_is_told_when_the_others_have_landed() -> None:
     ref = ref_of(table)
     job = plan(table)
 
-    def failing(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
-        yield Merged(task=tasks[0], message=None, error=StorageError("disk full"), seconds=0.0)
+    def failing(tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
+        yield MergedFiles(task=tasks[0], message=None, error=StorageError("disk full"), seconds=0.0)
         for task in tasks[1:]:
             yield merge_one(task, ref)
 
@@ -208,7 +215,7 @@ def test_a_job_that_ends_early_leaves_no_file() -> None:
     ref = ref_of(table)
     made: list[str] = []
 
-    def ending(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+    def ending(tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
         done = merge_one(tasks[0], ref)
         assert done.message is not None
         made.extend(file.file_name for file in done.message.compact_after)
@@ -227,7 +234,7 @@ def test_who_is_told_of_merges_and_fails_leaves_no_file_behind() -> None:
     table = fill(table_of(), 6)
     ref = ref_of(table)
 
-    def fail(_: Merged) -> None:
+    def fail(_: MergedFiles) -> None:
         raise RuntimeError("the bar is broken")
 
     with pytest.raises(RuntimeError, match="the bar is broken"):

@@ -14,7 +14,7 @@ from penstock.errors import StorageError
 from penstock.format.manifest.entry import DataFileMeta
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append, open_committer
-from penstock.table.compact.job import Merged, merge_in_threads, merge_one
+from penstock.table.compact.job import MergedFiles, merge_in_threads, merge_one
 from penstock.table.compact.precommit import merge_before_commit, pack_new
 from penstock.table.compact.task import CompactSizes
 from penstock.table.write.writer import write_arrow
@@ -45,7 +45,7 @@ def write(ref: TableRef, *tasks: list[int], p: str = "a") -> tuple[CommitMessage
     )
 
 
-def run(ref: TableRef, tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+def run(ref: TableRef, tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
     return merge_in_threads(tasks, partial(merge_one, ref=ref), threads=2, ref=ref)
 
 
@@ -80,8 +80,8 @@ def test_a_lone_file_passes_as_it_is() -> None:
 def test_when_a_merge_fails_nothing_is_left() -> None:
     ref = table_of()._ref
 
-    def failing(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
-        yield Merged(task=tasks[0], message=None, error=StorageError("disk full"), seconds=0.0)
+    def failing(tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
+        yield MergedFiles(task=tasks[0], message=None, error=StorageError("disk full"), seconds=0.0)
 
     with pytest.raises(StorageError, match="disk full"):
         merge_before_commit(write(ref, [1], [2]), ref, failing)

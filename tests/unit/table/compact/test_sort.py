@@ -14,7 +14,7 @@ from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureE
 from penstock.format.manifest.entry import FileSource
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.compact.job import CompactionResult, Merged, plan_only, run_compaction
+from penstock.table.compact.job import CompactionResult, MergedFiles, plan_only, run_compaction
 from penstock.table.compact.sort import OrderStrategy, SortJob, SortOrder, count_ranges, plan_sort, sorted_message
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.read.scan import plan_scan
@@ -69,11 +69,11 @@ def run(table: Table, meanwhile: Callable[[], object] = lambda: None) -> Compact
     """Sort a table, and let something happen between the writing and the commit."""
     job = plan(table)
 
-    def execute(tasks: Sequence[CompactTask]) -> Iterator[Merged]:
+    def execute(tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
         for task in tasks:
             message = sorted_message(task, in_order(table, task), job.ref)
             meanwhile()
-            yield Merged(task=task, message=message, error=None, seconds=1.0)
+            yield MergedFiles(task=task, message=message, error=None, seconds=1.0)
 
     committer = open_committer(job.ref)
     return run_compaction(job.plan, committer, execute, commit_user="sorter", kind=CommitKind.OVERWRITE)

@@ -12,7 +12,7 @@ import pytest
 from penstock import Catalog
 from penstock.catalog.filesystem import load_location
 from penstock.format.snapshot_json import decode_snapshot, encode_snapshot
-from penstock.table.inspect.fsck import Finding, FindingKind, Report, check_table
+from penstock.table.inspect.fsck import Finding, FindingKind, FsckReport, check_table
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def ref() -> TableRef:
     return load_location(table.location)
 
 
-def _check(ref: TableRef, *, all_snapshots: bool = True) -> Report:
+def _check(ref: TableRef, *, all_snapshots: bool = True) -> FsckReport:
     return check_table(ref, MetadataStore(ref), all_snapshots=all_snapshots)
 
 
-def _only(report: Report) -> Finding:
+def _only(report: FsckReport) -> Finding:
     (finding,) = report.findings
     return finding
 
@@ -132,4 +132,4 @@ def test_a_table_without_commits_is_whole() -> None:
     catalog = Catalog(f"memory://{uuid.uuid4()}/warehouse")
     catalog.create_database("shop")
     ref = load_location(catalog.create_table("shop.t", "id INT").location)
-    assert _check(ref) == Report(snapshots=0, manifests=0, files=0, bytes=0, findings=())
+    assert _check(ref) == FsckReport(snapshots=0, manifests=0, files=0, bytes=0, findings=())
