@@ -1,4 +1,4 @@
-"""MergedFiles files into the table: what can still take its place does, the rest is dropped.
+"""Commit merged files into the table: what can still take its place does, the rest is dropped.
 
 Losing to another compaction, an overwrite or a dropped partition is an ordinary event: what was merged is deleted, and
 planned again from the latest snapshot if there is still anything to merge.

@@ -193,10 +193,6 @@ def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCapture
     assert beside.state.last_error is None
 
 
-def _failed(task: CompactTask) -> MergedFiles:
-    return MergedFiles(task=task, message=None, error=StorageError("disk full"), seconds=0.0)
-
-
 def test_an_error_that_stays_is_a_warning(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
     queue.append(*range(5))
     beside = queue.start(
