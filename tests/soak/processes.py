@@ -19,13 +19,14 @@ class Held:
 
     Attributes:
         rss_bytes: resident memory.
-        pss_bytes: the same, where pages that several processes share count once.
+        own_bytes: of that what belongs to no file: heap and stacks. Pages of libraries come and go with whoever else
+            uses them, and so does their share in PSS.
         cpu_seconds: of them and of those of their children that have ended.
     """
 
     processes: int = 0
     rss_bytes: int = 0
-    pss_bytes: int = 0
+    own_bytes: int = 0
     handles: int = 0
     threads: int = 0
     cpu_seconds: float = 0.0
@@ -34,7 +35,7 @@ class Held:
         return Held(
             processes=self.processes + other.processes,
             rss_bytes=self.rss_bytes + other.rss_bytes,
-            pss_bytes=self.pss_bytes + other.pss_bytes,
+            own_bytes=self.own_bytes + other.own_bytes,
             handles=self.handles + other.handles,
             threads=self.threads + other.threads,
             cpu_seconds=self.cpu_seconds + other.cpu_seconds,
@@ -42,8 +43,8 @@ class Held:
 
     def to_row(self) -> list[float]:
         """Return it as the record has it: MB, MB, descriptors, threads, seconds, processes."""
-        rss, pss = (round(each / MIB, 2) for each in (self.rss_bytes, self.pss_bytes))
-        return [rss, pss, self.handles, self.threads, round(self.cpu_seconds, 2), self.processes]
+        rss, own = (round(each / MIB, 2) for each in (self.rss_bytes, self.own_bytes))
+        return [rss, own, self.handles, self.threads, round(self.cpu_seconds, 2), self.processes]
 
 
 def held_by(process: int) -> Held:
@@ -55,12 +56,12 @@ def held_by(process: int) -> Held:
         handles = len(os.listdir(folder / "fd"))  # noqa: PTH208 - counted, not used
     except (OSError, ProcessLookupError):
         return Held()
-    pss = next((int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:")), 0)
+    own = next((int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Anonymous:")), 0)
     # After the name: state, parent, ..., own and children's times from the 12th on, threads, ..., resident pages.
     return Held(
         processes=1,
         rss_bytes=int(fields[21]) * PAGE,
-        pss_bytes=pss * 1024,
+        own_bytes=own * 1024,
         handles=handles,
         threads=int(fields[17]),
         cpu_seconds=sum(map(int, fields[11:15])) / TICKS,

@@ -14,7 +14,7 @@ from tests.soak.scene import TABLES, Scene
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-HELD = ("rss_mb", "pss_mb", "handles", "threads", "cpu_s", "processes")
+HELD = ("rss_mb", "own_mb", "handles", "threads", "cpu_s", "processes")
 JVM = ("heap_mb", "non_heap_mb", "classes", "jvm_threads")
 TABLE = ("live_files", "snapshots", "manifests", "metadata_kb", "data_files", "directories", "other_files")
 

@@ -20,6 +20,12 @@ BOUNDED: Final = Bound(rule=Rule.PEAK, share=1.3, floor=16)
 SHOWN: Final = Bound(rule=Rule.NONE)
 SHORTEST_SLOPE_SECONDS: Final = 900.0
 """Below, a slope says more about the noise than about the process."""
+WORDS: Final = {
+    "own_mb": "own memory",
+    "heap_mb": "heap after a collection",
+    "non_heap_mb": "outside of the heap",
+    "jvm_threads": "live threads",
+}
 SPARK: Final = ("driver", "jvm", "workers")
 
 
@@ -95,10 +101,10 @@ def _of_processes(part: Sequence[Sample], prefix: str) -> Iterator[Series]:
     for name in part[0].held:
         # The JVM takes what heap it is allowed before it collects: what is used after a collection counts.
         memory = SHOWN if name == "jvm" else MEMORY
-        for what, unit, bound in (("pss_mb", "MB", memory), ("handles", "", FLAT), ("threads", "", FLAT)):
+        for what, unit, bound in (("own_mb", "MB", memory), ("handles", "", FLAT), ("threads", "", FLAT)):
             place = HELD.index(what)
             values = (sample.held[name][place] for sample in part)
-            yield series(f"{name}: {what.removesuffix('_mb')}", unit, values, bound)
+            yield series(f"{name}: {WORDS.get(what, what)}", unit, values, bound)
     for what, unit, bound in (
         ("heap_mb", "MB", MEMORY),
         ("non_heap_mb", "MB", MEMORY),
@@ -106,7 +112,7 @@ def _of_processes(part: Sequence[Sample], prefix: str) -> Iterator[Series]:
         ("jvm_threads", "", FLAT),
     ):
         values = (sample.jvm[JVM.index(what)] for sample in part)
-        yield series(f"jvm: {what.removesuffix('_mb')}", unit, values, bound)
+        yield series(f"jvm: {WORDS.get(what, what)}", unit, values, bound)
     yield from _of_batches(part, prefix)
 
 

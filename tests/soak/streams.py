@@ -30,7 +30,11 @@ def open_session(scene: Scene) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Otherwise a growing log of batches looks like a leak until it has its hundred.
+        # Spark keeps a thousand jobs and stages for its pages, which looks like a leak until there are so many.
+        "spark.ui.retainedJobs": "50",
+        "spark.ui.retainedStages": "50",
+        "spark.sql.ui.retainedExecutions": "50",
+        "spark.sql.streaming.ui.retainedQueries": "2",
         "spark.sql.streaming.numRecentProgressUpdates": "20",
         "spark.sql.streaming.minBatchesToRetain": "20",
     }

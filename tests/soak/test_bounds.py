@@ -82,7 +82,7 @@ def test_a_leak_in_the_second_part_is_found_in_that_part() -> None:
     samples = [_sample(part, 10.0 * number, leak=part * number * 0.01) for part in (0, 1) for number in range(120)]
     found = figures(samples, warm_up=60)
     broken = [figure.series.name for figure in found if figure.verdict == "BROKEN"]
-    assert broken == ["part 1, driver: pss"]
+    assert broken == ["part 1, driver: own memory"]
     # Tables go on from part to part: their time does, too.
     live = next(figure for figure in found if figure.series.name == "queue: live files")
     assert live.trend.span_seconds == pytest.approx(2 * 1190 - 60)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.avro.limits import DEFAULT_LIMITS
@@ -35,6 +34,7 @@ from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json
 from penstock.io.shortcuts import has_file
+from penstock.table.metadata_cache import ManifestCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,17 +46,12 @@ if TYPE_CHECKING:
     from penstock.format.tag import Tag
     from penstock.io.file_io import FileIO
 
-# About 1 KB an entry: 50 MB at most, and a stream's or a compactor's working set many times over.
-_CACHED_ENTRIES: Final = 50_000
-_CACHED_METAS: Final = 10_000
 _HINT_TRIES: Final = 3
 _CONSUMER_TRIES: Final = 10
 _CONSUMER_WAIT_SECONDS: Final = 0.2
 # How far a reader follows an expiration that runs beside it (Paimon SnapshotManager).
 _EARLIEST_STEPS: Final = 300
 _LISTINGS: Final = 10
-
-_Item = TypeVar("_Item")
 
 
 class HasLocation(Protocol):
@@ -101,7 +96,8 @@ class MetadataStore:
     """Loads snapshots, schemas, manifests, tags and consumers of one table.
 
     Files that never change once written (schemas, manifests, manifest lists) are cached, bounded by their number of
-    entries. Snapshots are not: after a rollback an id comes again with other content. Not for several threads.
+    entries and, so that what has expired is forgotten, of lists. Snapshots are not: after a rollback an id comes again
+    with other content. Not for several threads.
 
     Args:
         table: where; a ``TableRef`` or a ``TableLocation``.
@@ -115,8 +111,7 @@ class MetadataStore:
         self.limits = table.limits
         self._sleep = sleep
         self._schemas: dict[int, TableSchema] = {}
-        self._lists: _SizedCache[ManifestFileMeta] = _SizedCache(_CACHED_METAS)
-        self._manifests: _SizedCache[ManifestEntry] = _SizedCache(_CACHED_ENTRIES)
+        self._cache = ManifestCache()
 
     # Schemas
 
@@ -307,26 +302,26 @@ class MetadataStore:
             NotFoundError: it is not there, because the snapshot has expired or because it was lost.
             FormatError: it is damaged.
         """
-        entries = self._manifests.get(name)
+        entries = self._cache.get_manifest(name)
         if entries is None:
             data = self._read_whole_manifest(name, size, snapshot_id)
             entries = decode_manifest(data, manifest_path(self.location, name), self.limits)
-            self._manifests.put(name, entries)
+            self._cache.put_manifest(name, entries)
         return entries
 
     def remember_list(self, name: str, metas: Sequence[ManifestFileMeta]) -> None:
         """Take for read what this process has written as a manifest list."""
-        self._lists.put(name, tuple(metas))
+        self._cache.put_list(name, tuple(metas))
 
     def remember_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> None:
         """Take for read what this process has written as a manifest."""
-        self._manifests.put(name, entries)
+        self._cache.put_manifest(name, entries)
 
     def load_entry_numbers(
         self, name: str, size: int, *, snapshot_id: int | None = None
     ) -> Sequence[ManifestEntry | EntryNumbers]:
         """Load what numbers of rows need of a manifest's entries, in file order; as ``load_manifest``, but faster."""
-        entries = self._manifests.get(name)
+        entries = self._cache.get_manifest(name)
         if entries is not None:
             return entries
         return decode_file_numbers(
@@ -348,11 +343,11 @@ class MetadataStore:
         return data
 
     def _load_list(self, name: str, snapshot_id: int) -> tuple[ManifestFileMeta, ...]:
-        metas = self._lists.get(name)
+        metas = self._cache.get_list(name)
         if metas is None:
             data = self._read_manifest(name, snapshot_id)
             metas = tuple(decode_manifest_list(data, manifest_path(self.location, name), self.limits))
-            self._lists.put(name, metas)
+            self._cache.put_list(name, metas)
         return tuple(metas)
 
     def _read_manifest(self, name: str, snapshot_id: int | None) -> bytes:
@@ -443,30 +438,6 @@ class MetadataStore:
     def _names(self, directory: str, name_of: Callable[[str], str | None]) -> tuple[str, ...]:
         found = (name_of(status.name) for status in self.file_io.list(directory) if not status.is_dir)
         return tuple(sorted(name for name in found if name is not None))
-
-
-class _SizedCache(Generic[_Item]):
-    """Sequences by name; forgets the least recently used ones above a total number of items."""
-
-    def __init__(self, max_items: int) -> None:
-        self._max_items = max_items
-        self._items = 0
-        self._by_name: OrderedDict[str, Sequence[_Item]] = OrderedDict()
-
-    def get(self, name: str) -> Sequence[_Item] | None:
-        found = self._by_name.get(name)
-        if found is not None:
-            self._by_name.move_to_end(name)
-        return found
-
-    def put(self, name: str, items: Sequence[_Item]) -> None:
-        if len(items) > self._max_items or name in self._by_name:
-            return
-        self._by_name[name] = items
-        self._items += len(items)
-        while self._items > self._max_items:
-            _, dropped = self._by_name.popitem(last=False)
-            self._items -= len(dropped)
 
 
 def _of(snapshot_id: int | None) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from penstock.format.layout import (
     snapshot_path,
     statistics_path,
 )
+from penstock.table.metadata_cache import ManifestCache
 from penstock.table.store import MetadataStore, TableLocation
 from penstock.testing.file_io import RecordingFileIO
 
@@ -199,7 +201,7 @@ def test_manifests_come_base_before_delta_and_are_read_once() -> None:
 
 
 def test_the_cache_forgets_the_least_recently_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.table.store._CACHED_ENTRIES", 2)
+    monkeypatch.setattr("penstock.table.store.ManifestCache", partial(ManifestCache, max_entries=2))
     table = table_of(3)
     recording = RecordingFileIO(table.file_io)
     store = MetadataStore(TableLocation(file_io=recording, location=table.location, name="shop.orders"))

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from tests.unit.table.metadata_tables import MemoryTable
+
+from penstock.table.metadata_cache import ManifestCache
+from penstock.testing.file_io import Operation, RecordingFileIO
+
+
+def test_a_manifest_is_forgotten_with_the_last_list_that_names_it() -> None:
+    table = MemoryTable()
+    for number in range(4):
+        table.commit(table.entry(table.file(f"f{number}")))
+    store = table.store
+    cache = ManifestCache(max_lists=2)
+    deltas = [store.load_delta_manifests(store.load_snapshot(number)) for number in range(1, 5)]
+    names = [metas[0].file_name for metas in deltas]
+    for name in names[:3]:
+        cache.put_manifest(name, ())
+    cache.put_list("one", deltas[0])
+    cache.put_list("both", (*deltas[0], *deltas[1]))
+    cache.put_list("both", (*deltas[0], *deltas[1]))
+    cache.put_list("three", deltas[2])  # "one" goes; "both" still names the first manifest
+    assert [cache.get_manifest(name) is not None for name in names] == [True, True, True, False]
+    cache.put_list("four", deltas[3])
+    assert [cache.get_manifest(name) is not None for name in names] == [False, False, True, False]
+    assert [cache.get_list(name) is not None for name in ("one", "both", "three", "four")] == [False, False, True, True]
+
+
+def test_a_list_that_is_used_keeps_its_manifests() -> None:
+    table = MemoryTable()
+    table.commit(table.entry(table.file("f")))
+    store = table.store
+    metas = store.load_delta_manifests(store.load_snapshot(1))
+    cache = ManifestCache(max_lists=2)
+    cache.put_list("kept", metas)
+    cache.put_manifest(metas[0].file_name, ())
+    for number in range(5):
+        assert cache.get_list("kept") is not None
+        cache.put_list(f"other {number}", ())
+    assert cache.get_manifest(metas[0].file_name) is not None
+
+
+def test_a_store_that_follows_a_table_forgets_what_is_long_past() -> None:
+    table = MemoryTable()
+    store = table.store
+    storage = store.file_io = RecordingFileIO(table.file_io)
+    deltas = []
+    for number in range(1, 201):
+        table.commit(table.entry(table.file(f"f{number}")))
+        snapshot = store.load_snapshot(number)
+        store.load_delta(snapshot)
+        deltas += store.load_delta_manifests(snapshot)
+    storage.forget()
+    for meta in deltas:
+        store.load_manifest(meta.file_name, meta.file_size)
+    assert len(storage.paths(Operation.READ)) == 200 - 128
+
+
+def test_the_manifests_of_a_snapshot_are_read_once() -> None:
+    table = MemoryTable()
+    for number in range(200):
+        table.commit(table.entry(table.file(f"f{number}")))
+    store = table.store
+    storage = store.file_io = RecordingFileIO(table.file_io)
+    latest = store.load_snapshot(200)
+    for _ in range(2):
+        for meta in store.load_manifests(latest):
+            store.load_manifest(meta.file_name, meta.file_size)
+    read = [path for path in storage.paths(Operation.READ) if "/manifest/" in path]
+    assert len(read) == len(set(read)) >= 200
