@@ -81,6 +81,9 @@ audit: $(SYNCED) ## Check licences and versions of what is installed
 sbom: $(SYNCED) ## Print the bill of materials that each wheel has
 	@$(BIN)/python scripts/sbom.py
 
+changelog: $(SYNCED) ## Move changelog.d into CHANGELOG.md (VERSION=0.2.0)
+	$(BIN)/towncrier build --version $(VERSION) --yes
+
 format: $(SYNCED) ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
