@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from bench.environment import describe_machine
+from tests.soak.processes import refuse_huge_pages
 from tests.soak.record import load_samples
 from tests.soak.report import figures, to_markdown
 from tests.soak.run import Part, run_part
@@ -32,6 +33,7 @@ def main() -> int:
     warm_up = 60 * (given.warm_up if given.warm_up is not None else min(12.0, minutes / 4))
     if given.report is not None:
         return _judge(given.report, warm_up)
+    refuse_huge_pages()
     root = given.resume or Path(tempfile.mkdtemp(prefix="penstock-soak-"))
     # A slot a minute, less in a short part, so that old ones go during the warm-up.
     scene = Scene.make(root.absolute(), slot_batches=max(2, round(min(60.0, minutes * 60 / 20) / BATCH_SECONDS)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +13,8 @@ PROC: Final = Path("/proc")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 MIB: Final = 2**20
+SET_HUGE_PAGES_DISABLED: Final = 41
+"""Of Linux's ``prctl``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,15 @@ class Held:
         """Return it as the record has it: MB, MB, descriptors, threads, seconds, processes."""
         rss, own = (round(each / MIB, 2) for each in (self.rss_bytes, self.own_bytes))
         return [rss, own, self.handles, self.threads, round(self.cpu_seconds, 2), self.processes]
+
+
+def refuse_huge_pages() -> None:
+    """Keep the kernel from making one page of 2 MB of a few small ones, here and in what is started from here.
+
+    It does so minutes later, for the pool of pyarrow, and then as much more memory is resident as nobody has asked for.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(SET_HUGE_PAGES_DISABLED, 1, 0, 0, 0)
 
 
 def held_by(process: int) -> Held:
