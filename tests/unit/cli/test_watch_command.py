@@ -40,7 +40,7 @@ def test_one_look_shows_what_there_is(queue: Command) -> None:
     assert "5 snapshots, 1 to 5, of" in lines[1]
     assert "○ watermark declared on t, in no snapshot yet" in text
     assert "● files     2 files, 2 small" in text
-    assert "● order     holds: 2 files in 2 buckets follow each other by their sequence numbers" in text
+    assert "● order     holds: 2 files in 2 buckets are in order of their sequence numbers" in text
     assert next(line.split() for line in lines if line.startswith("nightly"))[1:4] == ["3", "2", "20"]
     kinds = [line.split()[2] for line in lines if line[:2] == "20" and line.split()[2] in {"APPEND", "COMPACT"}]
     assert kinds == ["COMPACT", *["APPEND"] * 4], "the newest first"

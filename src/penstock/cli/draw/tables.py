@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _COMMITS: Final = 100
 _BARS: Final = 16
-_STANDSTILLS: Final = 10
+_STALLS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def tag_table(history: TableHistory) -> Element:
 
 def stalled_watermark_table(history: TableHistory) -> Element:
     """Return the longest standstills of the watermark."""
-    longest = sorted(history.standstills, key=lambda each: -each.duration_ms)[:_STANDSTILLS]
+    longest = sorted(history.standstills, key=lambda each: -each.duration_ms)[:_STALLS]
     rows = [
         (
             moment_text(each.watermark),

@@ -36,7 +36,7 @@ def test_the_screen_fits_the_terminal() -> None:
         assert max(map(len, lines)) <= width
         assert len(lines) <= max(height, 36)
     wide = screen(seen)
-    assert "and 3 readers less behind" in wide
+    assert "and 3 readers with less lag" in wide
     assert wide.index("r8 ") < wide.index("r3 "), "who is furthest behind comes first"
 
 

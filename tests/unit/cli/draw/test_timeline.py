@@ -87,8 +87,8 @@ def test_the_lag_is_drawn_and_long_standstills_are_shaded() -> None:
     part = panel(page, "Event time lag")
     assert "commit time less watermark, 12 min at the last commit" in part.text
     assert len([each for each in part.all("rect") if "still" in each.attributes["class"]]) == 1
-    assert "Standstills of the watermark (2)" in page.text
-    assert "has stood still for 11 min while 11 commits brought rows" in page.with_class("signs")[0].text
+    assert "Stalls of the watermark (2)" in page.text
+    assert "has not advanced for 11 min while 11 commits brought rows" in page.with_class("signs")[0].text
     assert not page_of(*moving).with_class("still")
 
 
@@ -134,7 +134,7 @@ def test_a_reader_is_a_bar_from_what_it_has_not_read() -> None:
     assert 480 < float(half.attributes["x"]) <= 500
     many = page_of(*commits, readers=tuple(reader(f"r{number}") for number in range(14)))
     assert len(panel(many, "Readers").with_class("reader")) == 12
-    assert "2 that are less behind are in the table" in panel(many, "Readers").text
+    assert "2 with less lag are in the table" in panel(many, "Readers").text
 
 
 def test_names_of_tags_do_not_overlap() -> None:
