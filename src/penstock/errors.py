@@ -76,6 +76,10 @@ class StorageError(TableStoreError):
         return one_line(str(self.args[0]))
 
 
+class OutOfMemoryError(StorageError, MemoryError):
+    """Memory ran out. Use smaller batches or buffers, or give the process more; nothing of the call is visible."""
+
+
 class CommitConflictError(TableStoreError):
     """Another commit got in the way for good; nothing of this one is visible. Plan again from the latest snapshot."""
 

@@ -12,7 +12,7 @@ from fastavro.schema import SchemaParseException, UnknownType
 
 from penstock.errors import FormatError, SchemaMismatchError, TableStoreError
 from penstock.format.avro.codecs import CODEC_ERRORS
-from penstock.io.failures import to_storage_error
+from penstock.io.failures import FAILURES, to_storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,9 @@ def writing(path: str) -> Iterator[None]:
     """Turn what storage refuses into a ``StorageError``, and rows that make no file into a ``SchemaMismatchError``."""
     try:
         yield
-    except OSError as error:
+    except TableStoreError:
+        raise
+    except FAILURES as error:
         raise to_storage_error("write", path, error) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise SchemaMismatchError(f"cannot write rows to {path}: {error}") from error

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from penstock.errors import NotFoundError, StorageError
+from penstock.errors import NotFoundError, OutOfMemoryError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
 """What the system says when nothing is there; ENOTDIR: a file stands where the path has a directory."""
@@ -46,7 +49,22 @@ _CURES: Final = {
 }
 
 
-def to_storage_error(action: str, path: str, error: OSError, *, creating: bool = False) -> NotFoundError | StorageError:
+FAILURES: Final = (OSError, MemoryError)
+"""What a call to the system raises."""
+
+MEMORY_CURE: Final = (
+    "give the process more memory, or let it hold less at once (smaller batches, 'write-buffer-size', fewer tasks)"
+)
+
+
+def is_one_of(error: BaseException | None, numbers: Collection[int]) -> bool:
+    """Whether an error is one of these answers of the system."""
+    return isinstance(error, OSError) and error.errno in numbers
+
+
+def to_storage_error(
+    action: str, path: str, error: OSError | MemoryError, *, creating: bool = False
+) -> NotFoundError | StorageError:
     """Say what was tried on which path, as the error to raise ``from error``.
 
     Streams from ``FileIO.open_input`` and ``open_output`` raise plain ``OSError``; whoever drives one maps it here.
@@ -55,6 +73,8 @@ def to_storage_error(action: str, path: str, error: OSError, *, creating: bool =
         action: an infinitive, "read" or "write".
         creating: the path need not be there, so its absence is no reason.
     """
+    if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
+        return OutOfMemoryError(f"cannot {action} {path}: memory ran out; {MEMORY_CURE}", True)  # noqa: FBT003 - positional, so that pickling works
     if error.errno in ABSENT and not creating:
         return NotFoundError(f"cannot {action} {path}: it does not exist")
     reason = error.strerror or str(error)
@@ -66,5 +86,4 @@ def to_storage_error(action: str, path: str, error: OSError, *, creating: bool =
 
 def is_full(error: StorageError) -> bool:
     """Whether there is no space left, or none that this user may use."""
-    cause = error.__cause__
-    return isinstance(cause, OSError) and cause.errno in _FULL
+    return is_one_of(error.__cause__, _FULL)

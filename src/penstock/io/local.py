@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
-from penstock.io.failures import ABSENT, to_storage_error
+from penstock.io.failures import ABSENT, FAILURES, is_one_of, to_storage_error
 from penstock.io.file_io import FileStatus
 from penstock.io.flush import make_directory, sync, sync_tree
 
@@ -59,7 +59,7 @@ class LocalFileIO:
         self._check_read("read", path)
         try:
             return _read_regular(path)
-        except OSError as error:
+        except FAILURES as error:
             raise to_storage_error("read", path, error) from error
 
     def write(self, path: str, data: bytes) -> None:
@@ -67,7 +67,7 @@ class LocalFileIO:
         aside = self._write_aside(path, data)
         try:
             aside.replace(path)
-        except OSError as error:
+        except FAILURES as error:
             _unlink_quietly(aside)
             raise to_storage_error("write", path, error, creating=True) from error
         self._sync_parent(path)
@@ -98,7 +98,7 @@ class LocalFileIO:
         try:
             _check_regular(path, Path(path).stat().st_mode)
             return pa.OSFile(path, "rb")
-        except OSError as error:
+        except FAILURES as error:
             raise to_storage_error("open", path, error) from error
 
     def open_output(self, path: str) -> pa.NativeFile:
@@ -106,7 +106,7 @@ class LocalFileIO:
         self._check_write("create", path)
         try:
             return _with_parents(Path(path), lambda: pa.OSFile(path, "wb"))
-        except OSError as error:
+        except FAILURES as error:
             raise to_storage_error("create", path, error, creating=True) from error
 
     def list(self, path: str) -> Sequence[FileStatus]:
@@ -123,8 +123,8 @@ class LocalFileIO:
                     status = _status_of(base, entry, follow_links=self.bounds is None)
                     if status is not None:
                         found.append(status)
-        except OSError as error:
-            if error.errno in ABSENT:
+        except FAILURES as error:
+            if is_one_of(error, ABSENT):
                 return ()
             raise to_storage_error("list", path, error) from error
         return tuple(sorted(found, key=lambda status: status.name))
@@ -134,8 +134,8 @@ class LocalFileIO:
         self._check_read("look for", path)
         try:
             Path(path).stat()
-        except OSError as error:
-            if error.errno in ABSENT:
+        except FAILURES as error:
+            if is_one_of(error, ABSENT):
                 return False
             raise to_storage_error("look for", path, error) from error
         return True
@@ -155,8 +155,8 @@ class LocalFileIO:
                 _delete_tree(target)
             else:
                 target.rmdir()
-        except OSError as error:
-            if error.errno in ABSENT:
+        except FAILURES as error:
+            if is_one_of(error, ABSENT):
                 return False
             raise to_storage_error("delete", path, error) from error
         return True
@@ -167,7 +167,7 @@ class LocalFileIO:
         self._check_write("rename", target)
         try:
             _rename_with_parents(Path(source), Path(target))
-        except OSError as error:
+        except FAILURES as error:
             raise to_storage_error("rename", source, error) from error
 
     def rename_dir(self, source: str, target: str) -> bool:
@@ -181,18 +181,18 @@ class LocalFileIO:
         claim = Path(target)
         try:
             Path(source).stat()
-        except OSError as error:
+        except FAILURES as error:
             raise to_storage_error("rename", source, error) from error
         try:
             _with_parents(claim, claim.mkdir)
         except FileExistsError:
             return False
-        except OSError as error:
+        except FAILURES as error:
             raise to_storage_error("create", target, error, creating=True) from error
         try:
             Path(source).rename(claim)
-        except OSError as error:
-            if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+        except FAILURES as error:
+            if is_one_of(error, {errno.ENOTEMPTY, errno.EEXIST}):
                 return False  # somebody made it theirs since
             with contextlib.suppress(OSError):
                 claim.rmdir()
@@ -208,7 +208,7 @@ class LocalFileIO:
         if self.durable:
             try:
                 sync_tree(files, root)
-            except OSError as error:
+            except FAILURES as error:
                 raise to_storage_error("flush the files of", root, error, creating=True) from error
 
     def to_uri(self, path: str) -> str:
@@ -230,7 +230,7 @@ class LocalFileIO:
         aside = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
         try:
             _with_parents(aside, lambda: self._create(aside, data), durable=self.durable)
-        except OSError as error:
+        except FAILURES as error:
             raise to_storage_error("write", path, error, creating=True) from error
         return aside
 
@@ -251,13 +251,13 @@ class LocalFileIO:
         target = Path(path)
         try:
             target.hardlink_to(aside)
-        except OSError as error:
+        except FAILURES as error:
             # NFS repeats a request whose answer was lost, and then reports our own link as somebody else's.
             if is_same_file(aside, target):
                 return True
-            if error.errno == errno.EEXIST:
+            if is_one_of(error, {errno.EEXIST}):
                 return False
-            if error.errno in _NO_HARD_LINKS:
+            if is_one_of(error, _NO_HARD_LINKS):
                 return self._create_in_place(target, data)
             raise to_storage_error("create", path, error, creating=True) from error
         return True
@@ -267,7 +267,7 @@ class LocalFileIO:
             self._create(target, data)
         except FileExistsError:
             return False
-        except OSError as error:
+        except FAILURES as error:
             raise to_storage_error("create", str(target), error, creating=True) from error
         return True
 
@@ -275,7 +275,7 @@ class LocalFileIO:
         if self.durable:
             try:
                 sync(Path(path).parent)
-            except OSError as error:
+            except FAILURES as error:
                 raise to_storage_error("flush the directory of", path, error, creating=True) from error
 
 

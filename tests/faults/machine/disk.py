@@ -66,8 +66,9 @@ REACHES: Final = {
     errno.EIO: frozenset(Step),
     errno.EMFILE: _HANDLES,
     errno.ENFILE: _HANDLES,
+    errno.ENOMEM: frozenset({Step.OPEN, Step.READ, Step.CREATE, Step.WRITE, Step.LIST, Step.LINK}),
 }
-"""Which calls answer so."""
+"""Which calls answer so. ENOMEM stands for Python's ``MemoryError``."""
 
 _MOMENTS: Final = {
     Step.WRITE: (Moment.BEFORE, Moment.HALF),
@@ -194,6 +195,8 @@ class FailingDisk:
             half()
         elif moment is Moment.AFTER:
             effect()
+        if fault.number == errno.ENOMEM:
+            raise MemoryError
         raise OSError(fault.number, os.strerror(fault.number), str(path))
 
     def _wrapped(self, call: Callable[..., Any], step: Step) -> Callable[..., Any]:

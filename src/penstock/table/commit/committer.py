@@ -256,8 +256,11 @@ class TableCommitter:
 
     def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:
         """Tidy up behind a landed snapshot. Nothing here may fail the commit."""
-        self.index.landed(base, prepared.snapshot, prepared.delta)
         writer.forget(prepared.file_names)
+        try:
+            self.index.landed(base, prepared.snapshot, prepared.delta)
+        except MemoryError:
+            self.index = BucketIndex()  # it learns again
         writer.delete_written()
         self._write_hints(prepared.snapshot)
         self.after_commit(prepared.snapshot)
@@ -327,8 +330,8 @@ class TableCommitter:
         for try_number in range(self._put_tries):
             try:
                 is_ours = is_in_time(self.store, base, prepared.snapshot, prepared.delta)
-            except TableStoreError as error:
-                cause = error if isinstance(error, StorageError) else StorageError(str(error))
+            except (TableStoreError, MemoryError) as error:
+                cause = _as_storage_error(error)
                 if not cause.retryable:
                     break
                 self.sleep(self._put_wait_seconds(try_number))
@@ -354,8 +357,8 @@ class TableCommitter:
                 # A full disk or a missing permission stays until somebody acts. An earlier try may still arrive.
                 if try_number == 0 and not error.retryable and self._is_absent(path):
                     return Refused(cause)
-            except (NotFoundError, FormatError) as error:
-                cause = StorageError(str(error))
+            except (NotFoundError, FormatError, MemoryError) as error:
+                cause = _as_storage_error(error)
             else:
                 return Committed()
             # Putting again is safe whatever happened: at most one put ever creates the file.
@@ -426,6 +429,14 @@ class TableCommitter:
             "nothing was deleted. When the storage answers again, look at the latest snapshots: the rows are there "
             "once or not at all"
         )
+
+
+def _as_storage_error(error: TableStoreError | MemoryError) -> StorageError:
+    if isinstance(error, StorageError):
+        return error
+    failure = StorageError(str(error) or "memory ran out")
+    failure.__cause__ = error
+    return failure
 
 
 def _output_names(merges: tuple[Merge, ...]) -> list[str]:

@@ -10,6 +10,7 @@ from penstock.format.layout import extra_file_paths, manifest_directory, schema_
 from penstock.options import LayoutOptions
 from penstock.table.bulk_files import delete_empty_directories
 from penstock.table.locate import FileLocator
+from penstock.table.memory import enough_memory
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -48,7 +49,8 @@ def commit_or_discard(committer: TableCommitter, request: CommitRequest) -> Snap
         TableStoreError: as ``TableCommitter.commit``.
     """
     try:
-        snapshot = committer.commit(request)
+        with enough_memory(committer.ref.name):
+            snapshot = committer.commit(request)
     except BaseException:
         if not committer.may_be_committed:
             delete_new_files(committer.ref, request.messages)

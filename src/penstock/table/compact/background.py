@@ -127,7 +127,7 @@ class BackgroundCompactor:
                     if keeper is not None:
                         with keeper:
                             self._compact(pool, keeper)
-                except TableStoreError as error:
+                except (TableStoreError, MemoryError) as error:
                     self._aside.failures += 1
                     self._note_error(error)
                 if self._is_finishing:

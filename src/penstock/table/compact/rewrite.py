@@ -17,6 +17,7 @@ from penstock.format.row.row import decode_row
 from penstock.options import WriteOptions
 from penstock.table.commit.flush import flush_new_files
 from penstock.table.locate import FileLocator
+from penstock.table.memory import enough_memory
 from penstock.table.message import CommitMessage
 from penstock.table.read.batches import TableReader
 from penstock.table.read.prune import NO_FILTER
@@ -56,7 +57,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
     reader = TableReader(ref, store)
     target = plan_files(ref, WriteOptions.parse(ref.options, table=ref.name), job_id=job_id)
     writer = GroupWriter(target, Group(partition=task.partition, bucket=task.bucket))
-    with ExitStack() as on_error:
+    with enough_memory(ref.name), ExitStack() as on_error:
         on_error.callback(writer.abort)
         for batch in reader.read_split(_as_split(task, ref)):
             writer.write(batch)

@@ -22,6 +22,7 @@ from penstock.options import RetentionOptions
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.expire.orphan_candidates import Listing, OrphanFile, OrphanKind, list_candidates
 from penstock.table.expire.used_files import UsedFiles
+from penstock.table.memory import enough_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,8 +83,9 @@ def remove_orphan_files(
     now_millis = clock_millis() if clock_millis is not None else _storage_millis(ref, wall_clock_millis())
     cutoff = _check_cutoff(ref.name, older_than_millis, now_millis, allow_recent=allow_recent)
     threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads, ref.file_io)
-    listing = list_candidates(ref, threads=threads, progress=progress)
-    used = UsedFiles(ref, threads=threads, progress=progress).collect()
+    with enough_memory(ref.name):
+        listing = list_candidates(ref, threads=threads, progress=progress)
+        used = UsedFiles(ref, threads=threads, progress=progress).collect()
     leases_until = min(cutoff, now_millis - FLOOR_MS)
     unused = [candidate for candidate in listing.candidates if candidate.name not in used]
     orphans = [each for each in unused if _is_old(each, leases_until if each.kind is OrphanKind.LEASE else cutoff)]

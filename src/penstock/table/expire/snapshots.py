@@ -27,6 +27,7 @@ from penstock.table.commit.announced import announce_expiration, expiring_end
 from penstock.table.expire.chunk import Chunk, ChunkFinder, add_file_holds
 from penstock.table.expire.files import find_snapshot
 from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Retainer, plan_expiration
+from penstock.table.memory import enough_memory
 from penstock.table.tags.reader import TagReader
 
 if TYPE_CHECKING:
@@ -130,6 +131,17 @@ class SnapshotExpirer:
                 may need was deleted.
             UnsupportedFeatureError: other engines keep changelogs beside the snapshots.
         """
+        with enough_memory(self.ref.name):
+            return self._run(rules, latest_id, dry_run=dry_run, progress=progress)
+
+    def _run(
+        self,
+        rules: ExpireRules,
+        latest_id: int | None,
+        *,
+        dry_run: bool,
+        progress: Callable[[int, int | None], None],
+    ) -> Expiration:
         latest_id = self._store.latest_snapshot_id() if latest_id is None else latest_id
         earliest_id = self._find_earliest(dry_run=dry_run) if latest_id is not None else None
         if latest_id is None or earliest_id is None:

@@ -176,7 +176,7 @@ class LeaseKeeper:
             except LeaseHeldError as error:
                 self._lost = error
                 return
-            except StorageError:
+            except (StorageError, MemoryError):
                 continue  # the next renewal may come through before the lease is over
 
 

@@ -24,6 +24,7 @@ from penstock.format.file_format import format_of
 from penstock.io.shortcuts import files_at_once
 from penstock.predicate.tree import FALSE
 from penstock.table.external_paths import ExternalPaths
+from penstock.table.memory import enough_memory
 from penstock.table.read.prefetch import read_ahead
 from penstock.table.read.split import plan_splits
 from penstock.table.stale_schema import check_schema_of_file
@@ -231,8 +232,9 @@ def read_arrow(
     """
     reader = TableReader(ref, store, columns)
     # Everything ends up in memory, so nobody has to wait for anybody; a limit is reached sooner in small steps.
-    batches = _batches(reader, ref, plan, limit, 0 if limit is None else _READ_AHEAD)
-    return pa.Table.from_batches(list(batches), schema=reader.schema)
+    with enough_memory(ref.name):
+        batches = _batches(reader, ref, plan, limit, 0 if limit is None else _READ_AHEAD)
+        return pa.Table.from_batches(list(batches), schema=reader.schema)
 
 
 def _batches(

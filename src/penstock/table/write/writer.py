@@ -20,6 +20,7 @@ import pyarrow as pa
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import StorageError
 from penstock.options import WriteOptions
+from penstock.table.memory import enough_memory
 from penstock.table.write.assign import Assigner
 from penstock.table.write.check_rows import conform_batches, plan_conform
 from penstock.table.write.group_order import split_sorted, stable_order
@@ -112,6 +113,10 @@ class TableWriter:
         Args:
             batch: of exactly the table's canonical Arrow schema; it may be kept, and must not be changed.
         """
+        with enough_memory(self._target.ref.name):
+            self._take(batch)
+
+    def _take(self, batch: pa.RecordBatch) -> None:
         size = batch.nbytes
         if self._waiting_rows + batch.num_rows > BATCH_ROWS or self._waiting_bytes + size > BATCH_BYTES:
             self._write_waiting()
@@ -127,13 +132,14 @@ class TableWriter:
 
         Afterwards the writer can be used for the next commit.
         """
-        self._write_waiting()
-        self._drain()
-        for group, writer in self._writers.items():
-            self._executor.submit(group, writer.finish_file)
-        self._executor.wait()
-        messages = (self._writers[group].take_message() for group in sorted(self._writers))
-        handed_over = tuple(message for message in messages if message.new_files)
+        with enough_memory(self._target.ref.name):
+            self._write_waiting()
+            self._drain()
+            for group, writer in self._writers.items():
+                self._executor.submit(group, writer.finish_file)
+            self._executor.wait()
+            messages = (self._writers[group].take_message() for group in sorted(self._writers))
+            handed_over = tuple(message for message in messages if message.new_files)
         self._writers.clear()
         return handed_over
 

@@ -1,0 +1,35 @@
+"""Memory that runs out in the middle of work on a table."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import OutOfMemoryError, TableStoreError
+from penstock.io.failures import MEMORY_CURE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# CPython's words for a thread that the system refuses: a thread takes memory, and is counted by limits.
+_NO_THREAD: Final = "can't start new thread"
+
+
+@contextmanager
+def enough_memory(table: str) -> Iterator[None]:
+    """Turn a ``MemoryError``, Python's own or pyarrow's, into one that says on which table and what to do.
+
+    Raises:
+        OutOfMemoryError: memory ran out, or the system refused a thread.
+    """
+    try:
+        yield
+    except TableStoreError:
+        raise
+    except MemoryError as error:
+        said = f" ({error})" if str(error) else ""
+        raise OutOfMemoryError(f"table {table}: memory ran out{said}; {MEMORY_CURE}", True) from error  # noqa: FBT003 - positional, so that pickling works
+    except RuntimeError as error:
+        if str(error) != _NO_THREAD:
+            raise
+        raise OutOfMemoryError(f"table {table}: the system refused a thread; {MEMORY_CURE}", True) from error  # noqa: FBT003 - see above
