@@ -1,4 +1,4 @@
-"""The seam of file formats: what Parquet, ORC and Avro each do for the rest of Penstock."""
+"""What a file format does for the rest of Penstock; Parquet, ORC and Avro are three of these."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class DataFileWriter(Protocol):
         ...
 
 
-class DataFormat(Protocol):
-    """One way to encode rows in a file."""
+class OpenWriter(Protocol):
+    """Starts a file."""
 
-    def open_writer(
-        self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions
+    def __call__(
+        self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions, /
     ) -> DataFileWriter:
         """Start a file at a fresh path.
 
@@ -74,7 +74,11 @@ class DataFormat(Protocol):
         """
         ...
 
-    def read(
+
+class ReadFile(Protocol):
+    """Reads a file."""
+
+    def __call__(
         self,
         file_io: FileIO,
         path: str,
@@ -95,3 +99,11 @@ class DataFormat(Protocol):
             FormatError: it is truncated, or its types are not those of ``fields``.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFormat:
+    """One way to encode rows in a file."""
+
+    open_writer: OpenWriter
+    read: ReadFile

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.datafile.avro.format import Avro
+from penstock.datafile.avro.reader import read_avro
+from penstock.datafile.avro.writer import AvroFileWriter
 from penstock.datafile.data_format import DataFileWriter, DataFormat, WrittenFile
-from penstock.datafile.orc.format import Orc
-from penstock.datafile.parquet.format import Parquet
+from penstock.datafile.orc.reader import read_orc
+from penstock.datafile.orc.writer import OrcFileWriter
+from penstock.datafile.parquet.reader import read_parquet
+from penstock.datafile.parquet.writer import ParquetFileWriter
 from penstock.format.file_format import FileFormat
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "DataFileWriter", "DataFormat", "WrittenFile"]
 
 FORMATS: Final[Mapping[FileFormat, DataFormat]] = {
-    FileFormat.PARQUET: Parquet(),
-    FileFormat.ORC: Orc(),
-    FileFormat.AVRO: Avro(),
+    FileFormat.PARQUET: DataFormat(open_writer=ParquetFileWriter, read=read_parquet),
+    FileFormat.ORC: DataFormat(open_writer=OrcFileWriter, read=read_orc),
+    FileFormat.AVRO: DataFormat(open_writer=AvroFileWriter, read=read_avro),
 }

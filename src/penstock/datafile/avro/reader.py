@@ -46,7 +46,7 @@ def read_avro(
     batch_rows: int,
     ranges: Sequence[tuple[int, int]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Read columns by name as canonical Arrow; see ``DataFormat.read``."""
+    """Read columns by name as canonical Arrow; see ``ReadFile``."""
     with reading(path), closing(file_io.open_input(path)) as opened:
         yield from select_rows(_read_batches(as_native_file(opened), fields, batch_rows), 0, ranges)
 

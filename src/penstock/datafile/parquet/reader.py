@@ -36,7 +36,7 @@ def read_parquet(
     batch_rows: int,
     ranges: Sequence[tuple[int, int]] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Read columns by name as canonical Arrow; see ``DataFormat.read``."""
+    """Read columns by name as canonical Arrow; see ``ReadFile``."""
     schema = to_arrow_schema(fields)
     data_types = [field.type for field in fields]
     with reading(path), closing(file_io.open_input(path)) as opened:

@@ -13,12 +13,13 @@ import pytest
 from pyarrow import orc
 from tests.unit.datafile.arrays import batch_of, column, columns, rows_of
 
-from penstock.datafile.orc.format import Orc
+from penstock.datafile.formats import FORMATS
 from penstock.datafile.orc.rle import decode_unsigned
 from penstock.datafile.orc.tail import read_tail
 from penstock.datafile.orc.timestamps import WideTimestamps, is_beyond_nanoseconds
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
+from penstock.format.file_format import FileFormat
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.schema_json import decode_schema
 from penstock.format.types.data_types import (
@@ -55,14 +56,14 @@ YEAR_9999: Final = 253_402_300_799 * SECOND
 def write(fields: tuple[DataField, ...], *batches: pa.RecordBatch, **options: str) -> Any:
     IO.delete(PATH)
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
-    writer = Orc().open_writer(IO, PATH, fields, FormatOptions.parse(keys))
+    writer = FORMATS[FileFormat.ORC].open_writer(IO, PATH, fields, FormatOptions.parse(keys))
     for batch in batches:
         writer.write(batch)
     return writer.close()
 
 
 def read(fields: tuple[DataField, ...], **how: Any) -> list[Any]:
-    return rows_of(list(Orc().read(IO, PATH, fields, **{"batch_rows": 1000, **how})), fields)
+    return rows_of(list(FORMATS[FileFormat.ORC].read(IO, PATH, fields, **{"batch_rows": 1000, **how})), fields)
 
 
 def written_file() -> Any:
@@ -227,7 +228,7 @@ def test_types_that_orc_lacks_are_refused_with_their_path(data_type: Any) -> Non
     fields = (column("r", RowType(fields=(column("x", ArrayType(element=data_type), 1),))),)
 
     with pytest.raises(UnsupportedFeatureError, match=r"'r\.x'.*parquet"):
-        Orc().open_writer(IO, PATH, fields, FormatOptions())
+        FORMATS[FileFormat.ORC].open_writer(IO, PATH, fields, FormatOptions())
 
 
 @pytest.mark.parametrize(
@@ -258,12 +259,12 @@ def test_columns_that_are_not_there_are_null_and_rows_are_counted_without_any() 
     write(fields, batch_of([(1,), (2,)], fields))
 
     assert read((column("new", STRING), *fields)) == [(None, 1), (None, 2)]
-    assert [batch.num_rows for batch in Orc().read(IO, PATH, (), batch_rows=10)] == [2]
+    assert [batch.num_rows for batch in FORMATS[FileFormat.ORC].read(IO, PATH, (), batch_rows=10)] == [2]
 
 
 def test_abort_deletes_the_file() -> None:
     fields = columns(INT)
-    writer = Orc().open_writer(IO, PATH, fields, FormatOptions())
+    writer = FORMATS[FileFormat.ORC].open_writer(IO, PATH, fields, FormatOptions())
     writer.write(batch_of([(1,)], fields))
 
     writer.abort()

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.unit.datafile.arrays import batch_of, column, columns, rows_of
 
-from penstock.datafile.parquet.format import Parquet
+from penstock.datafile.formats import FORMATS
 from penstock.datafile.parquet.writer import ROW_GROUP_ROWS
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import (
@@ -24,6 +24,7 @@ from penstock.errors import (
     SchemaMismatchError,
     UnsupportedFeatureError,
 )
+from penstock.format.file_format import FileFormat
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.schema_json import decode_schema
 from penstock.format.types.data_types import (
@@ -63,7 +64,7 @@ def write(
     path = f"memory://parquet-tests/{name}"
     IO.delete(path)
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
-    writer = Parquet().open_writer(IO, path, fields, FormatOptions.parse(keys))
+    writer = FORMATS[FileFormat.PARQUET].open_writer(IO, path, fields, FormatOptions.parse(keys))
     for batch in batches:
         writer.write(batch)
     return path, writer.close()
@@ -74,7 +75,7 @@ def footer(path: str) -> Any:
 
 
 def read(path: str, fields: tuple[DataField, ...], **how: Any) -> list[pa.RecordBatch]:
-    return list(Parquet().read(IO, path, fields, **{"batch_rows": 1000, **how}))
+    return list(FORMATS[FileFormat.PARQUET].read(IO, path, fields, **{"batch_rows": 1000, **how}))
 
 
 def put(table: pa.Table, **settings: Any) -> str:
@@ -424,7 +425,7 @@ def test_an_unknown_codec_is_refused_with_those_that_work() -> None:
 
 def test_a_row_without_fields_is_refused_before_a_byte_is_written() -> None:
     with pytest.raises(UnsupportedFeatureError, match="without fields"):
-        Parquet().open_writer(IO, "memory://parquet-tests/none", columns(RowType()), FormatOptions())
+        FORMATS[FileFormat.PARQUET].open_writer(IO, "memory://parquet-tests/none", columns(RowType()), FormatOptions())
 
 
 def test_a_null_in_a_not_null_column_is_refused() -> None:
@@ -446,7 +447,7 @@ def test_a_file_without_rows_is_a_file() -> None:
 
 def test_nothing_is_on_storage_before_the_first_row_group_is_full() -> None:
     fields = columns(INT)
-    writer = Parquet().open_writer(IO, "memory://parquet-tests/late.parquet", fields, FormatOptions())
+    writer = FORMATS[FileFormat.PARQUET].open_writer(IO, "memory://parquet-tests/late.parquet", fields, FormatOptions())
 
     writer.write(batch_of([(1,)], fields))
 
@@ -459,7 +460,7 @@ def test_nothing_is_on_storage_before_the_first_row_group_is_full() -> None:
 def test_abort_deletes_what_was_flushed_and_may_come_twice() -> None:
     fields = columns(BIGINT, timestamp_type(9))
     path = "memory://parquet-tests/aborted.parquet"
-    writer = Parquet().open_writer(IO, path, fields, FormatOptions())
+    writer = FORMATS[FileFormat.PARQUET].open_writer(IO, path, fields, FormatOptions())
     rows = ROW_GROUP_ROWS
     arrays = [pa.array(np.arange(rows)), pa.array(np.arange(rows)).view(pa.timestamp("ns"))]
     writer.write(pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(fields)))
@@ -477,7 +478,7 @@ def test_bytes_written_come_near_the_size_of_the_file() -> None:
     rows = 200_000
     arrays = [pa.array(rng.integers(0, 2**62, rows)), pa.array(rng.integers(0, 9999, rows).astype(str))]
     batch = pa.RecordBatch.from_arrays(arrays, schema=to_arrow_schema(fields))
-    writer = Parquet().open_writer(IO, "memory://parquet-tests/size.parquet", fields, FormatOptions())
+    writer = FORMATS[FileFormat.PARQUET].open_writer(IO, "memory://parquet-tests/size.parquet", fields, FormatOptions())
 
     for start in range(0, rows, 10_000):
         writer.write(batch.slice(start, 10_000))

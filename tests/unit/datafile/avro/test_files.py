@@ -12,10 +12,11 @@ import fastavro
 import pytest
 from tests.unit.datafile.arrays import batch_of, column, columns, rows_of
 
-from penstock.datafile.avro.format import Avro
 from penstock.datafile.avro.schema import to_avro_schema, without_logical_types
+from penstock.datafile.formats import FORMATS
 from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureError
 from penstock.format.avro.container import decode_container
+from penstock.format.file_format import FileFormat
 from penstock.format.manifest.stats import ColumnStats
 from penstock.format.schema_json import decode_schema
 from penstock.format.types.data_types import (
@@ -47,14 +48,14 @@ PATH: Final = "memory://avro-tests/f.avro"
 def write(fields: tuple[DataField, ...], *batches: Any, **options: str) -> Any:
     IO.delete(PATH)
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
-    writer = Avro().open_writer(IO, PATH, fields, FormatOptions.parse(keys))
+    writer = FORMATS[FileFormat.AVRO].open_writer(IO, PATH, fields, FormatOptions.parse(keys))
     for batch in batches:
         writer.write(batch)
     return writer.close()
 
 
 def read(fields: tuple[DataField, ...], **how: Any) -> list[Any]:
-    return rows_of(list(Avro().read(IO, PATH, fields, **{"batch_rows": 1000, **how})), fields)
+    return rows_of(list(FORMATS[FileFormat.AVRO].read(IO, PATH, fields, **{"batch_rows": 1000, **how})), fields)
 
 
 @pytest.mark.parametrize("table", ["java142.db/types_avro", "flink131.db/f_types_avro"])
@@ -158,13 +159,13 @@ def test_types_that_avro_lacks_are_refused_with_their_column(data_type: Any, wha
     fields = (column("r", RowType(fields=(column("x", ArrayType(element=data_type), 1),))),)
 
     with pytest.raises(UnsupportedFeatureError, match=f"'r_x'.*{what}"):
-        Avro().open_writer(IO, PATH, fields, FormatOptions())
+        FORMATS[FileFormat.AVRO].open_writer(IO, PATH, fields, FormatOptions())
 
 
 @pytest.mark.parametrize("name", ["a b", "é", "1a", "a.b", "a-b"])
 def test_names_that_avro_lacks_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="rename"):
-        Avro().open_writer(IO, PATH, (column(name, INT),), FormatOptions())
+        FORMATS[FileFormat.AVRO].open_writer(IO, PATH, (column(name, INT),), FormatOptions())
 
 
 def test_only_wanted_columns_are_read_and_missing_ones_are_null() -> None:
@@ -174,7 +175,7 @@ def test_only_wanted_columns_are_read_and_missing_ones_are_null() -> None:
     row = column("f2", RowType(fields=(column("x", INT), column("later", STRING))))
     assert read((fields[1],)) == [("a",), ("b",)]
     assert read((row, column("new", INT), fields[0])) == [((2, None), None, 1), (None, None, 3)]
-    assert [batch.num_rows for batch in Avro().read(IO, PATH, (), batch_rows=10)] == [2]
+    assert [batch.num_rows for batch in FORMATS[FileFormat.AVRO].read(IO, PATH, (), batch_rows=10)] == [2]
 
 
 def test_statistics_leave_out_nested_and_binary_columns() -> None:
@@ -191,7 +192,7 @@ def test_statistics_leave_out_nested_and_binary_columns() -> None:
 
 def test_blocks_are_cut_so_that_the_size_can_be_seen_while_writing() -> None:
     fields = columns(STRING)
-    writer = Avro().open_writer(IO, PATH, fields, FormatOptions.parse({"file.compression": "none"}))
+    writer = FORMATS[FileFormat.AVRO].open_writer(IO, PATH, fields, FormatOptions.parse({"file.compression": "none"}))
 
     writer.write(batch_of([("x" * 1000,)] * 500, fields))
 
