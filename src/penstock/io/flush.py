@@ -27,9 +27,10 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(files: Collection[str], root: str) -> None:
-    """Put files on the disk, then the directories that lead to them from ``root`` on, each once.
+    """Put files on the disk, and the directories that lead to them from ``root`` on, each once.
 
-    Several files at once: the disk needs hardly longer for ten than for one. What is not there is passed over.
+    Several at once: the disk needs hardly longer for ten than for one, and nothing names them before all are there.
+    What is not there is passed over.
 
     Args:
         files: below ``root``, or elsewhere: then only their own directory is flushed with them.
@@ -38,12 +39,6 @@ def sync_tree(files: Collection[str], root: str) -> None:
         OSError: the storage could not.
     """
     paths = [Path(file) for file in files]
-    if len(paths) <= _FEW:
-        for path in paths:
-            _sync_if_there(path)
-    else:
-        with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="penstock-flush") as pool:
-            list(pool.map(_sync_if_there, paths))
     directories: set[Path] = set()
     for path in paths:
         directory = path.parent
@@ -52,8 +47,13 @@ def sync_tree(files: Collection[str], root: str) -> None:
             if str(directory) == root or not str(directory).startswith(f"{root}/"):
                 break
             directory = directory.parent
-    for directory in sorted(directories, key=lambda each: len(each.parts), reverse=True):
-        _sync_if_there(directory)
+    everything = [*paths, *sorted(directories, key=lambda each: len(each.parts), reverse=True)]
+    if len(everything) <= _FEW:
+        for path in everything:
+            _sync_if_there(path)
+    else:
+        with ThreadPoolExecutor(min(_THREADS, len(everything)), thread_name_prefix="penstock-flush") as pool:
+            list(pool.map(_sync_if_there, everything))
 
 
 def make_directory(directory: Path, *, durable: bool) -> None:
