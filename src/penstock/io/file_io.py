@@ -82,7 +82,10 @@ class FileIO(Protocol):
         ...
 
     def rename_dir(self, source: str, target: str) -> bool:
-        """Move a directory; False, and nothing moved, when the target exists. Raises ``NotFoundError``."""
+        """Move a directory; False, and nothing moved, when something is at the target. Raises ``NotFoundError``.
+
+        An empty directory counts as nothing; the source has something in it.
+        """
         ...
 
     def to_uri(self, path: str) -> str:

@@ -32,6 +32,8 @@ _LEFT_OUT: Final = frozenset({errno.ENOENT, errno.ELOOP})
 # What is read whole is metadata: manifests have 8 MB by default, and nothing else is larger.
 MAX_READ_BYTES: Final = 268_435_456
 _DELETE_TRIES: Final = 3
+# Renaming a directory to where a directory with something in it is, or a file or a link.
+_TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,31 +173,20 @@ class LocalFileIO:
             raise to_storage_error("rename", source, error) from error
 
     def rename_dir(self, source: str, target: str) -> bool:
-        """Claim the target by making it, then rename over the claim.
+        """Rename, which the system does at once, and over an empty directory at most.
 
-        POSIX renames a directory over an empty one without a word; making a directory is what one caller only can do.
-        A process killed between the two leaves an empty target.
+        What is renamed is not empty, so of several callers one succeeds. An empty target is what a process leaves that
+        was killed before it put anything into a directory.
         """
         self._check_write("rename", source)
         self._check_write("rename", target)
-        claim = Path(target)
         try:
-            Path(source).stat()
+            if not stat.S_ISDIR(Path(source).stat().st_mode):  # a file would replace another one
+                raise NotADirectoryError(errno.EINVAL, "it is no directory")
+            _rename_with_parents(Path(source), Path(target))
         except FAILURES as error:
-            raise to_storage_error("rename", source, error) from error
-        try:
-            _with_parents(claim, claim.mkdir)
-        except FileExistsError:
-            return False
-        except FAILURES as error:
-            raise to_storage_error("create", target, error, creating=True) from error
-        try:
-            Path(source).rename(claim)
-        except FAILURES as error:
-            if is_one_of(error, {errno.ENOTEMPTY, errno.EEXIST}):
-                return False  # somebody made it theirs since
-            with contextlib.suppress(OSError):
-                claim.rmdir()
+            if is_one_of(error, _TAKEN) and Path(source).exists():
+                return False
             raise to_storage_error("rename", source, error) from error
         self._sync_parent(target)
         return True
@@ -290,7 +281,7 @@ def _with_parents(path: Path, create: Callable[[], T], *, durable: bool = False)
 
 
 def _rename_with_parents(source: Path, target: Path) -> None:
-    """Rename a file; a missing directory and a missing source look the same to the system."""
+    """Rename; a missing directory above the target and a missing source look the same to the system."""
     try:
         source.rename(target)
     except FileNotFoundError:

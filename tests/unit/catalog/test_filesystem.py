@@ -437,3 +437,16 @@ def test_a_link_in_the_place_of_schemas_leads_to_no_other_table(tmp_path: Path, 
         alter_table(warehouse, "d.linked", [AddColumn(column="b", type="INT")])
     drop_table(warehouse, "d.linked")
     assert [path.name for path in there.iterdir()] == ["schema-0"]
+
+
+def test_a_name_is_free_where_a_killed_rename_left_an_empty_directory(tmp_path: Path, definition: Define) -> None:
+    warehouse = open_warehouse(str(tmp_path))
+    create_database(warehouse, "d")
+    create_table(warehouse, "d.old", definition("a INT"))
+    for name in ("renamed", "created"):
+        (tmp_path / "d.db" / name).mkdir()
+    rename_table(warehouse, "d.old", "d.renamed")
+    create_table(warehouse, "d.created", definition("a INT"))
+    assert list_tables(warehouse, "d") == ("created", "renamed")
+    with pytest.raises(AlreadyExistsError):
+        rename_table(warehouse, "d.created", "d.renamed")

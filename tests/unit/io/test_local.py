@@ -139,25 +139,25 @@ def test_durable_files_are_flushed_before_their_name_appears(monkeypatch: pytest
     assert not flushed
 
 
-def test_an_empty_directory_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "old").mkdir()
+def test_an_empty_directory_is_replaced_as_a_killed_process_may_have_left_it(tmp_path: Path) -> None:
+    (tmp_path / "old" / "schema").mkdir(parents=True)
     (tmp_path / "new").mkdir()
-    assert LocalFileIO().rename_dir(f"{tmp_path}/old", f"{tmp_path}/new") is False
-    assert names_in(tmp_path) == ["new", "old"]
+    assert LocalFileIO().rename_dir(f"{tmp_path}/old", f"{tmp_path}/new") is True
+    assert names_in(tmp_path) == ["new"]
+    assert names_in(tmp_path / "new") == ["schema"]
 
 
-def test_a_claim_that_others_fill_is_theirs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    rename = Path.rename
-    (tmp_path / "old").mkdir()
-
-    def fill_first(self: Path, target: Path) -> Path:
-        (target / "theirs").touch()
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", fill_first)
-    assert LocalFileIO().rename_dir(f"{tmp_path}/old", f"{tmp_path}/new") is False
-    assert names_in(tmp_path / "new") == ["theirs"]
-    assert (tmp_path / "old").is_dir()
+def test_neither_a_link_nor_a_file_is_replaced_by_a_directory_or_is_one(tmp_path: Path) -> None:
+    for name in ("old", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "other")
+    (tmp_path / "file").touch()
+    (tmp_path / "file2").touch()
+    for target in ("link", "file"):
+        assert LocalFileIO().rename_dir(f"{tmp_path}/old", f"{tmp_path}/{target}") is False
+    with pytest.raises(StorageError, match="no directory"):
+        LocalFileIO().rename_dir(f"{tmp_path}/file", f"{tmp_path}/file2")
+    assert names_in(tmp_path) == ["file", "file2", "link", "old", "other"]
 
 
 def test_a_directory_does_not_move_into_itself(tmp_path: Path) -> None:
