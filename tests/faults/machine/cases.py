@@ -49,6 +49,7 @@ class Case:
     Attributes:
         is_commit: an error means that nothing happened, unless it is ``CommitUnknownError``.
         is_atomic: it has happened or not; else a part of it may have, and done again it does the rest.
+        is_idempotent: done again after it happened, it changes nothing.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Case:
     options: Mapping[str, str] = field(default_factory=dict)
     is_commit: bool = False
     is_atomic: bool = True
+    is_idempotent: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -145,7 +147,7 @@ class World:
             has_happened = self._check_state(error)
             del error
             assert count_handles() == handles, "handles are left open"
-            if not has_happened:
+            if self.case.is_idempotent or not has_happened:
                 self.case.run(table)
             assert self.state() == self.after
             self._check_litter()
