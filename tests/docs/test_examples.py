@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.quick_spark import quick_environment
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -23,7 +24,8 @@ def _blocks(page: str, language: str) -> list[str]:
 
 
 def _run(command: list[str], directory: Path) -> None:
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
+    quick = quick_environment(directory.with_name(f"{directory.name}-spark"))
+    environment = {**os.environ, **quick, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
 

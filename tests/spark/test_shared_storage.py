@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.quick_spark import quick_environment
 from tests.spark.cluster_script import ROWS
 
 from penstock import Catalog, StorageError, Table
@@ -109,6 +110,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     binary.chmod(0o755)
     environment = {
         **os.environ,
+        **quick_environment(folder / "settings"),
         "JAVA_HOME": str(binary.parents[1]),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

@@ -11,8 +11,9 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from penstock import Catalog, Table
 from penstock.catalog.changes import AddColumn, DropColumn, RenameColumn, UpdateColumnType
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, SchemaMismatchError
 from penstock.format.types.data_types import BIGINT, INT
+from penstock.spark.source import PenstockDataSource
 from penstock.spark.table_names import find_source, find_target, with_location
 
 if TYPE_CHECKING:
@@ -161,7 +162,9 @@ def test_changes_of_the_table_are_seen_or_refused_under_the_old_name(
     table = named("n_alter", "a INT, b STRING, c INT", [{"a": 1, "b": "one", "c": 7}])
     catalog.alter_table("d.n_alter", AddColumn(column="d", type=INT))
     assert spark.table("n_alter").collect() == [(1, "one", 7)]
-    with pytest.raises(Exception, match="column 'd' is missing"):
+    with pytest.raises(
+        Exception, match=r"column 'd' is missing.* Spark takes its columns for a int, b string, c int, but"
+    ):
         spark.sql("INSERT INTO n_alter VALUES (2, 'two', 8)")
     catalog.alter_table("d.n_alter", UpdateColumnType(column="a", type=BIGINT))
     with pytest.raises(
@@ -176,6 +179,23 @@ def test_changes_of_the_table_are_seen_or_refused_under_the_old_name(
 
 
 # Without a session
+
+
+def test_rows_for_columns_that_only_spark_has_are_refused_with_what_altered_them(catalog: Catalog) -> None:
+    table = catalog.create_table("d.t", "a INT, b STRING")
+    altered = StructType([StructField("a", LongType()), StructField("b", StringType()), StructField("c", LongType())])
+    named = with_location(altered, table.location)
+    for field in named.fields:
+        field.metadata.pop("__CHAR_VARCHAR_TYPE_STRING", None)
+    rows = pa.record_batch({"a": [1], "b": ["one"], "c": [2]})
+    text = r"Spark takes its columns for a bigint, b string, c bigint, but they are a int, b string \(now\): .* ALTER"
+    writer = PenstockDataSource({}).writer(named, overwrite=False)
+    with pytest.raises(SchemaMismatchError, match=text):
+        writer.commit([writer.write(iter([rows]))])
+    by_path = PenstockDataSource({"path": table.location}).writer(altered, overwrite=False)
+    with pytest.raises(SchemaMismatchError) as raised:
+        by_path.commit([by_path.write(iter([rows]))])
+    assert "Spark takes" not in str(raised.value)
 
 
 def test_location_is_found_again_in_a_column_that_can_hold_it() -> None:

@@ -345,7 +345,7 @@ class Table(TableMaintenance):
         zone: str | None = None,
     ) -> Query:
         given = translate_as_of({**texts_of(options), **position}, self.name, zone)
-        check_keys(given, table=self.name, stacklevel=4)
+        check_keys(given, table=self.name, stacklevel=4, of_batch_read=True)
         check_batch(given, self.name, Side.SOURCE, stacklevel=4)
         return plan_query(self._ref.with_options(given), self._store, filter_of(filter, self.name))
 

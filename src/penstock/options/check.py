@@ -53,7 +53,7 @@ _KEYS_OF_SIDES: Final = {
 }
 
 
-def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2) -> None:
+def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2, of_batch_read: bool = False) -> None:
     """Check keys that were given: none may be left out of account without a word.
 
     Warns with ``OptionWarning`` of each key that nobody knows, naming the nearest that somebody does, and of each that
@@ -62,6 +62,7 @@ def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2) -> No
     Args:
         options: keys, or a mapping by key.
         stacklevel: of ``warnings.warn``; 2 points at the caller, 3 at the caller's caller.
+        of_batch_read: they were given to one, which acts on some that are refused elsewhere.
 
     Raises:
         UnsupportedFeatureError: an option without which a read or write would do something else than it asks for.
@@ -70,7 +71,7 @@ def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2) -> No
     values = options if isinstance(options, Mapping) else {}
     for key in options:
         value = values.get(key)
-        if value is not None and asks_for_nothing(key, str(value)):
+        if (value is not None and asks_for_nothing(key, str(value))) or (of_batch_read and _is_for_batch(key)):
             continue
         text = _remark(key, "" if value is None else f" = '{mask_value(key, str(value))}'", table)
         if text is not None:
@@ -117,18 +118,26 @@ def check_batch(options: Iterable[str], table: str, side: Side, *, stacklevel: i
         warnings.warn(f"table {table}: option '{key}' {text}", OptionWarning, stacklevel=stacklevel)
 
 
-def check_reads(options: Mapping[str, str], table: str) -> None:
+def check_reads(options: Mapping[str, str], table: str, *, of_batch_read: bool = False) -> None:
     """Check that a read may go without acting on the table's options.
 
     Args:
         options: those stored with the table too.
+        of_batch_read: as for ``check_keys``.
 
     Raises:
         UnsupportedFeatureError: an option that would return other rows.
     """
     for key, refusal in REFUSED.items():
+        if of_batch_read and refusal.is_for_batch:
+            continue
         if refusal.reads and key in options and not asks_for_nothing(key, options[key]):
             raise _unsupported(key, f" = '{options[key]}'", table)
+
+
+def _is_for_batch(key: str) -> bool:
+    refusal = refusal_of(key)
+    return refusal is not None and refusal.is_for_batch
 
 
 def _remark(key: str, value: str, table: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError, SchemaMismatchError, UnsupportedFeatureError
 from penstock.spark.types import to_spark_schema, to_spark_type
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.table.ref import TableRef
+
+_ALTERED: Final = (
+    "Spark's own ALTER TABLE changes Spark's catalog only: alter the table with Catalog.alter_table or penstock sql"
+)
 
 
 def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None = None) -> None:
@@ -26,22 +30,31 @@ def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None =
     """
     fields = {field.name: field for field in ref.schema.fields}
     again = "create the Spark table again, or give load() the columns that exist"
-    altered = (
-        "Spark's own ALTER TABLE changes Spark's catalog only: alter the table with Catalog.alter_table or penstock sql"
-    )
     for column in schema.fields:
         field = fields.get(column.name)
         if field is None:
             raise SchemaMismatchError(
                 f"table {ref.name} has no column '{column.name}' (any more): its columns are {', '.join(fields)}; "
-                f"{again}; {altered}"
+                f"{again}; {_ALTERED}"
             )
         wanted, given = to_spark_type(field.type).simpleString(), column.dataType.simpleString()
         if given != wanted and (column.name != event_time or (given, wanted) != ("timestamp", "timestamp_ntz")):
             raise SchemaMismatchError(
                 f"table {ref.name}: Spark takes column '{column.name}' for {given}, but it is "
-                f"{wanted} (now): {again} with their types; {altered}"
+                f"{wanted} (now): {again} with their types; {_ALTERED}"
             )
+
+
+def why_rows_may_not_fit(ref: TableRef, schema: StructType) -> str:
+    """Say that Spark takes the columns of a table in its catalog for other ones; nothing where it does not.
+
+    Args:
+        schema: of the rows that Spark writes to a name in its catalog, which it has made fit that.
+    """
+    given, columns = _texts(schema), _texts(to_spark_schema(ref.schema.fields))
+    if set(given) == set(columns):
+        return ""
+    return f"Spark takes its columns for {', '.join(given)}, but they are {', '.join(columns)} (now): {_ALTERED}"
 
 
 def columns_at_start(ref: TableRef) -> TableRef:

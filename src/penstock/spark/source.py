@@ -21,11 +21,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import load_location
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, SchemaMismatchError
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.spark.batches import to_spark_batches
-from penstock.spark.declared import check_columns, columns_at_start
+from penstock.spark.declared import check_columns, columns_at_start, why_rows_may_not_fit
 from penstock.spark.plain_errors import without_frames
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.options import HANDED_OVER, READER_OPTION, decode_reader_options, parallelism_of
@@ -145,7 +145,8 @@ class PenstockDataSource(DataSource):
         check_batch(dict(ref.dynamic_options), ref.name, Side.SINK)
         check_writable(ref)
         rule = OverwriteRule.of(ref, self.options, overwrite=overwrite)
-        return TableSourceWriter(ref, replaces=rule if overwrite else None)
+        note = "" if _location(self.options) else why_rows_may_not_fit(ref, schema)
+        return TableSourceWriter(ref, replaces=rule if overwrite else None, note=note)
 
 
 @dataclass
@@ -217,11 +218,13 @@ class TableSourceWriter(DataSourceArrowWriter):
 
     Args:
         replaces: rows take the place of others instead of being added.
+        note: for the error of rows that do not fit the table.
     """
 
-    def __init__(self, ref: TableRef, *, replaces: OverwriteRule | None) -> None:
+    def __init__(self, ref: TableRef, *, replaces: OverwriteRule | None, note: str = "") -> None:
         self._task = WriteTask(ref=ref, job_id=new_job_id(), storage=mark_storage(ref))
         self._replaces = replaces
+        self._note = note
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
         """Write one task's rows."""
@@ -232,7 +235,10 @@ class TableSourceWriter(DataSourceArrowWriter):
         """Make the rows of all tasks one snapshot."""
         ref = self._task.ref
         done = [cast("OutcomeMessage", message) for message in messages if message is not None]
-        files = collect_messages(ref, [each.outcome for each in done], self._task.job_id, speculates=False)
+        try:
+            files = collect_messages(ref, [each.outcome for each in done], self._task.job_id, speculates=False)
+        except SchemaMismatchError as error:
+            raise (SchemaMismatchError(f"{error}. {self._note}") if self._note else error) from None
         files = merge_if_asked(files, ref, run_here(ref))
         committer = open_committer(ref)
         if self._replaces is None:
@@ -257,7 +263,7 @@ def _load(location: str, options: Mapping[str, str], *, is_read: bool = False) -
     ref = load_location(location)
     own = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
     own = translate_as_of(own, ref.name) if is_read else own
-    check_keys(own, table=ref.name)
+    check_keys(own, table=ref.name, of_batch_read=is_read)
     return ref.with_options(own)
 
 

@@ -63,6 +63,21 @@ def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Over
     """
     if any(not spec for spec in specs):
         return WholeTable()
+    try:
+        return MatchingPartitions(predicate=bind(filter_of_specs(ref, specs), ref.schema.partition_fields, ref.name))
+    except InvalidFilterError as error:
+        raise InvalidOptionError(f"in a partition to replace: {error}") from error
+
+
+def filter_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Predicate:
+    """Return the filter that the partitions that agree with at least one spec pass.
+
+    Args:
+        specs: as for ``scope_of_specs``, none of them empty.
+
+    Raises:
+        InvalidOptionError: a column that is no partition column, or a text that does not fit it.
+    """
     fields = {field.name: field for field in ref.schema.partition_fields}
     default_name = LayoutOptions.parse(ref.options, table=ref.name).default_partition_name
     branches = []
@@ -75,11 +90,7 @@ def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Over
                 )
         leaves = [_leaf(fields[name], value, default_name) for name, value in spec.items()]
         branches.append(And(operands=tuple(leaves)))
-    try:
-        predicate = bind(Or(operands=tuple(branches)), tuple(fields.values()), ref.name)
-    except InvalidFilterError as error:
-        raise InvalidOptionError(f"in a partition to replace: {error}") from error
-    return MatchingPartitions(predicate=predicate)
+    return Or(operands=tuple(branches))
 
 
 def scope_of_filter(ref: TableRef, text: str, option: str) -> OverwriteScope:

@@ -13,13 +13,14 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 from tests.faults.streams.calls import Hook, Plan, write_plan
 from tests.faults.streams.order import TaskOrder
 from tests.faults.streams.rows import COLUMNS, PARTITIONS
+from tests.quick_spark import JVM_OPTIONS
 
 from penstock import Table
 
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming import StreamingQuery
-
-# A process lives for seconds: what the better compiler would gain comes too late.
-JVM_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable")
 
 
 def start_session(master: str, scratch: str) -> SparkSession:

@@ -177,7 +177,12 @@ class Drivers:
         while len(self._waiting) < 1 + min(_AHEAD, self.kills_ahead):
             number = len(self._ended) + len(self._waiting)
             self._waiting.append(Driver(self._root / f"driver-{number}", self._master, self._jvm))
-        outcome = self._waiting[0].run(phases, plan)
+        try:
+            outcome = self._waiting[0].run(phases, plan)
+        except (AssertionError, OSError):
+            # It did not answer in time and was killed for that: the next test needs another one.
+            self._ended.append(self._waiting.pop(0))
+            raise
         if outcome.is_killed:
             self._ended.append(self._waiting.pop(0))
             self.kills_ahead = max(0, self.kills_ahead - 1)

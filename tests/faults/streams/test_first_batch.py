@@ -35,16 +35,8 @@ FIRST = {
     "from-file-creation-time": 3,
     "from-creation-timestamp": 3,
 }
-# Those that are no other name for one of these.
-QUICK = (
-    "default",
-    "earliest",
-    "latest",
-    "from-timestamp",
-    "from-snapshot",
-    "from-snapshot-full",
-    "from-file-creation-time",
-)
+# One that waits for a commit, one of increments, and full ones with and without a condition.
+QUICK = ("default", "latest", "from-snapshot", "from-file-creation-time")
 
 
 class Modes:

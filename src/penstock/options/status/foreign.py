@@ -86,7 +86,7 @@ DOCUMENTED: Final = (
     KnownKey("scan.infer-parallelism.max", "integer", "1024", _FLINK, "most source tasks"),
     KnownKey("scan.split-enumerator.batch-size", "integer", "10", _FLINK, "splits given out at once"),
     KnownKey("scan.split-enumerator.mode", "text", "fair", _FLINK, "how splits are given out"),
-    KnownKey("scan.partitions", "text", "", "read", "partitions to read"),
+    KnownKey("scan.partitions", "text", "", "read", "refused but in batch reads: dt=a;dt=b, max_pt() or max_two_pt()"),
     KnownKey("scan.dedicated-split-generation", "boolean", "false", _FLINK, "plan in a task of its own"),
     KnownKey("source.operator-uid.suffix", "text", "", _FLINK, "part of the operator's id"),
     KnownKey("sink.operator-uid.suffix", "text", "", _FLINK, "part of the operator's id"),

@@ -20,12 +20,14 @@ class Refusal:
         inert: the values that ask for nothing, in lower case.
         reads: a read that does not act on it returns other rows, so it is refused where it is stored, too.
         is_own: what it is about is checked where it matters, with a message of its own.
+        is_for_batch: batch reads act on it.
     """
 
     cure: str
     inert: frozenset[str] = frozenset({"false"})
     reads: bool = False
     is_own: bool = False
+    is_for_batch: bool = False
 
 
 _NEVER: Final[frozenset[str]] = frozenset()
@@ -44,6 +46,7 @@ REFUSED: Final[dict[str, Refusal]] = {
         cure="name the partitions in the filter, such as filter=\"dt = '2026-01-01'\" or WHERE dt = '2026-01-01'",
         inert=_NEVER,
         reads=True,
+        is_for_batch=True,
     ),
     "scan.bucket": Refusal(
         cure="filter on the bucket key, which reads only the buckets that can hold it", inert=_NEVER, reads=True

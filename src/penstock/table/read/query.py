@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 from penstock.options import ReadOptions, check_reads
 from penstock.predicate.parse import parse_filter
+from penstock.predicate.tree import And
 from penstock.table.identity import check_same_table
 from penstock.table.read.incremental import plan_changes, reads_changes
+from penstock.table.read.partitions import KEY as PARTITIONS
+from penstock.table.read.partitions import filter_of_partitions
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.travel import at_snapshot, resolve_read
 
 if TYPE_CHECKING:
+    from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import Predicate
     from penstock.table.read.scan import ScanPlan
     from penstock.table.ref import TableRef
@@ -33,7 +37,7 @@ class Query:
 
 def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
     """Return the table with the columns that a read with its options sees; errors as ``plan_query``."""
-    check_reads(ref.options, ref.name)
+    check_reads(ref.options, ref.name, of_batch_read=True)
     options = ReadOptions.parse(ref.options, table=ref.name)
     if reads_changes(options, ref.name):
         return ref
@@ -55,14 +59,27 @@ def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str |
             Penstock does not have.
         FormatError: metadata is damaged.
     """
-    check_reads(ref.options, ref.name)
+    check_reads(ref.options, ref.name, of_batch_read=True)
     options = ReadOptions.parse(ref.options, table=ref.name)
     check_same_table(ref)
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
     if reads_changes(options, ref.name):
+        parsed = _in_partitions(store, ref, store.load_latest_snapshot(), parsed)
         return Query(ref=ref, plan=plan_changes(store, ref, options, parsed))
     point = resolve_read(store, options)
     if not point.is_latest and point.snapshot is not None:
         ref = at_snapshot(ref, store, point.snapshot)
+    parsed = _in_partitions(store, ref, point.snapshot, parsed)
     plan = plan_scan(store, ref, point.snapshot, parsed, created_from_millis=point.created_from_millis)
     return Query(ref=ref, plan=plan)
+
+
+def _in_partitions(
+    store: MetadataStore, ref: TableRef, snapshot: Snapshot | None, predicate: Predicate | None
+) -> Predicate | None:
+    """Return the filter together with that of the partitions that the table's options name."""
+    text = ref.options.get(PARTITIONS)
+    wanted = None if text is None else filter_of_partitions(store, ref, snapshot, text)
+    if wanted is None or predicate is None:
+        return predicate if wanted is None else wanted
+    return And(operands=(predicate, wanted))

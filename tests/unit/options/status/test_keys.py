@@ -144,7 +144,8 @@ def test_a_table_that_has_it_stored_is_not_read_as_if_it_had_not(key: str) -> No
     ref = new_table()._ref.with_options({key: VALUE})
     with pytest.raises(UnsupportedFeatureError, match=f"'{key}' = '777' is not supported"):
         StreamScanner(ref, MetadataStore(ref))
-    with pytest.raises(UnsupportedFeatureError, match=f"'{key}' = '777' is not supported"):
+    error = InvalidOptionError if REFUSED[key].is_for_batch else UnsupportedFeatureError
+    with pytest.raises(error, match=f"'{key}' = '777'"):
         Table(ref).to_arrow()
 
 
