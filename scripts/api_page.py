@@ -21,6 +21,7 @@ Made by `scripts/api_page.py` from the docstrings. All names on this page are im
 (`from penstock import Catalog`); every other name of the package is internal and may change without notice.
 """
 _CHANGES: Final = "penstock.catalog.changes"
+_STARS: Final = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}
 _ORDER: Final = ("Catalog", "Table", "Functions", "Schema changes", "Results", "Errors and warnings")
 
 
@@ -86,7 +87,7 @@ def _signature(target: griffe.Function) -> str:
     for each in parameters:
         if each.kind is griffe.ParameterKind.keyword_only and not any(part.startswith("*") for part in parts):
             parts.append("*")
-        star = "*" if each.kind is griffe.ParameterKind.var_positional else ""
+        star = _STARS.get(each.kind, "")
         default = "" if each.default is None or star else f" = {each.default}"
         parts.append(f"{star}{each.name}: {each.annotation}{default}")
     head = f"{target.name}({', '.join(parts)}) -> {target.returns}"

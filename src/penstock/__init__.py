@@ -63,6 +63,7 @@ __all__ = [
     "PartitionResult",
     "Position",
     "Predicate",
+    "ReadAt",
     "RemoveOption",
     "RenameColumn",
     "Retainer",
@@ -99,6 +100,7 @@ __all__ = [
 if TYPE_CHECKING:
     from penstock.api.catalog import Catalog
     from penstock.api.compact_tables import TableCompaction
+    from penstock.api.read_at import ReadAt
     from penstock.api.register import register
     from penstock.api.table import Table
     from penstock.catalog.changes import (
@@ -161,6 +163,7 @@ _HOMES: Final = {
     "PartitionResult": "penstock.table.compact.job",
     "Position": "penstock.catalog.changes",
     "Predicate": "penstock.predicate.tree",
+    "ReadAt": "penstock.api.read_at",
     "RemoveOption": "penstock.catalog.changes",
     "RenameColumn": "penstock.catalog.changes",
     "Retainer": "penstock.table.expire.plan",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from penstock.api.deferred import is_spark_object, spark_entry
 from penstock.api.given import (
@@ -17,6 +17,7 @@ from penstock.api.given import (
     texts_of,
 )
 from penstock.api.maintenance import TableMaintenance
+from penstock.api.read_at import ReadAt, position_options
 from penstock.api.rows import Rows, arrow_rows
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import load_location
@@ -174,17 +175,14 @@ class Table(TableMaintenance):
 
     # Rows out
 
-    def to_arrow(  # noqa: PLR0913 - one keyword for each way to name a snapshot
+    def to_arrow(
         self,
         columns: Names | None = None,
         filter: Predicate | str | None = None,
         *,
         limit: int | None = None,
         options: Options | None = None,
-        snapshot_id: int | None = None,
-        timestamp_millis: int | None = None,
-        tag: str | None = None,
-        watermark: int | None = None,
+        **at: Unpack[ReadAt],
     ) -> pa.Table:
         """Read into memory, without Spark and without a JVM.
 
@@ -193,10 +191,8 @@ class Table(TableMaintenance):
             filter: such as ``"dt = '2026-01-01' AND price > 10"`` or ``penstock.col("price") > 10``.
             limit: most rows; None for all.
             options: ``scan.*`` options of this read.
-            snapshot_id: read this snapshot; at most one of this and the following may be given, else the latest.
-            timestamp_millis: read the newest snapshot committed at or before it, ms since 1970-01-01 UTC.
-            tag: read the snapshot with that name.
-            watermark: read the first snapshot whose watermark (ms of event time) has reached it.
+            **at: the snapshot: ``snapshot_id``, ``timestamp_millis``, ``tag`` or ``watermark``, see ``ReadAt``; without
+                any the latest.
 
         Returns:
             The rows; in a queue those of one bucket in write order.
@@ -205,45 +201,39 @@ class Table(TableMaintenance):
             NotFoundError: no such snapshot, tag or column.
             InvalidFilterError: a filter that does not fit the table.
         """
-        query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
+        query = self._query(filter, options, position_options(at, "to_arrow"))
         return read_arrow(query.ref, self._store, query.plan, names_of(columns), limit)
 
-    def to_batches(  # noqa: PLR0913 - one keyword for each way to name a snapshot
+    def to_batches(
         self,
         columns: Names | None = None,
         filter: Predicate | str | None = None,
         *,
         limit: int | None = None,
         options: Options | None = None,
-        snapshot_id: int | None = None,
-        timestamp_millis: int | None = None,
-        tag: str | None = None,
-        watermark: int | None = None,
+        **at: Unpack[ReadAt],
     ) -> pa.RecordBatchReader:
         """Read piece by piece: as ``to_arrow``, with files opened while the reader is consumed."""
-        query = self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark))
+        query = self._query(filter, options, position_options(at, "to_batches"))
         return open_batches(query.ref, self._store, query.plan, names_of(columns), limit)
 
-    def to_spark(  # noqa: PLR0913 - one keyword for each way to name a snapshot
+    def to_spark(
         self,
         spark: SparkSession,
         *,
         columns: Names | None = None,
         filter: Predicate | str | None = None,
         options: Options | None = None,
-        snapshot_id: int | None = None,
-        timestamp_millis: int | None = None,
-        tag: str | None = None,
-        watermark: int | None = None,
+        **at: Unpack[ReadAt],
     ) -> DataFrame:
         """Return a DataFrame of exactly one snapshot, read by Spark's own readers.
 
         Args:
             filter: prunes partitions, buckets and files before Spark sees a list of them; as for ``to_arrow``.
-            snapshot_id: this and the others: as for ``to_arrow``.
+            **at: the snapshot, as for ``to_arrow``.
         """
         check_spark(spark, self.name)
-        position = _position(snapshot_id, timestamp_millis, tag, watermark)
+        position = position_options(at, "to_spark")
         query = self._query(filter, options, position, spark_entry().time_zone(spark))
         return spark_entry().read(spark, query, self._store, names_of(columns))
 
@@ -329,13 +319,10 @@ class Table(TableMaintenance):
         filter: Predicate | str | None = None,
         *,
         options: Options | None = None,
-        snapshot_id: int | None = None,
-        timestamp_millis: int | None = None,
-        tag: str | None = None,
-        watermark: int | None = None,
+        **at: Unpack[ReadAt],
     ) -> str:
         """Say which files a read would open, and what pruned the others; reads metadata only."""
-        return explain_plan(self._query(filter, options, _position(snapshot_id, timestamp_millis, tag, watermark)).plan)
+        return explain_plan(self._query(filter, options, position_options(at, "explain")).plan)
 
     def _query(
         self,
@@ -354,15 +341,3 @@ class Table(TableMaintenance):
         if is_spark_object(rows):
             return spark_entry().write(cast("DataFrame", rows), self._ref)
         return merge_if_asked(write_arrow(self._ref, arrow_rows(rows, self._ref)), self._ref, run_here(self._ref))
-
-
-def _position(
-    snapshot_id: int | None, timestamp_millis: int | None, tag: str | None, watermark: int | None
-) -> dict[str, str]:
-    given = {
-        "scan.snapshot-id": snapshot_id,
-        "scan.timestamp-millis": timestamp_millis,
-        "scan.tag-name": tag,
-        "scan.watermark": watermark,
-    }
-    return {key: str(value) for key, value in given.items() if value is not None}

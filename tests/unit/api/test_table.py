@@ -98,6 +98,12 @@ def test_reads_pick_columns_rows_and_snapshots(table: penstock.Table) -> None:
     assert pairs(table.to_batches(filter="p = 'b'").read_all()) == [(2, "b")]
 
 
+@pytest.mark.parametrize("method", ["to_arrow", "to_batches", "explain"])
+def test_a_keyword_that_names_no_snapshot_is_an_error_of_that_method(table: penstock.Table, method: str) -> None:
+    with pytest.raises(TypeError, match=rf"{method}\(\) got an unexpected keyword argument 'snapshot'"):
+        getattr(table, method)(snapshot=1)
+
+
 def test_positions_and_filters_that_make_no_sense_are_refused(table: penstock.Table) -> None:
     with pytest.raises(InvalidOptionError):
         table.to_arrow(snapshot_id=1, tag="one")

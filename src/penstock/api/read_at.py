@@ -1,0 +1,41 @@
+"""The keywords that choose the snapshot of a read."""
+
+from __future__ import annotations
+
+from typing import Final, TypedDict
+
+
+class ReadAt(TypedDict, total=False):
+    """The snapshot that a read is of, as keywords; at most one, and without any the latest.
+
+    Attributes:
+        snapshot_id: this snapshot.
+        timestamp_millis: the newest snapshot committed at or before it, ms since 1970-01-01 UTC.
+        tag: the snapshot with that name.
+        watermark: the first snapshot whose watermark (ms of event time) has reached it.
+    """
+
+    snapshot_id: int | None
+    timestamp_millis: int | None
+    tag: str | None
+    watermark: int | None
+
+
+_OPTIONS: Final = {
+    "snapshot_id": "scan.snapshot-id",
+    "timestamp_millis": "scan.timestamp-millis",
+    "tag": "scan.tag-name",
+    "watermark": "scan.watermark",
+}
+
+
+def position_options(at: ReadAt, method: str) -> dict[str, str]:
+    """Return the keywords as options of a read.
+
+    Raises:
+        TypeError: a keyword that ``method`` does not have.
+    """
+    for keyword in at:
+        if keyword not in _OPTIONS:
+            raise TypeError(f"{method}() got an unexpected keyword argument {keyword!r}")
+    return {_OPTIONS[keyword]: str(value) for keyword, value in at.items() if value is not None}
