@@ -46,7 +46,7 @@ def produce(scene: Scene) -> None:
         following += BATCH_ROWS
         _note(scene, "produced", following)
         if following % scene.slot_rows == 0:
-            _drop_old(scene, following // scene.slot_rows)
+            drop_old_slots(scene, following // scene.slot_rows)
         due = max(due + BATCH_SECONDS, time.monotonic() - BATCH_SECONDS)
         time.sleep(max(0.0, due - time.monotonic()))
 
@@ -108,10 +108,13 @@ def _following(table: penstock.Table) -> int:
     return int(rows["n"].to_numpy().max()) + 1 if rows.num_rows else 0
 
 
-def _drop_old(scene: Scene, current: int) -> None:
+def drop_old_slots(scene: Scene, current: int) -> None:
+    """Drop the partitions of each table that are older than the newest few."""
     for name in TABLES:
         table = scene.table(name)
-        slots = sorted(int(str(each).strip("{}")) for each in table.partitions()["partition"].to_pylist())
+        slots = sorted(
+            int("".join(filter(str.isdigit, str(each)))) for each in table.partitions()["partition"].to_pylist()
+        )
         # Never a slot that a stream still fills: the tables behind have fewer.
         old = [slot for slot in slots if slot < min(current, slots[-1]) - KEPT_SLOTS + 1]
         if old:

@@ -10,7 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.soak.record import load_samples
-from tests.soak.scene import BATCH_ROWS, KEYS, QUEUE, Delivered, Scene, WrongRows, check_snapshot
+from tests.soak.roles import drop_old_slots
+from tests.soak.scene import (
+    BATCH_ROWS,
+    KEPT_SLOTS,
+    KEYS,
+    QUEUE,
+    SOURCE,
+    WIDE,
+    Delivered,
+    Scene,
+    WrongRows,
+    check_snapshot,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,3 +78,18 @@ def test_settings_of_a_soak_are_those_of_its_first_part(tmp_path: Path) -> None:
     first = Scene.make(tmp_path, slot_batches=3)
     assert Scene.make(tmp_path, slot_batches=9) == first
     assert first.table(QUEUE).name.endswith("queue")
+
+
+def test_old_slots_go_from_each_table_when_its_newest_is_far_enough(tmp_path: Path) -> None:
+    scene = Scene.make(tmp_path, slot_batches=1)
+    for name, appends in ((SOURCE, KEPT_SLOTS + 2), (QUEUE, KEPT_SLOTS), (WIDE, 1)):
+        for number in range(appends):
+            scene.table(name).append(scene.rows(number * BATCH_ROWS))
+    drop_old_slots(scene, KEPT_SLOTS + 2)
+    assert [scene.table(name).partitions().num_rows for name in (SOURCE, QUEUE, WIDE)] == [
+        KEPT_SLOTS + 1,
+        KEPT_SLOTS,
+        1,
+    ]
+    rows = scene.table(SOURCE).to_arrow(["n", "slot"])
+    check_snapshot(rows["n"].to_numpy(), rows["slot"].to_numpy(), scene, is_ordered=False)
