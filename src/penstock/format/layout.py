@@ -57,6 +57,7 @@ __all__ = [
     "partition_dir",
     "partition_success_path",
     "query_directory",
+    "rolling_back_path",
     "schema_directory",
     "schema_id_of",
     "schema_path",
@@ -230,6 +231,11 @@ def own_directory(location: str) -> str:
 def expiring_path(location: str) -> str:
     """File that names the first snapshot which the furthest expiration so far keeps."""
     return f"{own_directory(location)}/expiring"
+
+
+def rolling_back_path(location: str, name: str) -> str:
+    """Mark of a rollback that runs; such names are drawn at random."""
+    return f"{own_directory(location)}/rolling-back-{name}"
 
 
 def query_directory(location: str) -> str:

@@ -215,19 +215,21 @@ class MetadataStore:
             FormatError: it is damaged.
             StorageError: listings name snapshots, but none of them is there.
         """
-        for _ in range(_LISTINGS):
+        for number in range(_LISTINGS):
             hint = self._read_hint(latest_hint_path(self.location))
             if hint is not None and not self.has_snapshot(hint + 1):
                 snapshot = self.find_snapshot(hint)
                 if snapshot is not None:
                     return snapshot
             ids = self.list_snapshot_ids()
-            for snapshot_id in reversed(ids):
-                snapshot = self.find_snapshot(snapshot_id)
-                if snapshot is not None:  # else a rollback runs beside us
-                    return snapshot
             if not ids:
                 return None
+            # Where the latest one is gone since, a rollback has come, or an expiration: the one below it in the listing
+            # may not be the latest now. But a rollback of others may run for long.
+            for snapshot_id in reversed(ids if number == _LISTINGS - 1 else ids[-1:]):
+                snapshot = self.find_snapshot(snapshot_id)
+                if snapshot is not None:
+                    return snapshot
             # All of them have expired since we listed, so that others are there: by no means is the table empty.
         raise StorageError(
             f"table {self.name}: {_LISTINGS} times in a row, all snapshots of a listing were gone before one of them "

@@ -59,6 +59,12 @@ def forget_expiration(store: MetadataStore) -> None:
     store.file_io.delete(expiring_path(store.location))
 
 
+def lower_announcement(store: MetadataStore, snapshot_id: int) -> None:
+    """Take back what an expiration has announced from a snapshot on, and has not begun. Raises ``StorageError``."""
+    if is_announced(store, snapshot_id):
+        store.file_io.write(expiring_path(store.location), encode_hint(snapshot_id))
+
+
 def expiring_end(store: MetadataStore) -> int:
     """Return the id below which files of snapshots may be gone; 0 where none are. Raises ``StorageError``."""
     try:

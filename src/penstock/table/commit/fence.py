@@ -63,17 +63,9 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
         CommitConflictError: other writers won every race.
         StorageError: the storage failed; a fence that is there all the same does no harm.
     """
-    writer = ManifestWriter(
-        file_io=store.file_io, location=store.location, options=ManifestOptions(), partition_types=()
-    )
-    with writer.deleted_on_error():
-        base_list, delta_list = writer.write_list(store.load_manifests(target)), writer.write_list(())
+    writer = _new_writer(store)
     fence = replace(
-        target,
-        base_manifest_list=base_list.name,
-        base_manifest_list_size=base_list.size,
-        delta_manifest_list=delta_list.name,
-        delta_manifest_list_size=delta_list.size,
+        _with_own_lists(store, writer, target),
         commit_kind=CommitKind.OVERWRITE,
         time_millis=time.time_ns() // 1_000_000,
         delta_record_count=0,
@@ -118,9 +110,10 @@ def clear_below(store: MetadataStore, fence: Snapshot, target: Snapshot) -> Snap
     Raises:
         CommitConflictError: another rollback has come.
     """
-    first = replace(fence, id=target.id + 1)
-    if first.id == fence.id:
+    if target.id + 1 == fence.id:
         return fence
+    # With lists of its own: else who lets one of the two expire would take those of the other.
+    first = replace(_with_own_lists(store, _new_writer(store), fence), id=target.id + 1)
     check_fence(store, fence)
     store.file_io.write(snapshot_path(store.location, first.id), encode_snapshot(first))
     for snapshot_id in range(first.id + 1, fence.id):
@@ -164,8 +157,26 @@ def remove_fences(store: MetadataStore, fences: tuple[Snapshot, ...], target: Sn
         _write_hint(store, latest_id)
         if latest_id > fence.id:
             return fence
-    _delete_lists(store, fences[0])
+    for fence in fences:
+        _delete_lists(store, fence)
     return target
+
+
+def _new_writer(store: MetadataStore) -> ManifestWriter:
+    return ManifestWriter(file_io=store.file_io, location=store.location, options=ManifestOptions(), partition_types=())
+
+
+def _with_own_lists(store: MetadataStore, writer: ManifestWriter, snapshot: Snapshot) -> Snapshot:
+    """Write lists of what a snapshot holds, without changes; returns the snapshot with these."""
+    with writer.deleted_on_error():
+        base_list, delta_list = writer.write_list(store.load_manifests(snapshot)), writer.write_list(())
+    return replace(
+        snapshot,
+        base_manifest_list=base_list.name,
+        base_manifest_list_size=base_list.size,
+        delta_manifest_list=delta_list.name,
+        delta_manifest_list_size=delta_list.size,
+    )
 
 
 def _write_hint(store: MetadataStore, snapshot_id: int) -> None:

@@ -39,10 +39,12 @@ class Chunk:
 
     Attributes:
         end: the first snapshot that stays.
+        kept: the same.
     """
 
     snapshot_ids: tuple[int, ...]
     end: int
+    kept: Snapshot
     files: FilesToDelete
 
 
@@ -76,7 +78,7 @@ class ChunkFinder:
             if find_snapshot(self._store, end) is None:
                 return None
             raise
-        return Chunk(snapshot_ids=tuple(snapshot.id for snapshot in expired), end=end, files=files)
+        return Chunk(snapshot_ids=tuple(snapshot.id for snapshot in expired), end=end, kept=kept, files=files)
 
     def _find_files(self, expired: list[Snapshot], kept: Snapshot, latest_id: int) -> FilesToDelete:
         # What the first of them deleted was read by snapshots before it only, and went with those.

@@ -15,6 +15,7 @@ from penstock.format.layout import earliest_hint_path, snapshot_path, tag_path, 
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.commit.announced import forget_expiration
 from penstock.table.commit.fence import clear_below, put_fence, remove_fences
+from penstock.table.commit.rolling_back import rolling_back
 from penstock.table.read.travel import nearest_with_watermark, newest_before, utc_text, watermark_of
 
 if TYPE_CHECKING:
@@ -77,8 +78,14 @@ def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
 
     Raises:
         CommitConflictError: others committed all the time, so that nothing was changed; or rolled it back themselves.
+        NotFoundError: the target is about to expire.
         StorageError: the storage failed; do it again.
     """
+    with rolling_back(store, plan.target, is_recreated=plan.is_recreated):
+        return _apply(store, plan)
+
+
+def _apply(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     file_io, location, target = store.file_io, store.location, plan.target
     latest = target
     if plan.is_recreated:

@@ -24,6 +24,8 @@ from penstock.io.shortcuts import has_file
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.commit.announced import announce_expiration, expiring_end
+from penstock.table.commit.late_put import is_there
+from penstock.table.commit.rolling_back import is_rolling_back
 from penstock.table.expire.chunk import Chunk, ChunkFinder, add_file_holds
 from penstock.table.expire.files import find_snapshot
 from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Retainer, plan_expiration
@@ -191,12 +193,18 @@ class SnapshotExpirer:
         return done
 
     def _find(self, first: int, end: int, latest_id: int, *, dry_run: bool) -> Chunk | None:
-        """Find what goes, and say so to those who make tags: from then on they come too late."""
+        """Find what goes, and say so to those who make tags or roll back: from then on they come too late."""
         chunk = self._finder.find(first, end, latest_id)
         if chunk is None or dry_run:
             return chunk
         announce_expiration(self._store, end)
-        return chunk if self._finder.has_seen_all_tags() else self._finder.find(first, end, latest_id)
+        if not self._finder.has_seen_all_tags():
+            chunk = self._finder.find(first, end, latest_id)
+        return None if chunk is None or is_rolling_back(self._store) or self._was_rolled_back(chunk) else chunk
+
+    def _was_rolled_back(self, chunk: Chunk) -> bool:
+        """Whether a rollback has come and gone since the chunk was found."""
+        return expiring_end(self._store) < chunk.end or not is_there(self._store, chunk.kept)
 
     def _find_earliest(self, *, dry_run: bool) -> int | None:
         """Return the earliest snapshot; where the hint does not say it, the hint is mended, but in a dry run."""

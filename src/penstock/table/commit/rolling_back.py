@@ -1,0 +1,72 @@
+"""The mark of a rollback that runs: nothing expires meanwhile.
+
+A rollback makes a file ``.penstock/rolling-back-...``, and looks then how far expirations have announced that they go;
+an expiration announces, and looks then for such files. So either the expiration sees the mark and deletes nothing, or
+the rollback sees that its target is about to expire. An expiration that comes to look after a rollback has ended finds
+the first snapshot that it keeps gone, or its announcement. See design/0027.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NotFoundError, StorageError
+from penstock.format.hint import encode_hint
+from penstock.format.layout import own_directory, rolling_back_path
+from penstock.table.commit.announced import is_announced, lower_announcement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.store import MetadataStore
+
+# The mark of a rollback that was killed; one that is paused for so long harms the table beside an expiration.
+_LONGEST_MS: Final = 86_400_000
+
+
+@contextmanager
+def rolling_back(store: MetadataStore, target: Snapshot, *, is_recreated: bool) -> Iterator[None]:
+    """Let nothing expire while a rollback runs.
+
+    Args:
+        is_recreated: the target had expired, and a tag has kept its files.
+
+    Raises:
+        NotFoundError: the target is about to expire; nothing was changed.
+        StorageError: the storage failed.
+    """
+    path = rolling_back_path(store.location, uuid.uuid4().hex)
+    store.file_io.write(path, encode_hint(target.id))
+    try:
+        if not is_recreated:
+            _check_stays(store, target)
+        yield
+        # An expiration that announced more has seen the mark, and deletes nothing.
+        lower_announcement(store, target.id)
+    except BaseException:
+        with suppress(StorageError):
+            store.file_io.delete(path)
+        raise
+    store.file_io.delete(path)  # where that fails, it has to be known: nothing expires for a day
+
+
+def _check_stays(store: MetadataStore, target: Snapshot) -> None:
+    if is_announced(store, target.id):
+        raise NotFoundError(
+            f"table {store.name}: snapshot {target.id} is about to expire, its files are being deleted; nothing was "
+            "changed: roll back to a later one; or to a tag, when the expiration is over"
+        )
+
+
+def is_rolling_back(store: MetadataStore) -> bool:
+    """Whether a rollback runs. Raises ``StorageError``."""
+    prefix = rolling_back_path(store.location, "")
+    limit = time.time_ns() // 1_000_000 - _LONGEST_MS
+    return any(
+        status.path.startswith(prefix) and not 0 < status.modified_millis < limit
+        for status in store.file_io.list(own_directory(store.location))
+    )
