@@ -14,7 +14,7 @@ BENCH_SYNCED := .venv/.synced-bench
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow bench model \
+.PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow test-cloud bench model \
 	fuzz fuzz-files check check-format check-lint check-types check-imports check-text audit sbom soak format java clean clean-all
 
 help: ## Show this list
@@ -42,6 +42,10 @@ test-interop: java $(SYNCED) ## Run only the tests against Java Paimon and pypai
 
 test-slow: java $(SYNCED) ## Run the long soak tests
 	$(BIN)/pytest -m "slow" $(ARGS)
+
+test-cloud: $(SYNCED) ## Run the tests against an Azure server, which npm fetches
+	scripts/azurite.sh
+	$(BIN)/pytest -m "cloud" $(ARGS)
 
 fuzz-files: $(SYNCED) ## Give damaged files to every decoder
 	$(BIN)/python scripts/fuzz_files.py $(ARGS)
@@ -106,4 +110,4 @@ clean: ## Remove what runs left behind (environment and downloads stay)
 	find . -path ./.venv -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 clean-all: clean ## Remove the environment and the downloads too
-	rm -rf .venv .uv .interop
+	rm -rf .venv .uv .interop .cloud

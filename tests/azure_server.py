@@ -1,0 +1,88 @@
+"""An Azure Blob server on loopback: Azurite, which ``make test-cloud`` fetches."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import socket
+import subprocess
+import time
+import urllib.request
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from tests.s3_server import free_port
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+PROGRAM: Final = Path(__file__).parents[1] / ".cloud" / "node_modules" / ".bin" / "azurite-blob"
+ACCOUNT: Final = "devstoreaccount1"
+# Public: Azurite's own, the same on every machine.
+KEY: Final = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+CONTAINER: Final = "lake"
+START_SECONDS: Final = 60.0
+VERSION: Final = "2021-08-06"
+
+
+class AzureServer:
+    """A server with one container, killed at the end; a context manager."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self._process = subprocess.Popen(
+            [
+                *(str(PROGRAM), "--silent", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"),
+                *("--blobHost", "127.0.0.1", "--blobPort", str(self.port)),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Of a catalog whose warehouse lies in the container."""
+        return {
+            "penstock.azure.endpoint": f"http://127.0.0.1:{self.port}/{ACCOUNT}",
+            "penstock.azure.account": ACCOUNT,
+            f"fs.azure.account.key.{ACCOUNT}.dfs.core.windows.net": KEY,
+        }
+
+    def __enter__(self) -> Self:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            except OSError:
+                assert self._process.poll() is None, "Azurite did not start"
+                time.sleep(0.1)
+            else:
+                self._make_container()
+                return self
+        raise TimeoutError("Azurite did not start")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _make_container(self) -> None:
+        """Make the container, with a request that is signed as the interface wants it."""
+        date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
+        signed = "PUT" + "\n" * 12 + f"x-ms-date:{date}\nx-ms-version:{VERSION}\n"
+        signed += f"/{ACCOUNT}/{ACCOUNT}/{CONTAINER}\nrestype:container"
+        digest = hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/{ACCOUNT}/{CONTAINER}?restype=container",
+            method="PUT",
+            headers={
+                "x-ms-date": date,
+                "x-ms-version": VERSION,
+                "Authorization": f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}",
+                "Content-Length": "0",
+            },
+        )
+        urllib.request.urlopen(request, timeout=30).close()  # noqa: S310 - loopback
