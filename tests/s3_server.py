@@ -50,22 +50,24 @@ class S3Bucket:
 class CountingLibrary:
     """The library of a store's client, and the names of its functions that were called."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: Any, delay: float) -> None:
         self.inner = library
+        self.delay = delay
         self.exceptions = library.exceptions
         self._store = library._store
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         self.calls.append(name)
+        time.sleep(self.delay)
         return getattr(self.inner, name)
 
 
 @contextmanager
-def counted(bucket: S3Bucket) -> Iterator[list[str]]:
-    """Yield the calls of the library that are made for a bucket from now on."""
+def counted(bucket: S3Bucket, delay: float = 0.0) -> Iterator[list[str]]:
+    """Yield the calls of the library that are made for a bucket from now on, each of which takes longer."""
     client = client_of(bucket.file_io.settings)
-    library = CountingLibrary(client.library)
+    library = CountingLibrary(client.library, delay)
     client.library = library
     try:
         yield library.calls

@@ -33,7 +33,7 @@ from penstock.format.schema_json import decode_schema
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json
-from penstock.io.shortcuts import has_file
+from penstock.io.shortcuts import has_file, read_at_once
 from penstock.table.metadata_cache import ManifestCache
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ _CONSUMER_WAIT_SECONDS: Final = 0.2
 # How far a reader follows an expiration that runs beside it (Paimon SnapshotManager).
 _EARLIEST_STEPS: Final = 300
 _LISTINGS: Final = 10
+_READ_AT_ONCE: Final = 64
+# What is read ahead of its turn is held as it is on storage.
+_FETCHED_BYTES: Final = 33_554_432
 
 
 class HasLocation(Protocol):
@@ -112,6 +115,7 @@ class MetadataStore:
         self._sleep = sleep
         self._schemas: dict[int, TableSchema] = {}
         self._cache = ManifestCache()
+        self._fetched: dict[str, bytes] = {}
 
     # Schemas
 
@@ -255,9 +259,25 @@ class MetadataStore:
             first: None for the earliest.
             last: None for the latest.
         """
-        for snapshot_id in self.list_snapshot_ids():
-            if (first is None or snapshot_id >= first) and (last is None or snapshot_id <= last):
-                snapshot = self.find_snapshot(snapshot_id)
+        ids = [
+            snapshot_id
+            for snapshot_id in self.list_snapshot_ids()
+            if (first is None or snapshot_id >= first) and (last is None or snapshot_id <= last)
+        ]
+        yield from self.find_snapshots(ids)
+
+    def find_snapshots(self, ids: Sequence[int]) -> Iterator[Snapshot]:
+        """Yield the snapshots with these ids that are there, in the order given.
+
+        Raises:
+            FormatError: one is damaged.
+        """
+        for start in range(0, len(ids), _READ_AT_ONCE):
+            part = ids[start : start + _READ_AT_ONCE]
+            paths = [snapshot_path(self.location, snapshot_id) for snapshot_id in part]
+            fetched = read_at_once(self.file_io, paths)
+            for snapshot_id, path in zip(part, paths, strict=True):
+                snapshot = decode_snapshot(fetched[path], path) if path in fetched else self.find_snapshot(snapshot_id)
                 if snapshot is not None:
                     yield snapshot
 
@@ -275,6 +295,8 @@ class MetadataStore:
 
     def load_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
         """Manifests of everything that the snapshot holds: those of the base list, then those of the delta list."""
+        names = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        self._fetch([name for name in names if self._cache.get_list(name) is None])
         return (*self.load_base_manifests(snapshot), *self.load_delta_manifests(snapshot))
 
     def load_base_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
@@ -284,6 +306,37 @@ class MetadataStore:
     def load_delta_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
         """Manifests of what the snapshot changed. Raises as ``load_manifest``."""
         return self._load_list(snapshot.delta_manifest_list, snapshot.id)
+
+    def iter_manifests(
+        self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
+    ) -> Iterator[Sequence[ManifestEntry]]:
+        """Yield the entries of each manifest, as ``load_manifest``; reads ahead where the storage answers slowly."""
+        fetched_until = 0
+        for index, meta in enumerate(metas):
+            if index >= fetched_until:
+                fetched_until = self._fetch_from(metas, index)
+            yield self.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot_id)
+        self._fetched.clear()
+
+    def _fetch_from(self, metas: Sequence[ManifestFileMeta], start: int) -> int:
+        """Read some manifests at once; returns the index of the first one that was not thought of."""
+        names: list[str] = []
+        size = 0
+        for index, meta in enumerate(metas[start:], start):
+            if self._cache.get_manifest(meta.file_name) is not None:
+                continue
+            size += meta.file_size
+            if names and (size > _FETCHED_BYTES or len(names) == _READ_AT_ONCE):
+                self._fetch(names)
+                return index
+            names.append(meta.file_name)
+        self._fetch(names)
+        return len(metas)
+
+    def _fetch(self, names: Sequence[str]) -> None:
+        """Read manifests or lists at once, where that is faster, for ``_read_manifest``."""
+        fetched = read_at_once(self.file_io, [manifest_path(self.location, name) for name in names])
+        self._fetched = fetched
 
     def load_delta(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
         """Entries of what the snapshot changed, ADD and DELETE, in file order."""
@@ -354,6 +407,9 @@ class MetadataStore:
 
     def _read_manifest(self, name: str, snapshot_id: int | None) -> bytes:
         path = manifest_path(self.location, name)
+        fetched = self._fetched.pop(path, None)
+        if fetched is not None:
+            return fetched
         try:
             return self.file_io.read(path)
         except NotFoundError as error:

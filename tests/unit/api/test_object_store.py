@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -165,5 +166,19 @@ def test_many_files_are_deleted_with_few_requests(table: Table, s3_bucket: S3Buc
     assert len(expired.snapshot_ids) == 12
     assert expired.data_files >= 24
     assert calls.count("delete") < 20  # 12 snapshots one after another, all files of each kind at once
-    assert len(calls) < 70
+    assert len(calls) < 60
     assert table.fsck().findings == ()
+
+
+def test_calls_that_do_not_need_each_other_are_made_at_once(
+    table: Table, s3_bucket: S3Bucket, catalog: Catalog
+) -> None:
+    for number in range(12):
+        table.append(rows(number * 100, 4))
+    fresh = catalog.load_table("db.t")
+    for read in (fresh.snapshots, fresh.to_arrow):
+        started = time.monotonic()
+        with counted(s3_bucket, delay=0.1) as calls:
+            assert read().num_rows >= 12
+        assert len(calls) >= 12
+        assert time.monotonic() - started < 0.1 * len(calls) * 0.7

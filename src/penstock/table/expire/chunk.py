@@ -70,8 +70,7 @@ class ChunkFinder:
         kept = find_snapshot(self._store, end)
         if kept is None:
             return None
-        found = (find_snapshot(self._store, each) for each in range(first, end))
-        expired = [snapshot for snapshot in found if snapshot is not None]
+        expired = list(self._store.find_snapshots(range(first, end)))
         try:
             files = self._find_files(expired, kept, latest_id)
         except NotFoundError:

@@ -252,8 +252,8 @@ class SnapshotExpirer:
         delete_files(file_io, files.manifests, threads=self._threads, deleted=note_deleted)
         delete_files(file_io, files.lists, threads=self._threads, deleted=note_deleted)
         for snapshot_id in chunk.snapshot_ids:
-            file_io.delete(snapshot_path(self.ref.location, snapshot_id))
-            note_deleted(1)
+            path = snapshot_path(self.ref.location, snapshot_id)
+            delete_files(file_io, [path], threads=1, deleted=note_deleted)
         self._write_hint(chunk.end)
 
     def _write_hint(self, snapshot_id: int) -> None:

@@ -262,10 +262,10 @@ class _Scan:
             # A value that the older type cannot hold passes no filter, so that its file might not even be opened.
             for schema_id in {meta.schema_id for meta in metas}:
                 check_schema_of_file(self._ref, self._store, schema_id, self._ref.schema.fields)
-        for meta in metas:
-            if self._may_hold(meta):
-                self._manifests_read += 1
-                yield from self._store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id)
+        read = [meta for meta in metas if self._may_hold(meta)]
+        self._manifests_read += len(read)
+        for entries in self._store.iter_manifests(read, snapshot_id=snapshot.id):
+            yield from entries
 
     def plan(self, snapshot: Snapshot | None, entries: Sequence[ManifestEntry], rows_total: int | None) -> ScanPlan:
         """Prune the files that were loaded."""
