@@ -29,7 +29,7 @@ from penstock.table.ref import TableRef
 from penstock.table.storage import storage_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.format.schema import TableSchema
 
@@ -101,9 +101,9 @@ def load_table(warehouse: Warehouse, name: str) -> TableRef:
         ) from error
 
 
-def load_location(location: str) -> TableRef:
-    """Load the table at a path or URI; errors as ``load_table``."""
-    return load_place(place_at(location))
+def load_location(location: str, options: Mapping[str, str] | None = None) -> TableRef:
+    """Load the table at a path or URI; ``options`` are those of object stores. Errors as ``load_table``."""
+    return load_place(place_at(location, options))
 
 
 def load_place(place: TablePlace) -> TableRef:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import UnsupportedFeatureError
 from penstock.io.bounds import Bounds
 from penstock.io.local import LocalFileIO
+from penstock.io.object_store.file_io import ObjectFileIO
 from penstock.io.resolve import resolve
 
 if TYPE_CHECKING:
@@ -71,3 +72,13 @@ def flush(file_io: FileIO, files: Collection[str], *, root: str) -> None:
     """
     if isinstance(file_io, LocalFileIO):
         file_io.flush(files, root=root)
+
+
+def is_object_store(file_io: FileIO) -> bool:
+    """Whether files are objects of a store, which the environment of other processes may not open."""
+    return isinstance(file_io, ObjectFileIO)
+
+
+def storage_options(file_io: FileIO) -> dict[str, str]:
+    """Return the options with which ``resolve`` finds the same storage in another process; they may hold keys."""
+    return dict(file_io.settings.options) if isinstance(file_io, ObjectFileIO) else {}

@@ -6,10 +6,13 @@ With a table these keys do nothing, so giving them there warns as for any key th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from penstock.options.group import Family, Key, OptionGroup
+from penstock.options.group import Family, Key, OptionGroup, option_fields
 from penstock.options.values import at_least, parse_bool, parse_duration_ms, parse_int, parse_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,3 +141,22 @@ class ObjectStoreOptions(OptionGroup):
             "use `gs://` locations, although nothing has tested them",
         ),
     ] = False
+
+
+def store_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the options that say how a store is reached."""
+    return {key: value for key, value in options.items() if _is_of_store(key)}
+
+
+def _is_of_store(key: str) -> bool:
+    for each in option_fields(ObjectStoreOptions):
+        match each.option:
+            case Key(name=name, fallbacks=fallbacks):
+                if key == name or key in fallbacks:
+                    return True
+            case Family(prefix=prefix):
+                if key.startswith(prefix):
+                    return True
+            case _:
+                pass
+    return False

@@ -28,7 +28,13 @@ from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start, why_rows_may_not_fit
 from penstock.spark.plain_errors import without_frames
 from penstock.spark.shared_storage import mark_storage
-from penstock.spark.stream.options import HANDED_OVER, READER_OPTION, decode_reader_options, parallelism_of
+from penstock.spark.stream.options import (
+    HANDED_OVER,
+    READER_OPTION,
+    decode_reader_options,
+    decode_storage_options,
+    parallelism_of,
+)
 from penstock.spark.stream.source import PenstockStreamReader
 from penstock.spark.table_names import find_source, find_target, has_location, with_location
 from penstock.spark.types import to_spark_schema
@@ -260,8 +266,10 @@ class TableSourceWriter(DataSourceArrowWriter):
 
 def _load(location: str, options: Mapping[str, str], *, is_read: bool = False) -> TableRef:
     """Load the table with the options of this use; those of a batch read may name a state in Delta Lake's way."""
-    ref = load_location(location)
-    own = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
+    storage = decode_storage_options({_SPELLING.get(key, key): value for key, value in options.items()})
+    ref = load_location(location, storage)
+    given = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
+    own = {key: value for key, value in given.items() if key not in storage}
     own = translate_as_of(own, ref.name) if is_read else own
     check_keys(own, table=ref.name, of_batch_read=is_read)
     return ref.with_options(own)

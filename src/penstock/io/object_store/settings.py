@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.io.object_store.address import StoreAddress, StoreKind
-from penstock.options.object_store import ObjectStoreOptions
+from penstock.options.object_store import ObjectStoreOptions, store_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,11 +26,14 @@ class StoreSettings:
     """How one bucket is reached. Picklable: tasks on other machines open the same store with it.
 
     Attributes:
-        config: of the library, sorted; it may hold keys, so it is never shown.
+        options: those of the catalog that these settings come from. They and ``config`` may hold keys, and are never
+            shown.
+        config: of the library, sorted.
         is_cloud: the endpoint is AWS's or Azure's own, of which it is known what they promise.
     """
 
     address: StoreAddress
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     config: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     is_http: bool = False
     is_cloud: bool = True
@@ -77,6 +80,7 @@ def store_settings(address: StoreAddress, options: Mapping[str, str]) -> StoreSe
     parts = urlsplit(_checked(endpoint))
     return StoreSettings(
         address=address,
+        options=tuple(sorted(store_options(options).items())),
         config=tuple(sorted((key, value) for key, value in config.items() if value is not None)),
         is_http=parts.scheme == "http",
         is_cloud=address.kind is not StoreKind.GCS

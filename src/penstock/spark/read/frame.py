@@ -1,4 +1,7 @@
-"""Tables as DataFrames: native scans where Spark's own readers get every value right, our reader for the rest."""
+"""Tables as DataFrames: native scans where Spark's own readers get every value right, our reader for the rest.
+
+Files on object stores are read by ours too: Spark would need a JAR, and keys in its own configuration.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.format.file_format import FileFormat, format_of
+from penstock.io.settings import is_object_store
 from penstock.predicate.tree import TRUE
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.names import quoted
@@ -101,6 +105,8 @@ class _GroupPlanner:
         self._stats = ColumnStatsReader(store.load_schema, fields)
 
     def group_of(self, file: DataFileMeta) -> _NativeGroup | None:
+        if is_object_store(self._ref.file_io):
+            return None
         key = (file.schema_id, format_of(file.file_name))
         if key not in self._known:
             self._known[key] = self._plan(*key)

@@ -5,10 +5,13 @@ The source is made from them in another process, at every start of the query.
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.io.settings import storage_options
+from penstock.options.object_store import store_options
 from penstock.table.store import MetadataStore
 from penstock.table.stream.align.membership import check_alignment
 
@@ -23,8 +26,10 @@ READER_OPTION: Final = "penstock.reader"
 _NAME_OPTION: Final = "penstock.table"
 _SCHEMA_OPTION: Final = "penstock.schema-id"
 _PARALLELISM_OPTION: Final = "penstock.parallelism"
+# Spark masks in plans and logs what has a key with this word (spark.redaction.regex).
+_STORAGE_OPTION: Final = "penstock.storage-secret"
 
-HANDED_OVER: Final = frozenset({READER_OPTION, _NAME_OPTION, _SCHEMA_OPTION, _PARALLELISM_OPTION})
+HANDED_OVER: Final = frozenset({READER_OPTION, _NAME_OPTION, _SCHEMA_OPTION, _PARALLELISM_OPTION, _STORAGE_OPTION})
 """Keys that are no options of the table."""
 
 
@@ -40,14 +45,21 @@ def encode_reader_options(ref: TableRef, *, reader: str, parallelism: int) -> di
         UnsupportedFeatureError: a group on a storage that is not built in.
     """
     check_alignment(ref, MetadataStore(ref), stacklevel=6)  # whoever calls Table.read_stream
+    storage = storage_options(ref.file_io)
     return {
         **dict(ref.dynamic_options),
+        **({_STORAGE_OPTION: json.dumps(storage)} if storage else {}),
         "path": ref.location,
         READER_OPTION: reader,
         _NAME_OPTION: ref.name,
         _SCHEMA_OPTION: str(ref.schema.id),
         _PARALLELISM_OPTION: str(parallelism),
     }
+
+
+def decode_storage_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return how the table's store is reached: as it was handed over, and as the user says beside the location."""
+    return {**json.loads(options.get(_STORAGE_OPTION) or "{}"), **store_options(options)}
 
 
 def decode_reader_options(ref: TableRef, options: Mapping[str, str]) -> TableRef:

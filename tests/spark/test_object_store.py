@@ -1,0 +1,78 @@
+"""Spark on a table of an object store, without a JAR: our readers and writers in the tasks."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from tests.s3_server import ACCESS_KEY, SECRET_KEY
+
+from penstock import Catalog, Table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from tests.s3_server import S3Bucket
+
+
+@pytest.fixture
+def catalog(s3_bucket: S3Bucket) -> Catalog:
+    catalog = Catalog(f"{s3_bucket.root}/{uuid.uuid4()}", s3_bucket.options)
+    catalog.create_database("d")
+    return catalog
+
+
+def ids(frame: DataFrame) -> list[int]:
+    return sorted(row.id for row in frame.select("id").collect())
+
+
+def copy(spark: SparkSession, source: Table, target: Table, checkpoint: Path) -> DataFrame:
+    stream = source.read_stream(spark)
+    query = target.write_stream(stream, checkpoint=str(checkpoint), trigger={"availableNow": True})
+    query.awaitTermination()
+    return stream
+
+
+def shown(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().toString())
+
+
+def test_rows_are_appended_and_read(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.t", "id BIGINT")
+    table.append(spark.range(100))
+    frame = table.to_spark(spark, filter="id < 30")
+    assert ids(frame) == list(range(30))
+    assert SECRET_KEY not in shown(frame)
+    assert SECRET_KEY not in shown(table.read_stream(spark))
+
+
+@pytest.mark.slow
+def test_rows_go_through_a_table_and_a_stream(
+    spark: SparkSession, catalog: Catalog, s3_bucket: S3Bucket, tmp_path: Path
+) -> None:
+    queue = catalog.create_table("d.queue", "id BIGINT, k INT", options={"bucket": "2", "bucket-key": "k"})
+    target = catalog.create_table("d.target", "id BIGINT, k INT")
+    frame = spark.range(1000).withColumn("k", (F.col("id") % 7).cast("int"))
+    queue.append(frame)
+    assert ids(queue.to_spark(spark)) == list(range(1000))
+    assert ids(queue.to_spark(spark, filter="k = 3 AND id < 30")) == [3, 10, 17, 24]
+    copy(spark, queue, target, tmp_path / "checkpoint")
+    queue.append(frame.withColumn("id", F.col("id") + 1000))
+    stream = copy(spark, queue, target, tmp_path / "checkpoint")
+    assert ids(target.to_spark(spark)) == list(range(2000))
+    assert target.compact(spark=spark).snapshots
+    assert sorted(target.to_arrow()["id"].to_pylist()) == list(range(2000))
+
+    by_format = spark.read.format("penstock").options(**s3_bucket.options)
+    assert by_format.load(target.location).count() == 2000
+    frame.limit(5).write.format("penstock").options(**s3_bucket.options).mode("append").save(target.location)
+    assert by_format.load(f"{target.location}$snapshots").count() == len(target.snapshots())
+    assert target.fsck().findings == ()
+
+    kept = [path.read_bytes() for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
+    for secret in (SECRET_KEY, ACCESS_KEY):
+        assert not [each for each in (stream, by_format.load(target.location)) if secret in shown(each)]
+        assert not [data for data in kept if secret.encode() in data]
