@@ -29,7 +29,8 @@ def writing(path: str) -> Iterator[None]:
         raise
     except FAILURES as error:
         raise to_storage_error("write", path, error) from error
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+    # UnicodeDecodeError: rows for Avro, read from a Parquet file whose text is no UTF-8.
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, UnicodeDecodeError) as error:
         raise SchemaMismatchError(f"cannot write rows to {path}: {error}") from error
 
 

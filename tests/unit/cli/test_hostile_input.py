@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+
+from penstock.cli.output.render import cells_of, csv_lines, json_objects
+from penstock.errors import FormatError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,3 +118,16 @@ def test_an_argument_beyond_all_limits_is_a_usage_error(table: Command, args: tu
 
 def test_a_consumer_is_not_set_to_a_number_beyond_64_bits(table: Command) -> None:
     assert "expected the id" in table("consumer", "reset", "shop.t", "c", "--to", NINES, code=2).stderr
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_text_that_is_no_utf_8_is_an_error_that_names_the_column(output: str, nested: bool) -> None:  # noqa: FBT001
+    good = pa.array(["x", "abcd"])
+    bad = pa.Array.from_buffers(pa.string(), 2, pa.array([b"x", b"\xff\xfe-\xff"]).buffers())
+    texts = pa.ListArray.from_arrays([0, 1, 2], bad) if nested else bad
+    batch = pa.record_batch([good, texts], names=["good", "bad"])
+    print_values = {"table": lambda rows: list(cells_of(rows)), "json": lambda rows: list(json_objects(rows))}
+    with pytest.raises(FormatError, match="column 'bad' cannot be printed"):
+        print_values.get(output, csv_lines)(batch)
+    print_values.get(output, csv_lines)(batch.select(["good"]))

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as arrow
 
+from penstock.errors import FormatError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -32,6 +34,25 @@ def to_plain(array: ArrowAny) -> list[Plain]:
             return convert(array)
     values: list[Plain] = array.to_pylist()
     return values
+
+
+def check_texts(batch: pa.RecordBatch) -> None:
+    """Check that texts are UTF-8, before they become Python's.
+
+    Readers do not: it would add 8 to 34 % to reading a table of one text and two numbers.
+
+    Raises:
+        FormatError: a column has others.
+    """
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if arrow.is_string(field.type) or arrow.is_large_string(field.type) or arrow.is_nested(field.type):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise FormatError(
+                    f"column '{field.name}' cannot be printed, since its data file is damaged or holds bytes that are "
+                    f"no text ({error}); print the other columns, or take the bytes from Table.to_arrow()"
+                ) from error
 
 
 def is_binary(data_type: ArrowAny) -> bool:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from penstock.cli.output.grid import draw_rows
-from penstock.cli.output.plain import to_plain
+from penstock.cli.output.plain import check_texts, to_plain
 from penstock.cli.session import OutputFormat, Session
 from penstock.printable import visible, visible_json, visible_lines
 
@@ -113,6 +113,7 @@ def say(text: str) -> None:
 
 def json_objects(batch: pa.RecordBatch) -> Iterator[str]:
     """Yield each row as the text of a JSON object."""
+    check_texts(batch)
     names = batch.schema.names
     columns = [to_plain(column) for column in batch.columns]
     for row in zip(*columns, strict=True):
@@ -121,6 +122,7 @@ def json_objects(batch: pa.RecordBatch) -> Iterator[str]:
 
 def cells_of(batch: pa.RecordBatch) -> Iterator[tuple[Text, ...]]:
     """Yield each row as the cells of a table."""
+    check_texts(batch)
     columns = [
         [_cell(value, field.type) for value in to_plain(column)]
         for column, field in zip(batch.columns, batch.schema, strict=True)
@@ -136,6 +138,7 @@ def csv_header(schema: pa.Schema, *, exact: bool = False) -> str:
 
 def csv_lines(batch: pa.RecordBatch, *, exact: bool = False) -> str:
     """Return rows as lines of CSV; ``exact`` as for ``print_rows``."""
+    check_texts(batch)
     flat = pa.schema([(field.name, _csv_type(field.type)) for field in batch.schema])
     arrays = [_csv_array(column) for column in batch.columns]
     return _csv_text(pa.Table.from_arrays(arrays, schema=flat), header=False, exact=exact)
