@@ -7,26 +7,28 @@ import typer
 from penstock.errors import InvalidOptionError
 
 TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table, or the table's path.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would happen.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would happen; change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-IfExists = Annotated[bool, typer.Option("--if-exists", help="Nothing to do is no error.")]
+IfExists = Annotated[bool, typer.Option("--if-exists", help="No error when it does not exist.")]
 Wide = Annotated[bool, typer.Option("--wide", help="All columns, as JSON and CSV have them.")]
 Where = Annotated[str | None, typer.Option("--where", "--filter", help="Such as \"dt = '2026-01-01' AND price > 10\".")]
-SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", help="Of this snapshot instead of the latest.")]
-Tag = Annotated[str | None, typer.Option("--tag", help="Of the snapshot with this tag.")]
+SnapshotId = Annotated[int | None, typer.Option("--snapshot-id", help="This snapshot instead of the latest.")]
+Tag = Annotated[str | None, typer.Option("--tag", help="The snapshot with this tag.")]
 Timestamp = Annotated[
     str | None,
-    typer.Option("--timestamp", help="Of the newest snapshot at that time: ISO 8601, local without a zone; or ms."),
+    typer.Option("--timestamp", help="The newest snapshot at that time: ISO 8601, local without a zone; or ms."),
 ]
 Watermark = Annotated[
-    str | None, typer.Option("--watermark", help="Of the first snapshot whose watermark has reached that time.")
+    str | None, typer.Option("--watermark", help="The first snapshot whose watermark has reached that time.")
 ]
 Partitions = Annotated[
     list[str] | None, typer.Option("--partition", metavar="KEY=VALUE", help="Repeat it for several keys.")
 ]
 Options = Annotated[list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="May be repeated.")]
 
-GLOBAL_OPTIONS: Final = "-w/--warehouse, --format, --quiet and --debug may stand anywhere on the line: penstock --help."
+GLOBAL_OPTIONS: Final = (
+    "-w/--warehouse, --format, --quiet and --debug may be given anywhere on the line: penstock --help."
+)
 
 
 def parse_pairs(texts: list[str] | None, what: str) -> dict[str, str]:

@@ -17,21 +17,21 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "create": ("catalog", "Make a database, or a table with its columns."),
         "list": ("catalog", "List databases, or the tables of one."),
         "show": ("catalog", "Show columns, keys, options, the latest snapshot, and how much there is."),
-        "options": ("catalog", "Show the options of a table, or all that there are."),
+        "options": ("catalog", "Show the options of a table, or all that exist."),
         "alter": ("alter", "Change columns, options and comments of a table."),
-        "rename": ("catalog", "Give a table another name in its warehouse."),
+        "rename": ("catalog", "Rename a table within its warehouse."),
         "drop": ("catalog", "Remove a table or a database for good, with its files."),
     },
     "Rows": {
-        "read": ("rows", "Print rows, of the latest snapshot or of an older one."),
+        "read": ("rows", "Print rows of the latest snapshot or an older one."),
         "append": ("rows", "Add the rows of files as one commit, in their order."),
-        "overwrite": ("rows", "Put the rows of files in the place of others."),
+        "overwrite": ("rows", "Replace rows by the rows of files."),
         "import": ("rows", "Copy a Hive-style directory of Parquet files."),
-        "truncate": ("rows", "Remove all rows by a new snapshot."),
-        "drop-partition": ("rows", "Remove the rows of partitions by a new snapshot."),
-        "sql": ("sql", "Run statements in Flink's SQL; without any, at a prompt."),
+        "truncate": ("rows", "Remove all rows in a new snapshot."),
+        "drop-partition": ("rows", "Remove the rows of partitions in a new snapshot."),
+        "sql": ("sql", "Run statements in Flink's SQL; without any, open a prompt."),
     },
-    "What is there": {
+    "Inspection": {
         "snapshots": ("inspect", "List snapshots, oldest first."),
         "schemas": ("inspect", "List schemas, oldest first."),
         "files": ("inspect", "List data files; with --wide also their statistics."),
@@ -41,34 +41,34 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "debt": ("inspect", "List the small files of each partition, and what a compaction would merge."),
         "tags": ("inspect", "List tags; the same as tag list."),
         "consumers": ("inspect", "List consumers and the snapshot that each reads next."),
-        "explain": ("inspect", "Say which files a read would open and what pruned the others."),
-        "fsck": ("inspect", "Look for every file that the table needs."),
+        "explain": ("inspect", "Print which files a read would open and what pruned the others."),
+        "fsck": ("inspect", "Check that every file the table needs is there."),
     },
     "Over time": {
         "follow": ("stream", "Print rows as they are added."),
-        "lag": ("stream", "Print how far readers are behind."),
+        "lag": ("stream", "Print how far readers lag."),
         "watch": ("watch", "Show a table over time, live."),
         "report": ("report", "Draw tables over time: one HTML file."),
         "wait": ("completeness", "Wait until the table has all rows up to an event time."),
         "mark-done": ("completeness", "Mark partitions done."),
-        "consumer": ("consumer", "Positions of readers, which keep what is unread from expiring."),
+        "consumer": ("consumer", "Positions of readers; snapshots that are not read yet do not expire."),
     },
     "Upkeep": {
         "compact": ("compact", "Merge small files into large ones."),
-        "expire": ("upkeep", "Let old snapshots go."),
-        "expire-partitions": ("upkeep", "Drop the partitions that have outlived their time."),
-        "remove-orphan-files": ("upkeep", "Delete files that stopped jobs left."),
-        "tag": ("history", "Name snapshots, which keeps them from expiring."),
+        "expire": ("upkeep", "Expire old snapshots."),
+        "expire-partitions": ("upkeep", "Drop the partitions that are older than their expiration time."),
+        "remove-orphan-files": ("upkeep", "Delete files that no snapshot uses."),
+        "tag": ("history", "Name snapshots; those with a tag do not expire."),
         "rollback": ("history", "Make an older snapshot the latest."),
     },
 }
-"""Of each command the module, and what the list of commands says; the command's own help says more."""
+"""The module of each command, and its line in the list of commands; the command's own help is longer."""
 
 _MODULES: Final = {name: module for commands in SECTIONS.values() for name, (module, _) in commands.items()}
 
 
 class Commands(MutableMapping[str, Any]):
-    """Commands of typer by their names, made when they are asked for."""
+    """Typer's commands by name, each made when it is first used."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}

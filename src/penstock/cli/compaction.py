@@ -1,4 +1,4 @@
-"""Compactions as the command line runs them: in this process or on Spark, with a bar, once or until interrupted."""
+"""Compactions of the command line: in this process or on Spark, with a progress bar, once or until interrupted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOOK_SECONDS: Final = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What to compact, as ``Table.compact`` takes it."""
+    """What to compact: the arguments of ``Table.compact``."""
 
     partitions: Sequence[Mapping[str, str]] | None = None
     where: str | None = None
@@ -53,11 +53,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionJob:
-    """Where and with which options compactions of one call run.
+    """Where the compactions of one call run, and with which options.
 
     Attributes:
         options: of the job, on top of those of each table.
-        threads: merges at once; None for what the table or the machine says.
+        threads: merges at the same time; None for the table's option, else the number of cores.
         master: of Spark; None for this process.
     """
 
@@ -87,13 +87,13 @@ class CompactionJob:
             return compact_table(ref, request, execute, dry_run=wanted.dry_run, on_plan=bar.begin, on_done=bar.advance)
 
     def follow(self, table: str, *, idle_ms: int) -> None:
-        """Compact a table as it grows, until interrupted; what was not committed by then leaves no file.
+        """Compact a table while it grows, until interrupted; files of merges not committed by then are deleted.
 
         Args:
-            idle_ms: wait between looks that find nothing.
+            idle_ms: wait after a check that found nothing.
 
         Raises:
-            KeyboardInterrupt: it was.
+            KeyboardInterrupt: the command was interrupted.
             UnsupportedFeatureError: a table that cannot be written, or cannot be compacted here.
         """
         ref = self._ref(table)
@@ -101,19 +101,19 @@ class CompactionJob:
         check_compactable(ref, store, store.load_latest_snapshot())
         merge, cancel, most = self._merger(ref)
         user = new_commit_user(CommitOptions.parse(ref.options, table=ref.name).user_prefix)
-        beside = BackgroundCompactor(
+        compactor = BackgroundCompactor(
             ref, merge, commit_user=user, max_tasks=most, idle_seconds=idle_ms / 1000, cancel=cancel
         )
         printer = EventPrinter(self.session)
         with until_interrupted() as interrupted:
-            beside.start()
+            compactor.start()
             note(self.session, f"compacting {table} as it grows; end with Ctrl-C")
             try:
                 while not interrupted.wait(_LOOK_SECONDS):
-                    printer.show(beside.state)
+                    printer.show(compactor.state)
             finally:
-                beside.stop()
-            printer.show(beside.state)
+                compactor.stop()
+            printer.show(compactor.state)
 
     def _ref(self, table: str) -> TableRef:
         ref = self.session.ref(table)
@@ -123,7 +123,7 @@ class CompactionJob:
         return ref
 
     def _merger(self, ref: TableRef) -> tuple[Callable[..., MergedFiles], Callable[[], None], int]:
-        """Return what merges, what cancels, and how many merges at a time."""
+        """Return the runner of merges, the function that cancels them, and the number of merges at the same time."""
         most = self.threads or CompactOptions.parse(ref.options, table=ref.name).max_tasks
         if self.master is None:
             return merge_one, _nothing, most or max(1, (os.cpu_count() or 1) - 1)
@@ -136,7 +136,7 @@ class CompactionJob:
 
 
 class _Bar:
-    """A bar of the bytes that are merged."""
+    """A progress bar of the merged bytes."""
 
     def __init__(self, session: Session, name: str, stack: ExitStack) -> None:
         self._session = session

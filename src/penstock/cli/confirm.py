@@ -1,4 +1,4 @@
-"""Ask before something goes."""
+"""Ask before something is removed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 def confirm(session: Session, question: str, *, yes: bool) -> None:
-    """Return when the answer is yes; end the command otherwise.
+    """Ask, and return when the answer is yes; end the command otherwise.
 
     Args:
         question: with a question mark.
-        yes: ``--yes`` was given: nothing is asked.
+        yes: ``--yes`` was given: do not ask.
     """
     if yes:
         return
     try:
         agreed = typer.confirm(question, err=True)
     except typer.Abort:
-        agreed = False  # nobody is there to answer
+        agreed = False  # no terminal to answer at
     if not agreed:
         note(session, "nothing was changed (--yes answers for you)")
         raise typer.Exit(ExitCode.FAILED)

@@ -1,4 +1,4 @@
-"""What the exit code of the command says; ``docs/cli.md`` has the same table."""
+"""Exit codes of the command; ``docs/cli.md`` has the same table."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ClickAny: TypeAlias = Any
-"""An object of click: some versions of typer bring a click of their own, so its classes have no fixed home."""
+"""An object of click: some versions of typer bring a click of their own, so the module of its classes differs."""
 
 _FLAGS: Final = frozenset({"--quiet", "-q", "--debug"})
 _WITH_VALUE: Final = frozenset({"--warehouse", "-w", "--format"})
@@ -27,24 +27,24 @@ _JOINED: Final = ("--warehouse=", "--format=")
 
 
 class PenstockGroup(TyperGroup):
-    """Runs a command and turns what goes wrong into messages and exit codes."""
+    """Runs a command and turns errors into messages and exit codes."""
 
     def __init__(self, **attributes: ClickAny) -> None:
         super().__init__(**attributes)
         self.commands = Commands()
 
     def format_commands(self, ctx: ClickAny, formatter: ClickAny) -> None:
-        """List the commands by what they are for, without importing them."""
+        """List the commands by purpose, without importing them."""
         del ctx
         for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, words) for name, (_, words) in commands.items()])
 
     def parse_args(self, ctx: ClickAny, args: list[str]) -> list[str]:
-        """Take global options from wherever they stand on the line.
+        """Take global options from anywhere on the line.
 
         Raises:
-            BadParameter: an argument with bytes that are no text, which Python takes as halves of surrogate pairs.
+            BadParameter: an argument with bytes that are no text, which Python decodes to lone surrogates.
         """
         for arg in args:
             if not _is_text(arg):
@@ -67,7 +67,7 @@ class PenstockGroup(TyperGroup):
             _say("error", str(error))
             raise typer.Exit(exit_code_of(error)) from error
         except BrokenPipeError:
-            # Whoever read our output has enough. What is buffered must not be tried again when Python exits.
+            # The reader of our output has closed the pipe. Python must not write the rest of the buffer when it exits.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(ExitCode.DONE) from None
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Ending by Ctrl-C, or by being told to, at a point of one's own choice."""
+"""End on Ctrl-C or SIGTERM, at a point that the interrupted code chooses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def until_interrupted() -> Iterator[threading.Event]:
-    """Yield an event that an interrupt sets, in the place of breaking off what runs; the second one breaks it off.
+    """Yield an event that the first interrupt sets; the second interrupt raises KeyboardInterrupt at once.
 
     Raises:
-        KeyboardInterrupt: at the end of the block, when there was an interrupt.
+        KeyboardInterrupt: at the end of the block, if there was an interrupt.
     """
     event = threading.Event()
     before = {each: signal.getsignal(each) for each in _SIGNALS}

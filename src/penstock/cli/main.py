@@ -34,18 +34,18 @@ def penstock(
     ] = None,
     format: Annotated[OutputFormat, typer.Option("--format", help="How to print.")] = OutputFormat.TABLE,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no messages.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Errors with their traceback.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print errors with their traceback.")] = False,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Make, fill, read and mend Paimon append tables.
+    """Create, fill, read and maintain Paimon append tables.
 
-    The options below may stand anywhere on the line. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 already
+    The options below may be given anywhere on the line. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 already
     exists, 5 conflict, 6 unknown outcome, 7 storage, 8 damaged, 9 rows do not fit, 10 unsupported, 11 in use, 12 too
     far behind, 13 timed out, 130 interrupted.
     """
-    # Knows tables, and so imports what most of the time goes into.
+    # Imports the table packages, which takes most of the start-up time.
     session = importlib.import_module("penstock.cli.session").Session
     context.obj = session(warehouse=warehouse, format=format, quiet=quiet, debug=debug)
 

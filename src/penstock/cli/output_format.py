@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class OutputFormat(StrEnum):
-    """How a command prints what it found."""
+    """How a command prints its result."""
 
     TABLE = "table"
     JSON = "json"

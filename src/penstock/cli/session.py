@@ -1,4 +1,4 @@
-"""What the global options say, and the tables that they lead to."""
+"""The values of the global options, and the tables found with them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Session:
     """The global options of one call.
 
     Attributes:
-        warehouse: None where none was named; paths of tables need none.
-        quiet: neither progress nor messages that something was done.
+        warehouse: None when none was given; a table named by its path needs none.
+        quiet: no progress and no messages about what was done.
         debug: errors with their traceback.
     """
 
@@ -46,11 +46,11 @@ class Session:
         return self.catalog(name).load_table(name)
 
     def ref(self, name: str) -> TableRef:
-        """Load a table as a value, for what is computed below the handles."""
+        """Load a table as a value, for functions below the handles."""
         return load_table(open_warehouse(self._warehouse_for(name)), name)
 
     def place(self, name: str) -> TablePlace:
-        """Return where a table is or would be."""
+        """Return the location of a table, which need not exist."""
         return place_of(open_warehouse(self._warehouse_for(name)), name)
 
     def open_warehouse(self) -> Warehouse:
@@ -61,7 +61,7 @@ class Session:
         if self.warehouse:
             return self.warehouse
         if name is not None and is_location(name):
-            return name  # a path says where the table is: no warehouse is looked at
+            return name  # a path is the table's location: the warehouse is not read
         raise InvalidOptionError(
             "which warehouse? Give --warehouse PATH, set PENSTOCK_WAREHOUSE, or name a table by its path"
         )

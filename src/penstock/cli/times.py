@@ -1,4 +1,4 @@
-"""Points in time as people write them."""
+"""Points in time as users write them."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def parse_millis(text: str | None, option: str) -> int | None:
     try:
         if text.removeprefix("-").isdecimal():
             return int(text)
-        moment = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidOptionError(
             f"{option} '{text[:_SHOWN]}': expected a time such as 2026-01-01T10:00:00Z, or milliseconds since 1970"
         ) from error
-    return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+    return (time.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def instant_text(millis: int) -> str:
-    """Return a time as ISO 8601 in UTC, ``2026-01-01T10:00:00.000Z``; what no calendar has, as a number.
+    """Return a time as ISO 8601 in UTC, ``2026-01-01T10:00:00.000Z``; a time beyond the calendar as a number.
 
     Args:
-        millis: since 1970-01-01 UTC, also as damaged files state it.
+        millis: since 1970-01-01 UTC; any number, since damaged files are read too.
     """
     try:
-        moment = datetime.fromtimestamp(millis // 1000, UTC).replace(microsecond=millis % 1000 * 1000)
+        time = datetime.fromtimestamp(millis // 1000, UTC).replace(microsecond=millis % 1000 * 1000)
     except (ValueError, OverflowError, OSError):
         return f"{millis} ms, which is beyond the calendar"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

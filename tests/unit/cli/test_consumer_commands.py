@@ -32,7 +32,7 @@ def test_a_reset_makes_a_consumer_without_asking_and_moves_it_after_asking(three
         "consumer c of shop.orders goes on at snapshot 4\n"
     )
     refused = three("consumer", "reset", "shop.orders", "c", "--to", "earliest", code=1, input="n\n")
-    assert "go on at 1 instead of 4?" in refused.stderr
+    assert "from 4 to 1?" in refused.stderr
     assert positions(three) == {"c": 4}
     three("consumer", "reset", "shop.orders", "c", "--to", "earliest", input="y\n")
     assert positions(three) == {"c": 1}

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.cli.draw.labels import moment_of
+from penstock.cli.draw.labels import datetime_of
 from penstock.cli.draw.scale import time_axis
 from penstock.cli.output.describe import describe_snapshot
 from penstock.cli.times import instant_text
@@ -33,9 +33,9 @@ def test_a_commit_time_beyond_the_calendar_is_printed_as_a_number(millis: int) -
 
 
 def test_what_is_drawn_ends_with_the_calendar() -> None:
-    assert moment_of(9 * 10**18).isoformat() == "9999-12-31T00:00:00+00:00"
-    assert moment_of(-9 * 10**18).isoformat() == "0001-01-02T00:00:00+00:00"
-    assert moment_of(0).isoformat() == "1970-01-01T00:00:00+00:00"
+    assert datetime_of(9 * 10**18).isoformat() == "9999-12-31T00:00:00+00:00"
+    assert datetime_of(-9 * 10**18).isoformat() == "0001-01-02T00:00:00+00:00"
+    assert datetime_of(0).isoformat() == "1970-01-01T00:00:00+00:00"
 
 
 @pytest.mark.parametrize("first", [9 * 10**18, -9 * 10**18, 253_402_300_800_000])

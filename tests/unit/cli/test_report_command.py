@@ -98,7 +98,7 @@ def test_the_numbers_are_those_of_the_table(queue: Command) -> None:
     lag = table.lag().to_pylist()[0]
     assert [
         (row["reader"], row["next snapshot"], row["unread commits"], row["rows"])
-        for row in found["Who reads the table"]
+        for row in found["Readers of the table"]
     ] == [("nightly", "3", str(lag["snapshots_behind"]), str(lag["rows_behind"]))]
     assert [(row["tag"], row["snapshot"]) for row in found["Named snapshots"]] == [("before-the-sale", "2")]
 
@@ -168,7 +168,7 @@ def test_what_is_not_there_is_said(penstock: Command) -> None:
     page = drawn(penstock, "shop.empty")
     assert "no watermark: the table declares none" in page.text
     assert len(page.with_class("timeline")) == 1
-    assert "Who reads the table" not in tables(page)
+    assert "Readers of the table" not in tables(page)
 
 
 def test_old_snapshots_are_left_out_and_counted(queue: Command) -> None:

@@ -143,7 +143,7 @@ def test_lag_beyond_what_is_allowed_ends_with_12(queue: Command) -> None:
     queue("lag", "shop.q", "--max-snapshots", "2", "--max-rows", "4")
     for arguments in (("--max-snapshots", "1"), ("--max-rows", "3"), ("--max-rows", "3", "--max-snapshots", "9")):
         result = queue("lag", "shop.q", *arguments, code=12)
-        assert result.stderr == "too far behind: slow\n"
+        assert result.stderr == "lag above the limit: slow\n"
         assert "slow" in result.stdout
         assert "done" in result.stdout
     queue("consumer", "delete", "shop.q", "slow", "--yes")

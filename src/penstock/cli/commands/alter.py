@@ -41,8 +41,8 @@ app = typer.Typer(no_args_is_help=True, help="Change columns, options and commen
 
 Column = Annotated[str, typer.Argument(metavar="COLUMN", help="A column; a.b is the field b of the ROW a.")]
 SqlType = Annotated[str, typer.Argument(metavar="TYPE", help='Such as BIGINT or "DECIMAL(10, 2)".')]
-First = Annotated[bool, typer.Option("--first", help="Before all others.")]
-After = Annotated[str | None, typer.Option("--after", metavar="COLUMN", help="Behind this column.")]
+First = Annotated[bool, typer.Option("--first", help="As the first column.")]
+After = Annotated[str | None, typer.Option("--after", metavar="COLUMN", help="After this column.")]
 
 
 @app.command("add-column", epilog=GLOBAL_OPTIONS)
@@ -52,15 +52,15 @@ def add_column(
     column: Column,
     sql_type: SqlType,
     *,
-    comment: Annotated[str | None, typer.Option(help="About the column.")] = None,
+    comment: Annotated[str | None, typer.Option(help="Comment of the column.")] = None,
     first: First = False,
-    behind: After = None,
+    after_column: After = None,
     dry_run: DryRun = False,
 ) -> None:
     """Add a column; rows written before have NULL there."""
     session = session_of(context)
     path = _path(session, table, column)
-    change = AddColumn(column=path, type=sql_type, description=comment, position=_position(first, behind))
+    change = AddColumn(column=path, type=sql_type, description=comment, position=_position(first, after_column))
     _alter(session, table, [change], dry_run)
 
 
@@ -79,7 +79,7 @@ def rename_column(
     new_name: Annotated[str, typer.Argument(help="Without the path before it.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Give a column another name; its data follow."""
+    """Rename a column; its data stay with it."""
     session = session_of(context)
     _alter(session, table, [RenameColumn(column=_path(session, table, column), new_name=new_name)], dry_run)
 
@@ -90,10 +90,12 @@ def change_type(
     table: TableName,
     column: Column,
     sql_type: SqlType,
-    lossy: Annotated[bool, typer.Option("--lossy", help="Also where values may lose something.")] = False,
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="Also to a type in which values may lose precision or digits.")
+    ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Give a column another type; rows written before are cast when they are read."""
+    """Change the type of a column; rows written before are cast when they are read."""
     session = session_of(context)
     change = UpdateColumnType(column=_path(session, table, column), type=sql_type, allow_explicit=lossy)
     _alter(session, table, [change], dry_run)
@@ -104,7 +106,7 @@ def set_nullable(
     context: typer.Context,
     table: TableName,
     column: Column,
-    nullable: Annotated[bool, typer.Option("--nullable/--not-null", help="Whether NULL may be there.")] = True,
+    nullable: Annotated[bool, typer.Option("--nullable/--not-null", help="Whether the column may hold NULL.")] = True,
     dry_run: DryRun = False,
 ) -> None:
     """Allow NULL in a column, or forbid it."""
@@ -118,14 +120,14 @@ def move_column(
     table: TableName,
     column: Column,
     first: First = False,
-    behind: After = None,
+    after_column: After = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Put a column at another place among its siblings."""
+    """Move a column among the columns next to it."""
     session = session_of(context)
-    position = _position(first, behind)
+    position = _position(first, after_column)
     if position is None:
-        raise InvalidOptionError("say where to: --first or --after COLUMN")
+        raise InvalidOptionError("give the place: --first or --after COLUMN")
     _alter(session, table, [MoveColumn(column=_path(session, table, column), position=position)], dry_run)
 
 
@@ -134,7 +136,7 @@ def column_comment(
     context: typer.Context,
     table: TableName,
     column: Column,
-    comment: Annotated[str | None, typer.Argument(help="Without it the comment goes.")] = None,
+    comment: Annotated[str | None, typer.Argument(help="Without it the comment is removed.")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Set or remove the comment of a column."""
@@ -147,10 +149,10 @@ def column_default(
     context: typer.Context,
     table: TableName,
     column: Column,
-    default: Annotated[str | None, typer.Argument(help="Text of the value; without it the default goes.")] = None,
+    default: Annotated[str | None, typer.Argument(help="Text of the value; without it the default is removed.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Set or remove what is written where new rows have NULL."""
+    """Set or remove the value that is written where new rows have NULL."""
     session = session_of(context)
     _alter(session, table, [UpdateColumnDefault(column=_path(session, table, column), default=default)], dry_run)
 
@@ -159,7 +161,7 @@ def column_default(
 def table_comment(
     context: typer.Context,
     table: TableName,
-    comment: Annotated[str | None, typer.Argument(help="Without it the comment goes.")] = None,
+    comment: Annotated[str | None, typer.Argument(help="Without it the comment is removed.")] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Set or remove the comment of the table."""
@@ -182,10 +184,10 @@ def set_options(
 def reset_options(
     context: typer.Context,
     table: TableName,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Options that get their default again.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Options to set back to their defaults.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Give options their defaults again."""
+    """Set options back to their defaults."""
     _alter(session_of(context), table, [RemoveOption(key=key) for key in keys], dry_run)
 
 
@@ -204,7 +206,7 @@ def _alter(session: Session, table: str, changes: Sequence[SchemaChange], dry_ru
         return
     schema = session.catalog(table).alter_table(table, *changes).schema
     if schema.id == before.id:
-        print_record(session, {"table": ref.name, "schema_id": schema.id}, f"{ref.name} is like that already")
+        print_record(session, {"table": ref.name, "schema_id": schema.id}, f"{ref.name} is already so")
     else:
         print_record(session, {"table": ref.name, "schema_id": schema.id}, f"altered {ref.name}: schema {schema.id}")
 
@@ -227,18 +229,18 @@ def _print_schema(session: Session, table: str, schema: TableSchema) -> None:
 
 
 def _path(session: Session, table: str, column: str) -> ColumnPath:
-    """Read a.b as a field of a ROW, unless a column of the table has that very name."""
+    """Read a.b as a field of a ROW, unless a column of the table has exactly that name."""
     names = session.ref(table).schema.field_names
     parts = tuple(column.split("."))
     return parts if len(parts) > 1 and column not in names and parts[0] in names else column
 
 
-def _position(first: bool, behind: str | None) -> Position | None:
-    if first and behind is not None:
+def _position(first: bool, after_column: str | None) -> Position | None:
+    if first and after_column is not None:
         raise InvalidOptionError("give --first or --after, not both")
     if first:
         return FIRST
-    return None if behind is None else after(behind)
+    return None if after_column is None else after(after_column)
 
 
 COMMANDS: Final = {"alter": app}

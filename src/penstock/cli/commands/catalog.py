@@ -28,14 +28,16 @@ def create(
     ] = None,
     *,
     schema_from: Annotated[str | None, typer.Option(help="Take the columns of this CSV, Parquet or JSON file.")] = None,
-    input_format: Annotated[InputFormat | None, typer.Option(help="Of that file, where its name does not say.")] = None,
+    input_format: Annotated[
+        InputFormat | None, typer.Option(help="Format of that file, when its name does not show it.")
+    ] = None,
     partition_by: Annotated[str | None, typer.Option(help="Columns, separated by commas.")] = None,
     option: Options = None,
     watermark: Annotated[
         str | None, typer.Option(help="Event time column, with a delay: \"order_time - INTERVAL '5' SECOND\".")
     ] = None,
-    comment: Annotated[str | None, typer.Option(help="About the table.")] = None,
-    if_not_exists: Annotated[bool, typer.Option(help="Leave one that is there as it is.")] = False,
+    comment: Annotated[str | None, typer.Option(help="Comment of the table.")] = None,
+    if_not_exists: Annotated[bool, typer.Option(help="No error when it exists; it is left as it is.")] = False,
 ) -> None:
     """Make a database, or a table with its columns."""
     session = session_of(context)
@@ -61,7 +63,9 @@ def create(
 
 def list_names(
     context: typer.Context,
-    database: Annotated[str | None, typer.Argument(help="Whose tables; without it, the databases.")] = None,
+    database: Annotated[
+        str | None, typer.Argument(help="List the tables of this database; without it, the databases.")
+    ] = None,
 ) -> None:
     """List databases, or the tables of one."""
     session = session_of(context)
@@ -94,16 +98,16 @@ def show(context: typer.Context, table: TableName) -> None:
 def options(
     context: typer.Context,
     table: Annotated[str | None, typer.Argument(help="database.table, or the table's path.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every option that there is, with its meaning.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Every option that exists, with its meaning.")] = False,
 ) -> None:
-    """Show the options of a table, or all that there are."""
+    """Show the options of a table, or all that exist."""
     session = session_of(context)
     if all_:
         print_rows(session, pa.Table.from_pylist([asdict(row) for row in describe_options()]))
     elif table is not None:
         print_rows(session, session.table(table).system_table("options"))
     else:
-        raise InvalidOptionError("name a table, or say --all for every option that there is")
+        raise InvalidOptionError("name a table, or give --all for every option that exists")
 
 
 def rename(
@@ -111,7 +115,7 @@ def rename(
     source: TableName,
     target: Annotated[str, typer.Argument(help="The new database.table.")],
 ) -> None:
-    """Give a table another name in its warehouse. Nobody may read or write it meanwhile."""
+    """Rename a table within its warehouse. Nothing may read or write it meanwhile."""
     session = session_of(context)
     session.catalog().rename_table(source, target)
     print_record(session, {"table": target, "was": source}, f"renamed {source} to {target}")
@@ -170,7 +174,7 @@ def _preview_table(session: Session, name: str) -> dict[str, Any] | None:
     try:
         properties = describe_table(session.ref(name))
     except TableStoreError as error:
-        # What cannot be read can be dropped all the same.
+        # A table that cannot be read can be dropped, too.
         return {"table": place.name, "location": place.location, "problem": str(error)}
     return {key: properties[key] for key in ("table", "location", "snapshots", "rows", "files", "bytes")}
 
@@ -181,7 +185,7 @@ def _preview_database(session: Session, name: str, cascade: bool) -> dict[str, A
         return None
     tables = list(catalog.list_tables(name))
     if tables and not cascade:
-        raise InvalidOptionError(f"database {name} has {len(tables)} tables: drop them first, or say --cascade")
+        raise InvalidOptionError(f"database {name} has {len(tables)} tables: drop them first, or give --cascade")
     return {"database": name, "tables": tables}
 
 

@@ -1,4 +1,4 @@
-"""The command that merges small files: once, of one table or many, or for as long as it runs."""
+"""The command that merges small files: once, of one table or many, or until interrupted."""
 
 from collections.abc import Callable
 from typing import Annotated, Final
@@ -27,7 +27,7 @@ def compact(
     where: Annotated[str | None, typer.Option("--where", help="Only partitions such as \"dt < '2026-01-01'\".")] = None,
     strategy: Annotated[str | None, typer.Option("--strategy", help="full or minor.  [default: full]")] = None,
     idle_time: Annotated[
-        str | None, typer.Option("--idle-time", help='Only partitions that got no rows for so long, such as "1 h".')
+        str | None, typer.Option("--idle-time", help='Only partitions without new rows for this long, such as "1 h".')
     ] = None,
     order_strategy: Annotated[
         str | None, typer.Option("--order-strategy", help="Sort the rows: order, zorder or hilbert; needs --spark.")
@@ -38,27 +38,27 @@ def compact(
     option: Options = None,
     dry_run: DryRun = False,
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Merges at once in this process.  [default: cores]")
+        int | None, typer.Option(min=1, help="Merges at the same time in this process.  [default: cores]")
     ] = None,
     spark: Annotated[
         str | None, typer.Option("--spark", metavar="MASTER", help="Merge with Spark, such as local[4].")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on beside what writes to the table, until interrupted.")
+        bool, typer.Option("--follow", help="Run next to the jobs that write to the table, until interrupted.")
     ] = False,
-    interval: Annotated[str, typer.Option(help="With --follow, between looks that find nothing.")] = "10 s",
+    interval: Annotated[str, typer.Option(help="With --follow: wait after a check that found nothing.")] = "10 s",
     database: Annotated[
-        str | None, typer.Option("--database", metavar="REGEX", help="The tables of the databases so called.")
+        str | None, typer.Option("--database", metavar="REGEX", help="The tables of databases whose name matches.")
     ] = None,
-    including: Annotated[str | None, typer.Option(metavar="REGEX", help="Of those the tables so called.")] = None,
-    excluding: Annotated[str | None, typer.Option(metavar="REGEX", help="And not those so called.")] = None,
+    including: Annotated[str | None, typer.Option(metavar="REGEX", help="Of those, tables whose name matches.")] = None,
+    excluding: Annotated[str | None, typer.Option(metavar="REGEX", help="Not tables whose name matches.")] = None,
 ) -> None:
     """Merge small files into large ones; rows stay, and in a queue their order too."""
     session = session_of(context)
     if (table is None) == ((database, including, excluding) == (None, None, None)):
-        raise InvalidOptionError("compact a TABLE, or the tables of a --database: one of the two")
+        raise InvalidOptionError("give either a TABLE or a --database")
     if spark is not None and threads is not None:
-        raise InvalidOptionError("--threads is of this process, --spark merges elsewhere: one of the two")
+        raise InvalidOptionError("give either --threads, for merges in this process, or --spark")
     wanted = Wanted(
         partitions=None if partition is None else tuple(parse_partition(text) for text in partition),
         where=where,
@@ -71,7 +71,9 @@ def compact(
     job = CompactionJob(session=session, options=parse_pairs(option, "--option"), threads=threads, master=spark)
     if follow:
         if table is None or wanted != Wanted():
-            raise InvalidOptionError("--follow compacts the whole of one table, by the rules of a stream")
+            raise InvalidOptionError(
+                "--follow compacts one whole TABLE: leave out the options that select, sort or try"
+            )
         job.follow(table, idle_ms=parse_duration_ms(interval))
     elif table is not None:
         done = TableCompaction(table=table, result=job.run(table, wanted), error=None)

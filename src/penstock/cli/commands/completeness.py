@@ -1,4 +1,4 @@
-"""Commands about data that is complete: wait, mark-done."""
+"""Commands about complete data: wait, mark-done."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
@@ -32,25 +32,25 @@ def wait(
         typer.Option(help="Event time to wait for: ISO 8601, local without a zone; or ms since 1970."),
     ],
     timeout: Annotated[
-        str | None, typer.Option(help='Exit with 13 after that, such as "10 min".  [default: wait for ever]')
+        str | None, typer.Option(help='Exit with 13 after this time, such as "10 min".  [default: wait for ever]')
     ] = None,
-    interval: Annotated[str, typer.Option(help="Between looks.")] = "1 s",
+    interval: Annotated[str, typer.Option(help="Wait after a check.")] = "1 s",
 ) -> None:
-    """Wait until the table has all rows up to an event time, by its watermark; print the snapshot that has them."""
+    """Wait until the table's watermark reaches an event time; print the first snapshot seen with it."""
     session = session_of(context)
     ref = session.ref(table)
     wanted = parse_millis(watermark, "--watermark") or 0
-    patience = WaitPolicy(
+    policy = WaitPolicy(
         timeout=None if timeout is None else parse_duration_ms(timeout) / 1000,
         interval=parse_duration_ms(interval) / 1000,
     )
     title = f"waiting for {utc_text(wanted)} of {table}"
     with status_line(session, title) as say:
 
-        def tell(latest: Snapshot | None) -> None:
+        def print_progress(latest: Snapshot | None) -> None:
             say(f"{title}: {shortfall(wanted, latest)}")
 
-        snapshot = wait_for_watermark(MetadataStore(ref), wanted, patience, on_look=tell)
+        snapshot = wait_for_watermark(MetadataStore(ref), wanted, policy, on_look=print_progress)
     reached = snapshot.watermark or 0
     print_record(
         session,
@@ -64,13 +64,13 @@ def mark_done(
     table: TableName,
     partition: Annotated[
         list[str] | None,
-        typer.Option("--partition", metavar="K=V[,K=V]", help="This partition, due or not; may be repeated."),
+        typer.Option("--partition", metavar="K=V[,K=V]", help="This partition, also if not due; may be repeated."),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Mark partitions done: write the file _SUCCESS into their directories.
 
-    Without --partition those that are due by the table's partition.idle-time-to-done and partition.time-interval.
+    Without --partition, marks those due by the table's partition.idle-time-to-done and partition.time-interval.
     """
     session = session_of(context)
     loaded = session.table(table)

@@ -1,4 +1,4 @@
-"""Commands about consumers: positions of readers that a table keeps."""
+"""Commands about consumers: positions of readers, stored in the table."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -20,11 +20,11 @@ _MAX_DIGITS: Final = 18
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Positions of readers, which keep what is unread from expiring.",
+    help="Positions of readers; snapshots that are not read yet do not expire.",
     rich_markup_mode=None,
 )
 
-ConsumerId = Annotated[str, typer.Argument(metavar="ID", help="The reader's option consumer-id.")]
+ConsumerId = Annotated[str, typer.Argument(metavar="ID", help="Value of the reader's option consumer-id.")]
 
 
 @app.command("list", epilog=GLOBAL_OPTIONS)
@@ -45,7 +45,7 @@ def reset(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Make a consumer go on elsewhere; latest is behind all that is there. No query may read as it meanwhile."""
+    """Move a consumer; latest is after all existing snapshots. No query may read as this consumer meanwhile."""
     session = session_of(context)
     loaded = session.table(table)
     store = MetadataStore(session.ref(table))
@@ -62,7 +62,7 @@ def reset(
         print_record(session, {**record, "dry_run": True})
         return
     if now is not None:
-        confirm(session, f"make consumer {consumer_id} of {table} go on at {target} instead of {now}?", yes=yes)
+        confirm(session, f"move consumer {consumer_id} of {table} from {now} to {target}?", yes=yes)
     loaded.reset_consumer(consumer_id, target)
     print_record(session, record, f"consumer {consumer_id} of {table} goes on at snapshot {target}")
 
@@ -71,7 +71,7 @@ def reset(
 def delete(
     context: typer.Context, table: TableName, consumer_id: ConsumerId, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
-    """Forget a consumer; what it has not read may expire then."""
+    """Delete a consumer; what it has not read may then expire."""
     session = session_of(context)
     loaded = session.table(table)
     check_consumer(MetadataStore(session.ref(table)), consumer_id)

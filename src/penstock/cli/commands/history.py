@@ -1,4 +1,4 @@
-"""Commands about states of the past: tags and rollback."""
+"""Commands about earlier snapshots: tags and rollback."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,7 +14,7 @@ from penstock.errors import InvalidOptionError
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-tag = typer.Typer(no_args_is_help=True, help="Name snapshots, which keeps them from expiring.", rich_markup_mode=None)
+tag = typer.Typer(no_args_is_help=True, help="Name snapshots; those with a tag do not expire.", rich_markup_mode=None)
 
 TagName = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag.")]
 
@@ -25,9 +25,9 @@ def create_tag(
     table: TableName,
     name: TagName,
     snapshot_id: SnapshotId = None,
-    time_retained: Annotated[str | None, typer.Option(help='Such as "7 d"; for ever without.')] = None,
+    time_retained: Annotated[str | None, typer.Option(help='Such as "7 d"; without it, until deleted.')] = None,
 ) -> None:
-    """Give a snapshot a name."""
+    """Create a tag for a snapshot."""
     session = session_of(context)
     loaded = session.table(table)
     loaded.create_tag(name, snapshot_id=snapshot_id, time_retained=time_retained)
@@ -38,7 +38,7 @@ def create_tag(
 def delete_tag(
     context: typer.Context, table: TableName, name: TagName, dry_run: DryRun = False, yes: Yes = False
 ) -> None:
-    """Delete a tag; its snapshot may be gone then."""
+    """Delete a tag; its snapshot may then expire."""
     session = session_of(context)
     loaded = session.table(table)
     if dry_run:
@@ -73,7 +73,7 @@ def rollback(  # noqa: PLR0917 - one option for each target
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Make an older snapshot the latest; what came after it is gone. Nobody may write meanwhile."""
+    """Make an older snapshot the latest and remove all later ones. Nothing may write meanwhile."""
     session = session_of(context)
     if [snapshot_id, to_tag, watermark].count(None) != 2:
         raise InvalidOptionError("give either --snapshot-id, or --tag, or --watermark")
@@ -91,7 +91,7 @@ def rollback(  # noqa: PLR0917 - one option for each target
         return
     lost = f"{len(plan.snapshot_ids)} snapshots" + (f" and the tags {', '.join(plan.tags)}" if plan.tags else "")
     confirm(session, f"roll {table} back to snapshot {plan.target.id}, which removes {lost}?", yes=yes)
-    # What was asked about, also when it is another one by now that the watermark leads to.
+    # The snapshot in the question, even if the watermark selects another one by now.
     loaded.rollback_to(snapshot_id=plan.target.id if to_tag is None else None, tag=to_tag)
     print_record(session, record, f"rolled {table} back to snapshot {plan.target.id}")
 

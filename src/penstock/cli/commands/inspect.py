@@ -1,4 +1,4 @@
-"""Commands that look at a table's metadata: system tables, explain, fsck."""
+"""Commands that read a table's metadata: system tables, explain, fsck."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -19,7 +19,7 @@ from penstock.table.read.query import plan_query
 from penstock.table.read.scan import ScanPlan
 from penstock.table.store import MetadataStore
 
-# What fits a screen; JSON and CSV have all columns.
+# As many columns as fit a screen; JSON and CSV have all.
 _BRIEF: Final = {
     "snapshots": (
         "snapshot_id",
@@ -101,7 +101,7 @@ def explain(
     watermark: Watermark = None,
     option: Options = None,
 ) -> None:
-    """Say which files a read would open and what pruned the others, from metadata only."""
+    """Print which files a read would open and what pruned the others, from metadata only."""
     session = session_of(context)
     position = {
         "scan.snapshot-id": snapshot_id,
@@ -122,9 +122,9 @@ def explain(
 def fsck(
     context: typer.Context,
     table: TableName,
-    all_snapshots: Annotated[bool, typer.Option(help="Also what only older snapshots and tags need.")] = False,
+    all_snapshots: Annotated[bool, typer.Option(help="Also files that only older snapshots and tags need.")] = False,
 ) -> None:
-    """Look for every file that the table needs; what is missing or damaged ends the command with 8."""
+    """Check that every file the table needs is there; exit with 8 when one is missing or damaged."""
     session = session_of(context)
     ref = session.ref(table)
     with progress_bar(session, f"checking {ref.name}", None) as progress:

@@ -1,4 +1,4 @@
-"""The command that draws tables over time as a page."""
+"""The command that draws tables over time as an HTML page."""
 
 import os
 from collections.abc import Callable
@@ -22,11 +22,14 @@ def report(
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="database.table, or the table's path.")],
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The page to write, over an older one; - prints it.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The page to write, replacing an older one; - prints it."),
     ],
     checkpoint: Annotated[
         list[str] | None,
-        typer.Option("--checkpoint", metavar="PATH", help="Of a Spark query that reads the table; may be repeated."),
+        typer.Option(
+            "--checkpoint", metavar="PATH", help="Checkpoint of a Spark query that reads the table; may be repeated."
+        ),
     ] = None,
     result: Annotated[
         list[str] | None,
@@ -36,9 +39,9 @@ def report(
             help="Draw the rows of a small table too: column Y by column X, a line for each value of SERIES.",
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Newest snapshots to look at.")] = DEFAULT_LIMIT,
+    limit: Annotated[int, typer.Option(min=1, help="How many of the newest snapshots to read.")] = DEFAULT_LIMIT,
 ) -> None:
-    """Draw tables over time: one HTML file that needs nothing from elsewhere."""
+    """Draw tables over time: one self-contained HTML file."""
     session = session_of(context)
     if checkpoint and len(tables) > 1:
         raise InvalidOptionError("--checkpoint is about one table: draw that alone")
@@ -60,13 +63,13 @@ def report(
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file whole: whoever looks at the old one meanwhile sees all of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replace a file at once: a reader sees either the old page or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise StorageError(f"the report cannot be written to {path}: {error.strerror}") from error
 
 

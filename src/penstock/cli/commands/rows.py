@@ -42,14 +42,14 @@ from penstock.table.store import MetadataStore
 from penstock.table.write.hive_import import plan_hive_import
 from penstock.table.write.preview import preview_drop, preview_removal
 
-# As many as a person looks at; programs, which ask for JSON or CSV, get everything.
+# As many as a person reads; JSON and CSV, for programs, have all rows.
 _ROWS_FOR_PEOPLE: Final = 100
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="CSV, Parquet or JSON lines; - is standard input.")]
-Format = Annotated[InputFormat | None, typer.Option("--input-format", help="Where the names do not say.")]
-BatchRows = Annotated[int, typer.Option(min=1, help="Most rows to have in hand at once.")]
-Delimiter = Annotated[str, typer.Option(help="Between the values of a CSV line.")]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="CSV without names: columns in the table's order.")]
+Format = Annotated[InputFormat | None, typer.Option("--input-format", help="When the names do not show it.")]
+BatchRows = Annotated[int, typer.Option(min=1, help="Most rows in a batch.")]
+Delimiter = Annotated[str, typer.Option(help="Separator of the values in a CSV line.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="CSV without a header: columns in the table's order.")]
 NullValues = Annotated[
     list[str] | None, typer.Option("--null-value", help="Unquoted CSV text that means NULL; nothing by default.")
 ]
@@ -81,7 +81,9 @@ def overwrite(
     files: Files,
     *,
     partition: Partitions = None,
-    whole_table: Annotated[bool, typer.Option(help="Replace everything, not only the partitions of the rows.")] = False,
+    whole_table: Annotated[
+        bool, typer.Option(help="Replace all rows of the table, not only the partitions of the new rows.")
+    ] = False,
     input_format: Format = None,
     batch_rows: BatchRows = 65_536,
     delimiter: Delimiter = ",",
@@ -90,10 +92,10 @@ def overwrite(
     option: Options = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Put the rows of files in the place of others, as one commit.
+    """Replace rows by the rows of files, as one commit.
 
-    Replaced are the partitions that --partition names; without it those that the rows are in, or everything in a
-    table without partitions. A partition that is not named in full covers all that agree with it.
+    Replaces the partitions that --partition names; without it those that the new rows are in, or all rows of a
+    table without partitions. A partial partition, such as one of two keys, covers all partitions that match it.
     """
     session = session_of(context)
     if partition and whole_table:
@@ -117,7 +119,9 @@ def overwrite(
 def import_directory(
     context: typer.Context,
     table: TableName,
-    directory: Annotated[str, typer.Argument(help="Above the partition directories, such as dt=2026-01-01.")],
+    directory: Annotated[
+        str, typer.Argument(help="The directory that holds the partition directories, such as dt=2026-01-01.")
+    ],
     batch_rows: BatchRows = 65_536,
     option: Options = None,
     dry_run: DryRun = False,
@@ -150,7 +154,7 @@ def read(
     context: typer.Context,
     table: TableName,
     *,
-    columns: Annotated[str | None, typer.Option(help="Names separated by commas, in the order wanted.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Names separated by commas, in the order to print.")] = None,
     where: Where = None,
     limit: Annotated[
         int | None, typer.Option(min=0, max=2**63 - 1, help="Most rows.  [default: 100 with --format table]")
@@ -162,7 +166,7 @@ def read(
     watermark: Watermark = None,
     option: Options = None,
 ) -> None:
-    """Print rows, of the latest snapshot or of an older one."""
+    """Print rows of the latest snapshot or an older one."""
     session = session_of(context)
     is_cut = limit is None and not all_ and session.format is OutputFormat.TABLE
     rows = session.table(table).to_batches(
@@ -185,7 +189,7 @@ def read(
 
 
 def truncate(context: typer.Context, table: TableName, dry_run: DryRun = False, yes: Yes = False) -> None:
-    """Remove all rows by a new snapshot; older snapshots keep them until they expire."""
+    """Remove all rows in a new snapshot; older snapshots keep them until they expire."""
     session = session_of(context)
     ref = session.ref(table)
     if dry_run:
@@ -199,12 +203,12 @@ def drop_partition(
     context: typer.Context,
     table: TableName,
     partitions: Annotated[
-        list[str], typer.Argument(metavar="KEY=VALUE[,KEY=VALUE]...", help="One argument a partition.")
+        list[str], typer.Argument(metavar="KEY=VALUE[,KEY=VALUE]...", help="One argument per partition.")
     ],
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Remove the rows of partitions by a new snapshot."""
+    """Remove the rows of partitions in a new snapshot."""
     session = session_of(context)
     specs = [parse_partition(text) for text in partitions]
     ref = session.ref(table)
@@ -217,7 +221,7 @@ def drop_partition(
 
 
 def _load_target(session: Session, name: str, options: list[str] | None) -> TableRef:
-    """Load a table to write to, with the options of this use."""
+    """Load a table to write to, with the options of this command."""
     given = parse_pairs(options, "--option")
     ref = session.ref(name)
     check_keys(given, table=ref.name)
@@ -237,7 +241,7 @@ def _write(
 
 
 class _Counted:
-    """Counts rows on their way."""
+    """Counts the rows that pass through."""
 
     def __init__(self, batches: pa.RecordBatchReader) -> None:
         self.rows = 0
@@ -252,7 +256,7 @@ class _Counted:
         return batch
 
     def finish(self) -> None:
-        """Read what nobody wanted, so that bad rows are found."""
+        """Read rows that are not used, so that bad rows are found."""
         for _ in self:
             pass
 

@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli.arguments import parse_pairs
 from penstock.cli.output.render import note
-from penstock.cli.output.spark_failure import failure_of, open_spark, tell_once
+from penstock.cli.output.spark_failure import disable_error_logs, failure_of, open_spark
 from penstock.cli.output.sql_output import print_outcome, wait_for
 from penstock.cli.session import session_of
 from penstock.dialect.run.lazy import run_script_late
@@ -47,9 +47,9 @@ def sql(
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="All rows, also with --format table.")] = False,
 ) -> None:
-    """Run statements in Flink's SQL, one after the other, until one fails; without any, at a prompt.
+    """Run statements in Flink's SQL, one after the other, until one fails; without any, open a prompt.
 
-    Files come before -e. A query over a stream prints its rows as they come, and an INSERT from one goes on, until it
+    Files come before -e. A streaming query prints its rows as they arrive, and a streaming INSERT runs, until it
     ends or is interrupted.
     """
     session = session_of(context)
@@ -61,10 +61,10 @@ def sql(
     if settings and spark is None:
         raise InvalidOptionError("--conf and --packages are for Spark: give --spark too, such as --spark 'local[2]'")
     if not session.debug:
-        tell_once()
+        disable_error_logs()
     master = None if spark is None else open_spark(session, spark, settings)
     if not scripts:
-        # What a prompt needs takes longer to import than most commands take to run.
+        # The prompt's imports take longer than most commands take to run.
         importlib.import_module("penstock.cli.prompt.loop").run_prompt(session, catalog, master, show_all=all_)
         return
     state, started = SqlState(), []

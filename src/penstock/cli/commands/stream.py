@@ -35,20 +35,20 @@ def follow(
         typer.Option(
             "--from",
             metavar="POSITION",
-            help="earliest, latest, latest-full (what is there, then what is added), a snapshot's id, or a time in ISO "
-            "8601, local without a zone.  [default: what the table's options say, else latest]",
+            help="earliest, latest, latest-full (all rows, then new ones), a snapshot's id, or a time in ISO "
+            "8601, local without a zone.  [default: the table's scan options, else latest]",
         ),
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Names separated by commas, in the order wanted.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Names separated by commas, in the order to print.")] = None,
     where: Where = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="End after so many rows.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="End where nothing more is there.")] = False,
-    interval: Annotated[str, typer.Option(help="Between looks that find nothing.")] = "1 s",
+    limit: Annotated[int | None, typer.Option(min=0, help="End after this many rows.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="End when all rows are read.")] = False,
+    interval: Annotated[str, typer.Option(help="Wait after a check that found nothing.")] = "1 s",
     consumer: Annotated[
-        str | None, typer.Option("--consumer", metavar="ID", help="Go on where this consumer stands, and move it.")
+        str | None, typer.Option("--consumer", metavar="ID", help="Continue at this consumer's position, and move it.")
     ] = None,
     snapshots: Annotated[
-        bool, typer.Option("--snapshots", help="Say on the error stream where each snapshot begins.")
+        bool, typer.Option("--snapshots", help="Print on the error stream where each snapshot begins.")
     ] = False,
     option: Options = None,
 ) -> None:
@@ -81,14 +81,15 @@ def lag(
     table: TableName,
     *,
     checkpoint: Annotated[
-        list[str] | None, typer.Option("--checkpoint", metavar="PATH", help="Of a Spark query; may be repeated.")
+        list[str] | None,
+        typer.Option("--checkpoint", metavar="PATH", help="Checkpoint of a Spark query; may be repeated."),
     ] = None,
     max_snapshots: Annotated[
-        int | None, typer.Option(min=0, help="Exit with 12 when a reader is more snapshots behind.")
+        int | None, typer.Option(min=0, help="Exit with 12 when a reader lags by more snapshots.")
     ] = None,
-    max_rows: Annotated[int | None, typer.Option(min=0, help="Exit with 12 when a reader is more rows behind.")] = None,
+    max_rows: Annotated[int | None, typer.Option(min=0, help="Exit with 12 when a reader lags by more rows.")] = None,
 ) -> None:
-    """Print how far consumers, and the queries of checkpoints, are behind; rows as in the files, before any filter."""
+    """Print how far consumers and queries with a checkpoint lag; rows are counted before any filter."""
     session = session_of(context)
     found = session.table(table).lag(*(checkpoint or ()))
     print_rows(session, found)
@@ -97,10 +98,10 @@ def lag(
         note(session, f"{row['reader']}: {row['expired_snapshots']} snapshots expired before they were read")
     limits = {"snapshots_behind": max_snapshots, "rows_behind": max_rows}
     given = {column: most for column, most in limits.items() if most is not None}
-    behind = [found.filter(pc.field(column) > most) for column, most in given.items()]
-    late = {str(name) for rows in (*behind, lost) for name in rows.column("reader").to_pylist() if given}
+    lagging = [found.filter(pc.field(column) > most) for column, most in given.items()]
+    late = {str(name) for rows in (*lagging, lost) for name in rows.column("reader").to_pylist() if given}
     if late:
-        note(session, f"too far behind: {', '.join(sorted(late))}")
+        note(session, f"lag above the limit: {', '.join(sorted(late))}")
         raise typer.Exit(ExitCode.BEHIND)
 
 

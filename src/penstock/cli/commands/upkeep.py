@@ -1,4 +1,4 @@
-"""Commands that keep a table's storage bounded: what has expired and what nobody uses goes."""
+"""Commands that keep a table's storage bounded: they remove what has expired and what nothing uses."""
 
 import time
 from collections.abc import Callable
@@ -33,15 +33,15 @@ _PARTITION_COLUMNS: Final = ("partition", "time", "rows", "bytes", "files")
 def expire(  # noqa: PLR0917 - one option for each rule
     context: typer.Context,
     table: TableName,
-    retain_max: Annotated[int | None, typer.Option(help="Newest snapshots beyond which all go.")] = None,
-    retain_min: Annotated[int | None, typer.Option(help="Newest snapshots that stay whatever their age.")] = None,
+    retain_max: Annotated[int | None, typer.Option(help="Most snapshots to keep.")] = None,
+    retain_min: Annotated[int | None, typer.Option(help="Fewest snapshots to keep, whatever their age.")] = None,
     older_than: OlderThan = None,
-    max_deletes: Annotated[int | None, typer.Option(help="Snapshots that go at most.")] = None,
+    max_deletes: Annotated[int | None, typer.Option(help="Most snapshots to expire.")] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Let old snapshots go, with the files that only they read; tags and consumers keep what they need.
+    """Expire old snapshots and delete the files that only they use; tags and consumers keep what they need.
 
-    Without options the table's own rules hold: snapshot.num-retained.min and .max, snapshot.time-retained.
+    Defaults are the table's options snapshot.num-retained.min and .max, and snapshot.time-retained.
     """
     session = session_of(context)
     ref = session.ref(table)
@@ -65,12 +65,12 @@ def expire_partitions(
     context: typer.Context,
     table: TableName,
     expiration_time: Annotated[
-        str | None, typer.Option(help='Age, such as "7 d"; else partition.expiration-time of the table.')
+        str | None, typer.Option(help='Age, such as "7 d".  [default: partition.expiration-time of the table]')
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Drop the partitions that have outlived partition.expiration-time, the oldest first."""
+    """Drop the partitions that are older than partition.expiration-time, the oldest first."""
     session = session_of(context)
     loaded = session.table(table)
     found = loaded.expire_partitions(expiration_time=expiration_time, dry_run=True)
@@ -91,7 +91,7 @@ def expire_partitions(
         return
     confirm(session, f"drop these {summary} of {table}?", yes=yes)
     dropped = loaded.expire_partitions(expiration_time=expiration_time)
-    note(session, f"dropped {len(dropped)} partitions of {table}; their files go when its snapshots expire")
+    note(session, f"dropped {len(dropped)} partitions of {table}; their files are deleted when its snapshots expire")
 
 
 def remove_orphans(
@@ -99,15 +99,16 @@ def remove_orphans(
     table: TableName,
     older_than: OlderThan = None,
     allow_recent: Annotated[
-        bool, typer.Option("--allow-recent", help="Also less than an hour back; nobody may write then.")
+        bool,
+        typer.Option("--allow-recent", help="Also files younger than an hour; nothing may write then."),
     ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Delete files that stopped jobs left and nothing uses; by default those older than a day.
+    """Delete files that no snapshot uses, such as those of failed jobs; by default only files older than a day.
 
-    The files are shown first. What a running job has written and not yet committed looks like an orphan: --older-than
-    has to lie further back than any job takes.
+    The files are listed first. A file that a running job has written and not yet committed looks like an orphan:
+    --older-than has to be further back than the longest job takes.
     """
     session = session_of(context)
     ref = session.ref(table)
@@ -120,13 +121,13 @@ def remove_orphans(
                 ref, older_than_millis=until, dry_run=dry_run, allow_recent=allow_recent, progress=progress
             )
 
-    found = run("looking for orphans of", until, dry_run=True)
+    found = run("searching orphans of", until, dry_run=True)
     print_records(session, _orphan_records(found, time.time_ns() // 1_000_000), _ORPHAN_COLUMNS)
     note(session, _orphan_text(found))
     if dry_run or not found.orphans:
         return
     confirm(session, f"delete these {len(found.orphans)} orphans of {table}?", yes=yes)
-    # Looked up once more, by the same time: what was committed meanwhile is none of them any more.
+    # Searched again, by the same time: files that were committed meanwhile are no orphans any more.
     gone = run("removing orphans of", found.older_than_millis, dry_run=False)
     note(session, f"deleted {len(gone.orphans)} orphans of {table} ({format_bytes(gone.bytes)})")
 

@@ -23,7 +23,7 @@ from penstock.table.inspect.history.history import HistoryReader, TableHistory
 from penstock.table.inspect.history.stored import history_table
 from penstock.table.store import MetadataStore
 
-# What goes into a file or a pipe has no size.
+# A file or a pipe has no size.
 _WIDTH: Final = 120
 _HEIGHT: Final = 40
 
@@ -36,11 +36,13 @@ def watch(
     interval: Annotated[str, typer.Option(help="Between looks.")] = "2 s",
     checkpoint: Annotated[
         list[str] | None,
-        typer.Option("--checkpoint", metavar="PATH", help="Of a Spark query that reads the table; may be repeated."),
+        typer.Option(
+            "--checkpoint", metavar="PATH", help="Checkpoint of a Spark query that reads the table; may be repeated."
+        ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Newest snapshots to look at.")] = DEFAULT_LIMIT,
+    limit: Annotated[int, typer.Option(min=1, help="How many of the newest snapshots to read.")] = DEFAULT_LIMIT,
 ) -> None:
-    """Show a table over time: whether rows come, how complete it is, files, readers, order; until interrupted."""
+    """Show a table over time: new rows, watermark, files, readers, order; until interrupted."""
     session = session_of(context)
     if session.format is OutputFormat.CSV and not once:
         raise InvalidOptionError("--format csv prints the commits once: give --once too")

@@ -1,1 +1,1 @@
-"""Draws what `penstock.table.inspect.history` gathered: as a page, and on a terminal. Nothing here looks at a table."""
+"""Draws the history that `penstock.table.inspect.history` read, as a page or on a terminal; reads no table itself."""

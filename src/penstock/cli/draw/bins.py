@@ -1,4 +1,4 @@
-"""Commits gathered by equal lengths of time, so that thousands of them are not more than can be seen."""
+"""Commits grouped into bins of equal time, so that a chart can show thousands of them."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from penstock.table.inspect.history.commits import Commit
     from penstock.table.inspect.history.history import TableHistory
 
-# Commits of one second are not drawn as if it were an hour.
+# The least time that a chart spans.
 _LEAST_SPAN_MS = MINUTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The time that is drawn, in lengths of ``step_ms``.
+    """The time that is drawn, in bins of ``step_ms``.
 
     Attributes:
-        first: ms; ``last`` is the end of the last length.
-        shows_now: the moment of the look is in it; else it ends with the last commit, long ago.
+        first: ms; ``last`` is the end of the last bin.
+        shows_now: includes the time at which the history was read; else it ends with the last commit, long before that.
     """
 
     first: int
@@ -36,13 +36,13 @@ class Window:
 
     @property
     def count(self) -> int:
-        """Number of lengths."""
+        """Number of bins."""
         return (self.last - self.first) // self.step_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bin:
-    """The commits of one length of time.
+    """The commits of one bin.
 
     Attributes:
         appended_rows: of APPEND snapshots; ``overwritten_rows`` were written and ``removed_rows`` taken away by
@@ -63,28 +63,28 @@ class Bin:
 
 
 def window_of(history: TableHistory, most: int) -> Window:
-    """Return the time to draw: the commits that were looked at, and up to now unless that is long ago.
+    """Return the time to draw: that of the commits that were read, and up to now unless the last one is long ago.
 
     Args:
-        most: lengths that it is cut into.
+        most: bins at most.
     """
     times = [commit.snapshot.time_millis for commit in history.commits] or [history.seen_millis]
     first, last = min(times), max(times)
-    # Beyond half of the commits' own time, waiting would leave no space for them.
+    # A longer time without commits would squeeze them into less than two thirds of the axis.
     shows_now = last <= history.seen_millis <= last + max((last - first) / 2, _LEAST_SPAN_MS)
     last = history.seen_millis if shows_now else last
     missing = max(0, _LEAST_SPAN_MS - (last - first))
-    # What is to come is not drawn.
+    # The future is not drawn.
     after = 0 if shows_now else missing // 2
     first, last = first - (missing - after), last + after
-    # Whole lengths from a round one: one more than would fit.
+    # The first bin begins at a round time, so one more bin may be needed.
     step = time_step(last - first, most - 1)
     first = first // step * step
     return Window(first=first, last=max(math.ceil(last / step) * step, first + step), step_ms=step, shows_now=shows_now)
 
 
 def to_bins(commits: Sequence[Commit], window: Window) -> tuple[Bin, ...]:
-    """Gather commits, oldest first, by the lengths of a window."""
+    """Group commits, oldest first, into the bins of a window."""
     groups: list[list[Commit]] = [[] for _ in range(window.count)]
     for commit in commits:
         place = (commit.snapshot.time_millis - window.first) // window.step_ms

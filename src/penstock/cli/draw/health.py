@@ -1,11 +1,11 @@
-"""What one look should tell, in words: five lines, the same on the page and on the terminal."""
+"""Health checks of a table in words: five lines, the same on the page and on the terminal."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.cli.draw.labels import count_text, duration_words, moment_text, name_text
+from penstock.cli.draw.labels import count_text, duration_words, name_text, time_text
 from penstock.cli.draw.rows import unread_text
 from penstock.table.inspect.explain import format_bytes
 from penstock.table.inspect.history.commits import END_OF_TIME_MS
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 MARKS: Final = {HealthStatus.GOOD: "●", HealthStatus.LOOK: "▲", HealthStatus.UNKNOWN: "○"}
 MEANINGS: Final = {
     HealthStatus.GOOD: "good",
-    HealthStatus.LOOK: "worth a look",
-    HealthStatus.UNKNOWN: "nothing to judge by",
+    HealthStatus.LOOK: "needs attention",
+    HealthStatus.UNKNOWN: "not enough data",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sign:
-    """One thing that a look at a table tells."""
+class HealthCheck:
+    """The result of one health check."""
 
     topic: str
-    verdict: HealthStatus
+    status: HealthStatus
     text: str
 
 
-def signs_of(history: TableHistory) -> tuple[Sign, ...]:
-    """Return what a look at a table tells, always in the same order."""
-    verdicts = evaluate(history)
+def checks_of(history: TableHistory) -> tuple[HealthCheck, ...]:
+    """Return the results of the health checks, always in the same order."""
+    statuses = evaluate(history)
     return (
-        Sign(topic="flow", verdict=verdicts.flow, text=_flow(history, verdicts.usual_pause_ms)),
-        Sign(topic="watermark", verdict=verdicts.watermark, text=_watermark(history)),
-        Sign(topic="files", verdict=verdicts.files, text=_files(history)),
-        Sign(topic="readers", verdict=verdicts.readers, text=_readers(history)),
-        Sign(topic="order", verdict=verdicts.order, text=_order(history)),
+        HealthCheck(topic="flow", status=statuses.flow, text=_flow(history, statuses.usual_pause_ms)),
+        HealthCheck(topic="watermark", status=statuses.watermark, text=_watermark(history)),
+        HealthCheck(topic="files", status=statuses.files, text=_files(history)),
+        HealthCheck(topic="readers", status=statuses.readers, text=_readers(history)),
+        HealthCheck(topic="order", status=statuses.order, text=_order(history)),
     )
 
 
@@ -53,22 +53,22 @@ def headline(history: TableHistory) -> str:
     return f"{kind}, snapshot {history.latest.snapshot.id:,}: {content}"
 
 
-def looked_at(history: TableHistory) -> str:
-    """Say which snapshots were looked at, and which were left out."""
+def snapshots_read(history: TableHistory) -> str:
+    """Return which snapshots were read, and how many older ones were left out."""
     if not history.commits:
         return "nothing was ever committed"
     first, last = history.commits[0].snapshot, history.commits[-1].snapshot
     left = f"; {count_text(history.left_out, 'older one')} left out" if history.left_out else ""
     return (
         f"{count_text(len(history.commits), 'snapshot')}, {first.id:,} to {last.id:,}, of "
-        f"{moment_text(first.time_millis)} to {moment_text(last.time_millis)} UTC{left}"
+        f"{time_text(first.time_millis)} to {time_text(last.time_millis)} UTC{left}"
     )
 
 
 def _flow(history: TableHistory, pause: int | None) -> str:
     last = history.last_rows
     if last is None:
-        return "nothing was ever committed" if not history.commits else "no commit that was looked at brought rows"
+        return "nothing was ever committed" if not history.commits else "none of the commits read brought rows"
     usual = f"; usually every {duration_words(pause)}" if pause is not None else ""
     ago = duration_words(max(0, history.seen_millis - last.snapshot.time_millis))
     return f"last rows {ago} ago, {count_text(last.change.added.rows, 'row')} in snapshot {last.snapshot.id:,}{usual}"
@@ -83,13 +83,13 @@ def _watermark(history: TableHistory) -> str:
     if watermark >= END_OF_TIME_MS:
         return "the input has ended"
     lag = None if latest is None else latest.event_time_lag_ms
-    text = f"complete up to {moment_text(watermark)} UTC"
+    text = f"complete up to {time_text(watermark)} UTC"
     if lag is not None:
         text += f", {duration_words(abs(lag))} {'before' if lag >= 0 else 'after'} the last commit"
     last = history.standstills[-1] if history.standstills else None
     if last is not None and last.is_open:
         text += (
-            f"; has stood still for {duration_words(last.duration_ms)} while {count_text(last.commits, 'commit')} "
+            f"; has not advanced for {duration_words(last.duration_ms)} while {count_text(last.commits, 'commit')} "
             "brought rows"
         )
     return text
@@ -106,7 +106,7 @@ def _files(history: TableHistory) -> str:
         text += f"; a full compaction would merge {debt.waiting_files:,} ({format_bytes(debt.waiting_bytes)})"
     merge = history.last_merge
     if merge is None:
-        return f"{text}; no merge among the commits looked at"
+        return f"{text}; no merge among the commits read"
     ago = duration_words(max(0, history.seen_millis - merge.snapshot.time_millis))
     return f"{text}; last merge {ago} ago, snapshot {merge.snapshot.id:,}"
 
@@ -128,6 +128,6 @@ def _order(history: TableHistory) -> str:
         return "no files"
     where = f"{count_text(order.files, 'file')} in {count_text(order.buckets, 'bucket')}"
     if not order.overlaps:
-        return f"holds: {where} follow each other by their sequence numbers"
+        return f"holds: {where} are in order of their sequence numbers"
     begin = "begins" if order.overlaps == 1 else "begin"
     return f"is broken: {order.overlaps:,} of {where} {begin} within the sequence numbers of a file before"

@@ -1,4 +1,4 @@
-"""Numbers, sizes, times and durations as people read them. All times are UTC."""
+"""Numbers, sizes, times and durations as text. All times are UTC."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
 
 
 def short_number(value: float) -> str:
-    """Return a number by three digits, for an axis: ``0``, ``250``, ``1.5k``, ``20M``."""
+    """Return a number of at most three digits, for an axis: ``0``, ``250``, ``1.5k``, ``20M``."""
     for step, letter in _STEPS:
         if abs(value) >= step:
             return f"{_three_digits(value / step)}{letter}"
@@ -67,11 +67,11 @@ def duration_words(millis: float) -> str:
 
 
 def rate_words(step_ms: float) -> str:
-    """Return what something is counted per: ``minute``, ``10 s``."""
+    """Return the unit of time of a rate: ``minute``, ``10 s``."""
     return _ONE.get(step_ms) or duration_words(step_ms)
 
 
-def moment_text(millis: int, *, spec: str = "seconds") -> str:
+def time_text(millis: int, *, spec: str = "seconds") -> str:
     """Return a time without its zone, ``2026-01-31 10:00:00``.
 
     Args:
@@ -82,21 +82,21 @@ def moment_text(millis: int, *, spec: str = "seconds") -> str:
         return "end of time"
     if millis < _BEGIN_OF_TIME_MS:
         return "before all time"
-    return moment_of(millis).replace(tzinfo=None).isoformat(sep=" ", timespec=spec)
+    return datetime_of(millis).replace(tzinfo=None).isoformat(sep=" ", timespec=spec)
 
 
-def moment_of(millis: float) -> datetime:
-    """Return the time; the calendar's first or last one where ``millis``, as damaged files state, lies beyond."""
+def datetime_of(millis: float) -> datetime:
+    """Return the time; the calendar's first or last one when ``millis``, as in damaged files, is beyond."""
     return _EPOCH + timedelta(milliseconds=min(max(millis, _FIRST_MILLIS), _LAST_MILLIS))
 
 
-def millis_of(moment: datetime) -> int:
+def millis_of(time: datetime) -> int:
     """Return ms since 1970-01-01 UTC."""
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def name_text(name: str, most: int | None = None) -> str:
-    """Return a name with its control characters spelled out.
+    """Return a name with its control characters escaped.
 
     Args:
         most: letters, of which the middle one is an ellipsis where there are more; None for all.
@@ -104,6 +104,6 @@ def name_text(name: str, most: int | None = None) -> str:
     text = visible(name)
     if most is None or len(text) <= most:
         return text
-    # Both ends tell more than the beginning: a partition's last key, a name's number.
+    # Both ends identify a name better than its beginning: a partition's last key, a number at the end.
     end = most // 2
     return f"{text[: most - end - 1]}…{text[-end:]}"

@@ -1,4 +1,4 @@
-"""Elements of a page. Text becomes markup here only, so that no name is ever taken for it."""
+"""Elements of a page. Only this module makes markup of text, so that every name is escaped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def node(tag: str, attributes: Mapping[str, Value] | None = None, *children: Chi
     """Return an element.
 
     Args:
-        attributes: floats are written with two digits, which is finer than any screen.
+        attributes: floats are written with two digits, finer than any screen shows.
         children: text and elements in their order; None is left out.
     """
     made = Element(tag, {name: value_text(value) for name, value in (attributes or {}).items()})

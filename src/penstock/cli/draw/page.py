@@ -1,12 +1,12 @@
-"""The report: one page that needs nothing from elsewhere."""
+"""The report: one self-contained page."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from penstock.cli.draw.health import MARKS, MEANINGS, headline, looked_at, signs_of
-from penstock.cli.draw.labels import moment_text, name_text
+from penstock.cli.draw.health import MARKS, MEANINGS, checks_of, headline, snapshots_read
+from penstock.cli.draw.labels import name_text, time_text
 from penstock.cli.draw.node import node, to_html
 from penstock.cli.draw.result import draw_result
 from penstock.cli.draw.tables import (
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from xml.etree.ElementTree import Element
 
-    from penstock.cli.draw.health import Sign
+    from penstock.cli.draw.health import HealthCheck
     from penstock.cli.draw.result import Result
     from penstock.table.inspect.history.history import TableHistory
 
@@ -70,17 +70,17 @@ def _contents(histories: Sequence[TableHistory]) -> Element:
     rows = []
     for number, history in enumerate(histories):
         marks = [
-            node("span", {"class": sign.verdict.value, "title": _meaning(sign)}, MARKS[sign.verdict])
-            for sign in signs_of(history)
+            node("span", {"class": check.status.value, "title": _meaning(check)}, MARKS[check.status])
+            for check in checks_of(history)
         ]
-        told = "; ".join(_meaning(sign) for sign in signs_of(history))
+        label = "; ".join(_meaning(check) for check in checks_of(history))
         link = node("a", {"href": f"#table-{number}"}, name_text(history.name))
-        rows.append(node("li", {}, link, " ", node("span", {"role": "img", "aria-label": told}, *marks)))
+        rows.append(node("li", {}, link, " ", node("span", {"role": "img", "aria-label": label}, *marks)))
     return node("nav", {"aria-label": "Tables"}, node("ul", {}, *rows))
 
 
-def _meaning(sign: Sign) -> str:
-    return f"{sign.topic}: {MEANINGS[sign.verdict]}"
+def _meaning(check: HealthCheck) -> str:
+    return f"{check.topic}: {MEANINGS[check.status]}"
 
 
 def _table_section(history: TableHistory, number: int) -> Element:
@@ -96,7 +96,7 @@ def _table_section(history: TableHistory, number: int) -> Element:
             node(
                 "p",
                 {"class": "note"},
-                f"Seen {moment_text(history.seen_millis)} UTC; {looked_at(history)}.",
+                f"Seen {time_text(history.seen_millis)} UTC; {snapshots_read(history)}.",
             ),
         ),
         _signs(history),
@@ -106,29 +106,31 @@ def _table_section(history: TableHistory, number: int) -> Element:
 
 def _signs(history: TableHistory) -> Element:
     rows = []
-    for sign in signs_of(history):
+    for check in checks_of(history):
         mark = node(
             "td",
-            {"class": f"mark {sign.verdict.value}", "title": MEANINGS[sign.verdict]},
-            node("span", {"aria-hidden": "true"}, MARKS[sign.verdict]),
-            node("span", {"class": "hidden"}, MEANINGS[sign.verdict]),
+            {"class": f"mark {check.status.value}", "title": MEANINGS[check.status]},
+            node("span", {"aria-hidden": "true"}, MARKS[check.status]),
+            node("span", {"class": "hidden"}, MEANINGS[check.status]),
         )
-        rows.append(node("tr", {}, mark, node("th", {"scope": "row"}, sign.topic), node("td", {}, sign.text)))
+        rows.append(node("tr", {}, mark, node("th", {"scope": "row"}, check.topic), node("td", {}, check.text)))
     return node("table", {"class": "signs"}, node("tbody", {}, *rows))
 
 
 def _charts(history: TableHistory) -> list[Element]:
     if not history.commits:
-        return [node("p", {"class": "empty"}, "Nothing was ever committed to this table, so there is nothing to draw.")]
+        return [node("p", {"class": "empty"}, "Nothing was ever committed to this table: no charts.")]
     parts = [
         node(
             "section",
             {},
             node("h2", {}, "Over time"),
-            node("p", {"class": "hidden"}, f"Charts of {looked_at(history)}. Their numbers are in the table below."),
+            node(
+                "p", {"class": "hidden"}, f"Charts of {snapshots_read(history)}. Their numbers are in the table below."
+            ),
             draw_timeline(history),
             _details("Commits in numbers", commit_table(history)),
-            _details(f"Standstills of the watermark ({len(history.standstills):,})", stalled_watermark_table(history))
+            _details(f"Stalls of the watermark ({len(history.standstills):,})", stalled_watermark_table(history))
             if history.standstills
             else None,
         )
@@ -155,8 +157,8 @@ def _charts(history: TableHistory) -> list[Element]:
 
 
 def _order_text(history: TableHistory) -> str:
-    text = next(sign.text for sign in signs_of(history) if sign.topic == "order")
-    return f"Order {text}. Each block is a file, or several that are too small to be told apart."
+    text = next(check.text for check in checks_of(history) if check.topic == "order")
+    return f"Order {text}. Each block is a file, or several that are too small to draw one by one."
 
 
 def _details(title: str, content: Element) -> Element:

@@ -1,7 +1,7 @@
 """The parts of charts: a plot with its axes, and marks in it.
 
-Marks are drawn in a box of 1000 x 100 that is stretched to the space there is, with lines that keep their width; text
-stands next to it as HTML, so that a chart is as readable on a narrow screen as on a wide one.
+Marks are drawn in a box of 1000 x 100 that is stretched to the space available, with lines that keep their width; text
+is HTML next to it, so that a chart is as readable on a narrow screen as on a wide one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 1000.0
 HEIGHT: Final = 100.0
 
-# So that bars that begin where others end can be told apart.
+# Keeps adjacent bars apart.
 _BAR_SHARE: Final = 0.84
 _LEAST_BAR: Final = 1.4
 # Space that a label takes of a wide screen, and of a narrow one.
@@ -65,10 +65,10 @@ def x_labels(axis: Axis, unit: str, *, now: float | None = None) -> Element:
 
     Args:
         unit: of the axis, such as the time zone.
-        now: place that is the present; None where it is not on the axis.
+        now: place of the present; None when it is not on the axis.
     """
     present = () if now is None else (Tick(at=now, label="now"),)
-    # What says the date is needed most.
+    # The label with the date is needed most.
     wanted = (*present, *sorted(axis.ticks, key=lambda tick: not tick.context))
     kept = spread(wanted, _LABEL)
     wide = spread(kept, _WIDE_LABEL)
@@ -137,7 +137,7 @@ def dots(kind: str, points: Iterable[tuple[float, float]]) -> Element:
 
 
 def ticks(kind: str, places: Iterable[float]) -> Element:
-    """Return upright lines over the whole height; those that nobody could tell apart are one."""
+    """Return vertical lines over the whole height; those too close to be distinguished are one."""
     seen = sorted({round(place * WIDTH, 1) for place in places})
     path = "".join(f"M{_n(x)} 0V{HEIGHT:.0f}" for x in seen)
     return node("path", {"class": f"stroke {kind}", "d": path})

@@ -1,4 +1,4 @@
-"""The rows of a small table as a chart: windows that a query computed, say."""
+"""The rows of a small table as a chart, such as windows that a query computed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from penstock.cli.draw.labels import count_text, moment_text, name_text
+from penstock.cli.draw.labels import count_text, name_text, time_text
 from penstock.cli.draw.node import node
 from penstock.cli.draw.plot import dots, line, plot, x_labels
 from penstock.cli.draw.scale import fraction_axis, time_axis
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.cli.draw.scale import Axis
 
 COLOURS: Final = 6
-"""Lines that can be told apart."""
+"""Number of lines whose colours can be distinguished."""
 
 _DOTS: Final = 120
 _TICKS: Final = 10
@@ -43,8 +43,8 @@ class Series:
     """One line.
 
     Attributes:
-        name: empty where there is one only.
-        points: x and y by ascending x; x is ms where the axis is one of time.
+        name: empty when there is only one.
+        points: x and y by ascending x; x is in ms on a time axis.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Result:
     """What is drawn of a table.
 
     Attributes:
-        bars: names and values in the place of series, where x is text.
+        bars: names and values, instead of series, when x is text.
         notes: what was left out.
     """
 
@@ -181,7 +181,7 @@ def _nothing() -> Element:
 
 
 def _x_text(x: float, kind: XKind) -> str:
-    return moment_text(round(x)) if kind is XKind.TIME else _number(x)
+    return time_text(round(x)) if kind is XKind.TIME else _number(x)
 
 
 def _number(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Lanes over time: a mark for each commit by its kind, tags, and what each reader has not read."""
+"""Rows of marks over time: commits by their kind, tags, and what each reader has not read."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _TAG_ROOM: Final = 0.13
 
 
 def commit_lanes(history: TableHistory, axis: Axis, note: str) -> Element:
-    """Return a lane for each kind of commit that there is.
+    """Return a row of marks for each kind of commit that occurs.
 
     Args:
-        note: behind their number.
+        note: text after their number.
     """
     lanes = []
     for kind in CommitKind:
@@ -44,7 +44,7 @@ def commit_lanes(history: TableHistory, axis: Axis, note: str) -> Element:
 
 
 def tag_lane(history: TableHistory, axis: Axis) -> Element | None:
-    """Return a lane with the tags of the time that is drawn; None without any."""
+    """Return a row with the tags of the time that is drawn; None without any."""
     tags = [(axis.place(tag.time_millis), tag) for tag in sorted(history.tags, key=lambda tag: tag.time_millis)]
     tags = [(place, tag) for place, tag in tags if 0 <= place <= 1]
     if not tags:
@@ -60,7 +60,7 @@ def tag_lane(history: TableHistory, axis: Axis) -> Element | None:
 
 
 def reader_lanes(history: TableHistory, axis: Axis) -> Element:
-    """Return a lane for each reader: from the first commit that it has not read to the end."""
+    """Return a row for each reader: from the first commit that it has not read to the end."""
     parts = []
     late = sorted(history.readers, key=lambda reader: (-reader.snapshots, reader.name))
     for reader in late[:_READERS]:
@@ -78,13 +78,13 @@ def reader_lanes(history: TableHistory, axis: Axis) -> Element:
         note = "no consumer, and no query was named"
     else:
         note = "what each has not read"
-        note += f"; {len(late) - _READERS} that are less behind are in the table" if len(late) > _READERS else ""
+        note += f"; {len(late) - _READERS} with less lag are in the table" if len(late) > _READERS else ""
     head = node("p", {"class": "head"}, node("b", {}, "Readers"), " ", node("span", {"class": "note"}, note))
     return node("div", {"class": "panel"}, head, *parts)
 
 
 def unread_text(reader: Reader, history: TableHistory) -> str:
-    """Say how far a reader is behind."""
+    """Return the lag of a reader in words."""
     lost = (
         f"; {count_text(reader.expired_snapshots, 'snapshot')} expired before it read them"
         if reader.expired_snapshots

@@ -1,4 +1,4 @@
-"""Axes: which values get a tick, and where values lie between 0 and 1."""
+"""Axes: which values get a tick, and the place of each value between 0 and 1."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from penstock.cli.draw.labels import (
     MINUTE,
     SECOND,
     YEAR,
+    datetime_of,
     duration_words,
     millis_of,
-    moment_of,
     short_number,
 )
 from penstock.table.inspect.explain import format_bytes
@@ -31,7 +31,7 @@ TIME_STEPS: Final = (
     *(each * DAY for each in (1, 2, 7, 14, 28, 91, 182, 364)),
     *(each * 364 * DAY for each in (2, 5, 10, 20, 50, 100, 200, 500)),
 )
-"""Lengths of time, in ms, that people count in."""
+"""Usual units of time, in ms."""
 
 # Ticks at the first of a month instead of every so many days.
 _MONTHS: Final = {28 * DAY: 1, 91 * DAY: 3, 182 * DAY: 6, 364 * DAY: 12}
@@ -44,7 +44,7 @@ class Tick:
 
     Attributes:
         at: from 0 to 1.
-        context: what the label leaves out, where it changes: the date of a time of day.
+        context: what the label leaves out, given where it changes: the date of a time of day.
     """
 
     at: float
@@ -61,7 +61,7 @@ class Axis:
     ticks: tuple[Tick, ...]
 
     def place(self, value: float) -> float:
-        """Return where a value lies, from 0 to 1; outside of that where it is beyond the axis."""
+        """Return the place of a value, from 0 to 1; outside of that range when it is beyond the axis."""
         return (value - self.first) / (self.last - self.first)
 
 
@@ -81,9 +81,9 @@ def time_axis(first: float, last: float, most: int) -> Axis:
     step = time_step(last - first, most)
     ticks = []
     context = None
-    for moment in _moments(first, last, step):
-        label, its_context = _label(moment, step)
-        at = (millis_of(moment) - first) / (last - first)
+    for time in _round_times(first, last, step):
+        label, its_context = _label(time, step)
+        at = (millis_of(time) - first) / (last - first)
         if not 0 <= at <= 1:
             continue
         ticks.append(Tick(at=at, label=label, context="" if its_context == context else its_context))
@@ -92,12 +92,12 @@ def time_axis(first: float, last: float, most: int) -> Axis:
 
 
 def number_axis(most: float, least: float = 0, *, ticks: int = 4) -> Axis:
-    """Return an axis of numbers that has 0."""
+    """Return an axis of numbers that includes 0."""
     return _linear(least, most, lambda rough: _round_up(max(rough, 1)), short_number, ticks)
 
 
 def fraction_axis(most: float, least: float = 0, *, ticks: int = 4) -> Axis:
-    """Return an axis of numbers that has 0, whose ticks need not be whole."""
+    """Return an axis of numbers that includes 0; its ticks need not be whole."""
     return _linear(least, most, _round_up, short_number, ticks)
 
 
@@ -107,7 +107,7 @@ def bytes_axis(most: float, *, ticks: int = 4) -> Axis:
 
 
 def duration_axis(most: float, least: float = 0, *, ticks: int = 4) -> Axis:
-    """Return an axis of durations in ms that has 0."""
+    """Return an axis of durations in ms that includes 0."""
     return _linear(least, most, _duration_step, duration_words, ticks)
 
 
@@ -141,43 +141,43 @@ def _round_up(rough: float) -> float:
     return next(each * power for each in _ROUND if each * power >= rough * (1 - 1e-9))
 
 
-def _moments(first: float, last: float, step: int) -> Iterator[datetime]:
+def _round_times(first: float, last: float, step: int) -> Iterator[datetime]:
     """Yield round times from ``first`` to ``last``."""
     if step in _MONTHS or step > 364 * DAY:
         yield from _firsts_of_months(first, last, _MONTHS.get(step) or round(step / (364 * DAY)) * 12)
         return
     at = math.ceil(first / step) * step
     while at <= last:
-        yield moment_of(at)
+        yield datetime_of(at)
         at += step
 
 
 def _firsts_of_months(first: float, last: float, months: int) -> Iterator[datetime]:
-    begin = moment_of(first)
+    begin = datetime_of(first)
     number = math.ceil((begin.year * 12 + begin.month - 1) / months) * months
     while number < 9_999 * 12:
-        moment = moment_of(0).replace(year=number // 12, month=number % 12 + 1, day=1)
-        at = millis_of(moment)
+        time = datetime_of(0).replace(year=number // 12, month=number % 12 + 1, day=1)
+        at = millis_of(time)
         if at > last:
             return
         if at >= first:
-            yield moment
+            yield time
         number += months
 
 
-def _label(moment: datetime, step: int) -> tuple[str, str]:
+def _label(time: datetime, step: int) -> tuple[str, str]:
     """Return the label of a tick, and what it leaves out."""
     if step >= 364 * DAY:
-        return f"{moment:%Y}", ""
+        return f"{time:%Y}", ""
     if step >= 28 * DAY:
-        return f"{moment:%b}", f"{moment:%Y}"
+        return f"{time:%b}", f"{time:%Y}"
     if step >= DAY:
-        return f"{moment.day} {moment:%b}", f"{moment:%Y}"
+        return f"{time.day} {time:%b}", f"{time:%Y}"
     if step >= MINUTE:
-        return f"{moment:%H:%M}", f"{moment:%Y-%m-%d}"
+        return f"{time:%H:%M}", f"{time:%Y-%m-%d}"
     if step >= SECOND:
-        return f"{moment:%H:%M:%S}", f"{moment:%Y-%m-%d}"
-    return f"{moment:%S}.{moment.microsecond // 1000:03}", f"{moment:%Y-%m-%d %H:%M}"
+        return f"{time:%H:%M:%S}", f"{time:%Y-%m-%d}"
+    return f"{time:%S}.{time.microsecond // 1000:03}", f"{time:%Y-%m-%d %H:%M}"
 
 
 def spread(ticks: Sequence[Tick], least: float) -> tuple[Tick, ...]:

@@ -1,11 +1,11 @@
-"""Tables of a page, some of which are charts too: a bar in each row, and the numbers beside it."""
+"""Tables of a page, some of them with a bar in each row next to the numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.cli.draw.labels import count_text, duration_words, moment_text, name_text, short_number
+from penstock.cli.draw.labels import count_text, duration_words, name_text, short_number, time_text
 from penstock.cli.draw.node import node
 from penstock.cli.draw.plot import HEIGHT, WIDTH, box
 from penstock.table.inspect.explain import format_bytes
@@ -31,7 +31,7 @@ class Bar:
 
     Attributes:
         value: the length.
-        cells: what stands behind it.
+        cells: those after the bar.
     """
 
     name: str
@@ -43,7 +43,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> 
     """Return a table.
 
     Args:
-        head: names of the columns; behind ``>`` those that hold numbers.
+        head: names of the columns; ``>`` before a name marks a column of numbers.
     """
     kinds = ["number" if name.startswith(">") else "text" for name in head]
     names = [name.removeprefix(">") for name in head]
@@ -62,7 +62,7 @@ def bar_table(caption: str, head: Sequence[str], bars: Sequence[Bar], *, most: i
     """Return a table with a bar in each row, from 0.
 
     Args:
-        head: of the name, the bar and the cells behind it.
+        head: names of the columns: name, bar and the cells after it.
         most: rows; the caption says how many more there are.
     """
     longest = max((bar.value for bar in bars), default=0) or 1
@@ -81,7 +81,7 @@ def commit_table(history: TableHistory) -> Element:
     shown = history.commits[: -_COMMITS - 1 : -1]
     rows = [
         (
-            moment_text(commit.snapshot.time_millis, spec="milliseconds"),
+            time_text(commit.snapshot.time_millis, spec="milliseconds"),
             commit.snapshot.commit_kind.value,
             f"{commit.snapshot.id:,}",
             f"{commit.change.added.rows:,}",
@@ -90,7 +90,7 @@ def commit_table(history: TableHistory) -> Element:
             f"{commit.live.rows:,}",
             f"{commit.live.files:,}",
             f"{commit.live.small_files:,}",
-            "" if commit.watermark is None else moment_text(commit.watermark),
+            "" if commit.watermark is None else time_text(commit.watermark),
             "" if commit.event_time_lag_ms is None else duration_words(commit.event_time_lag_ms),
             name_text(commit.snapshot.commit_user),
         )
@@ -105,7 +105,7 @@ def commit_table(history: TableHistory) -> Element:
 
 
 def reader_table(history: TableHistory) -> Element:
-    """Return who reads the table."""
+    """Return the readers of the table."""
     rows = [
         (
             name_text(reader.name),
@@ -125,25 +125,25 @@ def reader_table(history: TableHistory) -> Element:
     ]
     head = (
         "reader", "kind", ">next snapshot", ">unread commits", ">files", ">rows", ">bytes", ">oldest",
-        ">event time behind", ">expired unread",
+        ">event time lag", ">expired unread",
     )  # fmt: skip
-    return table("Who reads the table, and what they have not read", head, rows)
+    return table("Readers of the table, and what they have not read", head, rows)
 
 
 def tag_table(history: TableHistory) -> Element:
     """Return the tags."""
-    rows = [(name_text(tag.name), moment_text(tag.time_millis), f"{tag.snapshot_id:,}") for tag in history.tags]
+    rows = [(name_text(tag.name), time_text(tag.time_millis), f"{tag.snapshot_id:,}") for tag in history.tags]
     return table("Named snapshots, whose files stay", ("tag", "commit time, UTC", ">snapshot"), rows)
 
 
 def stalled_watermark_table(history: TableHistory) -> Element:
-    """Return the longest standstills of the watermark."""
+    """Return the longest stalls of the watermark."""
     longest = sorted(history.standstills, key=lambda each: -each.duration_ms)[:_STALLS]
     rows = [
         (
-            moment_text(each.watermark),
-            moment_text(each.from_millis),
-            "still stands" if each.is_open else moment_text(each.to_millis),
+            time_text(each.watermark),
+            time_text(each.from_millis),
+            "not yet ended" if each.is_open else time_text(each.to_millis),
             duration_words(each.duration_ms),
             f"{each.commits:,}",
         )
@@ -152,7 +152,7 @@ def stalled_watermark_table(history: TableHistory) -> Element:
     head = ("watermark, UTC", "from", "to", ">for", ">commits with rows")
     more = len(history.standstills) - len(longest)
     left = f"; {count_text(more, 'shorter one')} left out" if more else ""
-    return table(f"When the watermark stood still while rows came, the longest first{left}", head, rows)
+    return table(f"When the watermark did not advance while rows came, the longest first{left}", head, rows)
 
 
 def partition_bars(history: TableHistory) -> Element:
@@ -236,7 +236,7 @@ def _range_marks(order: BucketOrder, last: int) -> list[Element]:
 
 
 def _blocks(ranges: Sequence[SequenceRange], last: int) -> list[tuple[int, int]]:
-    """Join files that are too small to be told apart with those behind them."""
+    """Join files that are too small to draw one by one with those after them."""
     blocks: list[tuple[int, int]] = []
     for each in ranges:
         if blocks and (blocks[-1][1] - blocks[-1][0] + 1) * WIDTH / last < 1:

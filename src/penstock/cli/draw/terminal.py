@@ -1,4 +1,4 @@
-"""A table over time as a terminal shows it: the signs, small charts of one line each, readers, the newest commits."""
+"""A table over time on a terminal: health checks, small charts of one line each, readers, the newest commits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.draw.bins import to_bins, window_of
-from penstock.cli.draw.health import MARKS, headline, looked_at, signs_of
-from penstock.cli.draw.labels import count_text, duration_words, moment_text, name_text, rate_words, short_number
+from penstock.cli.draw.health import MARKS, checks_of, headline, snapshots_read
+from penstock.cli.draw.labels import count_text, duration_words, name_text, rate_words, short_number, time_text
 from penstock.format.snapshot import CommitKind
 from penstock.table.inspect.explain import format_bytes
 from penstock.table.inspect.history.health import HealthStatus
@@ -38,11 +38,11 @@ _LEAST_COMMITS: Final = 3
 
 
 def draw_screen(history: TableHistory, *, width: int, height: int) -> RenderableType:
-    """Return what a terminal of that size shows of a table."""
+    """Return the view of a table for a terminal of that size."""
     title = Text.assemble((name_text(history.name), "bold"), f"  {headline(history)}")
     parts: list[RenderableType] = [
         title,
-        Text(f"{moment_text(history.seen_millis)} UTC; {looked_at(history)}", style="dim"),
+        Text(f"{time_text(history.seen_millis)} UTC; {snapshots_read(history)}", style="dim"),
         _signs(history),
     ]
     used = 9
@@ -61,9 +61,9 @@ def _signs(history: TableHistory) -> Table:
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    for sign in signs_of(history):
+    for check in checks_of(history):
         grid.add_row(
-            Text(MARKS[sign.verdict], style=_STYLES[sign.verdict]), Text(sign.topic, style="bold"), Text(sign.text)
+            Text(MARKS[check.status], style=_STYLES[check.status]), Text(check.topic, style="bold"), Text(check.text)
         )
     return grid
 
@@ -84,7 +84,7 @@ def _charts(history: TableHistory, width: int) -> RenderableType:
 
 
 def _levels(bins: Sequence[Bin], value: Callable[[Commit], float | None]) -> list[float | None]:
-    """Return the greatest value of each bin, or the one that still held where nothing was committed."""
+    """Return the greatest value of each bin, or the last value before it when nothing was committed."""
     levels = []
     for each in bins:
         ends = () if each.end is None else (each.end,)
@@ -97,7 +97,7 @@ def _chart(name: str, values: Sequence[float | None], words: Callable[[float], s
     """Return a chart of one line.
 
     Args:
-        every: what the values are counted per; None for values that hold until the next one.
+        every: what the values are counted per; None for values that stay until the next one.
     """
     known = [value for value in values if value is not None]
     label = Text(f"{name:<{_LABEL}}")
@@ -109,7 +109,7 @@ def _chart(name: str, values: Sequence[float | None], words: Callable[[float], s
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Return a chart of one line from 0 up, with a blank where there is nothing."""
+    """Return a chart of one line from 0 up, with a blank for no value."""
     most = max((value for value in values if value is not None), default=0)
     return "".join(_block(value, most) for value in values)
 
@@ -123,8 +123,8 @@ def _block(value: float | None, most: float) -> str:
 
 
 def _time_line(window: Window) -> Text:
-    days = moment_text(window.first)[:10] != moment_text(window.last)[:10]
-    first, last = (moment_text(moment) if days else moment_text(moment)[11:] for moment in (window.first, window.last))
+    days = time_text(window.first)[:10] != time_text(window.last)[:10]
+    first, last = (time_text(time) if days else time_text(time)[11:] for time in (window.first, window.last))
     end = "now" if window.shows_now else last
     space = max(1, window.count - len(first) - len(end) - 4)
     return Text(f"{'':<{_LABEL}}{first} UTC{' ' * space}{end}", style="dim")
@@ -145,7 +145,7 @@ def _readers(history: TableHistory) -> Table:
             f"{reader.expired_snapshots:,}" if reader.expired_snapshots else "",
         )
     if len(late) > _READERS:
-        table.add_row(Text(f"and {count_text(len(late) - _READERS, 'reader')} less behind", style="dim"))
+        table.add_row(Text(f"and {count_text(len(late) - _READERS, 'reader')} with less lag", style="dim"))
     return table
 
 
@@ -164,7 +164,7 @@ def _commit_cells(commit: Commit) -> list[Text]:
     rows = change.added.rows - change.removed.rows
     removed = f" -{change.removed.files:,}" if change.removed.files else ""
     return [
-        Text(moment_text(commit.snapshot.time_millis)),
+        Text(time_text(commit.snapshot.time_millis)),
         Text(kind.value, style=_KINDS.get(kind, "")),
         Text(f"{rows:+,}" if rows else ""),
         Text(f"{commit.live.files:,}"),
@@ -177,7 +177,7 @@ def _commit_cells(commit: Commit) -> list[Text]:
 
 
 def _table(*heads: str) -> Table:
-    """Return an empty table; a head behind ``>`` is that of numbers."""
+    """Return an empty table; ``>`` before a head marks a column of numbers."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for head in heads:
         table.add_column(head.removeprefix(">"), justify="right" if head.startswith(">") else "left", no_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.cli.draw.bins import to_bins, window_of
-from penstock.cli.draw.labels import count_text, duration_words, moment_text, rate_words
+from penstock.cli.draw.labels import count_text, duration_words, rate_words, time_text
 from penstock.cli.draw.node import node
 from penstock.cli.draw.plot import band, bars, plot, step_area, steps, thin_out, x_labels
 from penstock.cli.draw.rows import commit_lanes, reader_lanes, tag_lane
@@ -133,7 +133,7 @@ def _files(history: TableHistory, axis: Axis) -> Element:
             scale,
             x_axis=axis,
         ),
-        keys=[("live", "all"), ("small", "small: a merge would take them")],
+        keys=[("live", "all"), ("small", "small: a compaction would merge them")],
     )
 
 
@@ -152,12 +152,12 @@ def _watermark(history: TableHistory, axis: Axis) -> Element:
         "Event time lag",
         f"commit time less watermark, {duration_words(known[-1][1])} at the last commit",
         plot([*bands, steps("lag", [(x, scale.place(y)) for x, y in thin_out(known)])], scale, x_axis=axis),
-        keys=[("lag", "lag"), ("still", "watermark stands still for long")] if bands else (),
+        keys=[("lag", "lag"), ("still", "watermark stalled")] if bands else (),
     )
 
 
 def _event_time(history: TableHistory, axis: Axis, known: Sequence[tuple[float, float]]) -> Element:
-    """Draw the watermark itself: of old data that are written now, the lag only says how old they are."""
+    """Draw the watermark itself: when old data is written, the lag is only the age of the data."""
     points = [
         (x, float(commit.watermark))
         for x, commit in zip(_places(history, axis), history.commits, strict=True)
@@ -169,15 +169,15 @@ def _event_time(history: TableHistory, axis: Axis, known: Sequence[tuple[float, 
     places = [(x, scale.place(y)) for x, y in thin_out(points)]
     return panel(
         "Watermark",
-        f"{moment_text(round(first))} to {moment_text(round(last))} of event time; old data, "
-        f"{duration_words(known[-1][1])} behind the clock, so what is drawn is not their lag but how far they are",
+        f"{time_text(round(first))} to {time_text(round(last))} of event time; old data, "
+        f"{duration_words(known[-1][1])} before the clock, so the chart shows the watermark instead of its lag",
         plot([*bands, steps("lag", places)], scale, x_axis=axis),
-        keys=[("lag", "watermark"), ("still", "stands still for long")] if bands else (),
+        keys=[("lag", "watermark"), ("still", "stalled")] if bands else (),
     )
 
 
 def _long_stalls(history: TableHistory, axis: Axis) -> list[Element]:
-    least = evaluate(history).patience_ms or 0
+    least = evaluate(history).staleness_threshold_ms or 0
     return [
         band("still", max(0.0, axis.place(each.from_millis)), axis.place(each.to_millis))
         for each in history.standstills
@@ -188,7 +188,7 @@ def _long_stalls(history: TableHistory, axis: Axis) -> list[Element]:
 def _no_watermark(history: TableHistory) -> str:
     if history.event_time_column is None:
         return "no watermark: the table declares none"
-    return "no watermark: no snapshot that was looked at has one"
+    return "no watermark: none of the snapshots read has one"
 
 
 def _hits(bins: Sequence[Bin]) -> Element:
@@ -201,7 +201,7 @@ def _hits(bins: Sequence[Bin]) -> Element:
 
 
 def _tip(each: Bin) -> str:
-    lines = [f"{moment_text(each.first)} UTC, {duration_words(each.last - each.first)}"]
+    lines = [f"{time_text(each.first)} UTC, {duration_words(each.last - each.first)}"]
     counts = [
         f"{count:,} {kind.value}"
         for kind in CommitKind
@@ -225,7 +225,7 @@ def _sides(each: Bin, axis: Axis) -> tuple[float, float]:
 
 
 def _places(history: TableHistory, axis: Axis) -> list[float]:
-    """Return where each commit lies; by the clocks of several committers a later one may lie before it."""
+    """Return the place of each commit; with the clocks of several committers a later commit may come first."""
     places = []
     before = 0.0
     for commit in history.commits:

@@ -26,14 +26,14 @@ _PARSE: Final = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 
 
 def read_csv(stream: ArrowAny, wanted: pa.Schema, options: InputOptions, name: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a CSV stream, with the wanted types for the columns that have one; others as they look.
+    """Yield the rows of a CSV stream; columns without a wanted type get an inferred one.
 
     Args:
         stream: open for reading.
         name: of the input, for messages.
 
     Raises:
-        SchemaMismatchError: a row of another length, or a value of another type; says where.
+        SchemaMismatchError: a row of another length, or a value of another type; the message has the place.
     """
     header = None if options.header else tuple(wanted.names)
     if header is None:
@@ -47,7 +47,7 @@ def read_csv(stream: ArrowAny, wanted: pa.Schema, options: InputOptions, name: s
 
 
 def infer_csv_schema(stream: ArrowAny, options: InputOptions, name: str) -> pa.Schema:
-    """Guess column types from the first block; columns without any value become text."""
+    """Infer column types from the first block; columns without any value become text."""
     try:
         schema = _open(stream, None, options).schema
     except pa.ArrowInvalid as error:
@@ -60,7 +60,7 @@ def _open(stream: ArrowAny, wanted: pa.Schema | None, options: InputOptions) -> 
     names = None if options.header or wanted is None else wanted.names
     return pc.open_csv(
         stream,
-        # One thread, because only then does an error say in which row.
+        # One thread: with more, Arrow's errors do not name the row.
         read_options=pc.ReadOptions(
             use_threads=False,
             block_size=_BLOCK_BYTES,
@@ -103,7 +103,7 @@ def _typed_column(array: ArrowAny, wanted: ArrowAny, where: str) -> ArrowAny:
 
 
 def _peek_header(stream: ArrowAny, delimiter: str) -> tuple[str, ...]:
-    """Return the names in the first line, for messages; none where the stream cannot go back."""
+    """Return the names in the first line, for messages; none when the stream cannot seek."""
     if not stream.seekable():
         return ()
     head = stream.read(1 << 16)
@@ -122,7 +122,7 @@ def _explain(error: pa.ArrowInvalid, header: Sequence[str] | None, name: str) ->
         place, row, cause = int(conversion[1]), conversion[2], conversion[3].removeprefix("CSV conversion error to ")
         column = f"'{header[place]}'" if header and place < len(header) else f"number {place + 1}"
         where = f"row {row}, " if row else ""
-        return f"{name}, {where}column {column}: {cause}; correct it, or say with --null-value what stands for NULL"
+        return f"{name}, {where}column {column}: {cause}; correct it, or give the text for NULL with --null-value"
     if parse is not None:
         return f"{name}, row {parse[1]}: {parse[2]}; is --delimiter right?"
     if "straddles two block boundaries" in text:

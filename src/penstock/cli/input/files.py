@@ -1,4 +1,4 @@
-"""Rows from files and standard input, batch by batch, as the table wants them."""
+"""Rows from files and standard input, batch by batch, in the table's types."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _COMPRESSIONS: Final[dict[str, Literal["gzip", "bz2", "zstd"]]] = {".gz": "gzip"
 
 
 def plan_inputs(paths: Sequence[str], options: InputOptions) -> tuple[InputFile, ...]:
-    """Tell format and compression of each input from its name.
+    """Find format and compression of each input from its name.
 
     Raises:
-        InvalidOptionError: a name that says nothing, without ``--input-format``; standard input twice.
+        InvalidOptionError: a name with an unknown suffix, without ``--input-format``; standard input twice.
     """
     if list(paths).count("-") > 1:
         raise InvalidOptionError("standard input (-) can be read only once; name it once")
@@ -52,7 +52,7 @@ def plan_inputs(paths: Sequence[str], options: InputOptions) -> tuple[InputFile,
 
 
 def total_bytes(inputs: Sequence[InputFile]) -> int | None:
-    """Return the bytes of all files; None with standard input among them. Raises ``NotFoundError``."""
+    """Return the size of all files; None when standard input is one of them. Raises ``NotFoundError``."""
     if any(each.is_standard_input for each in inputs):
         return None
     total = 0
@@ -67,11 +67,11 @@ def open_rows(
 ) -> pa.RecordBatchReader:
     """Return a reader over the rows of all inputs, in order, as the table's canonical batches.
 
-    Files are opened while it is consumed, and errors raised then: ``SchemaMismatchError`` naming the file and where in
-    it, ``NotFoundError`` and ``StorageError``.
+    Files are opened while it is consumed, and errors raised then: ``SchemaMismatchError`` with the file and the place
+    in it, ``NotFoundError`` and ``StorageError``.
 
     Args:
-        report: told how far it is.
+        report: called with the progress.
     """
     schema = to_arrow_schema(ref.schema.fields)
     return pa.RecordBatchReader.from_batches(schema, _rows(ref, inputs, options, report))
@@ -98,7 +98,7 @@ def _plan_input(path: str, given: InputFormat | None) -> InputFile:
     found = given or (_FORMATS.get(suffixes[-1]) if suffixes else None)
     if found is None:
         name = "standard input" if path == "-" else f"'{path}'"
-        raise InvalidOptionError(f"{name}: say what format it has with --input-format csv, parquet or json")
+        raise InvalidOptionError(f"{name}: give its format with --input-format csv, parquet or json")
     return InputFile(path=path, format=found, compression=compression)
 
 
@@ -123,7 +123,7 @@ def _rows(
 def _read(
     raw: ArrowAny, stream: ArrowAny, ref: TableRef, given: InputFile, options: InputOptions
 ) -> tuple[Iterable[pa.RecordBatch], Callable[[int], int | None]]:
-    """Return the batches of an input, and how many of its bytes are behind after so many rows."""
+    """Return the batches of an input, and a function of how many bytes were read after a number of rows."""
     wanted = to_arrow_schema(ref.schema.fields)
 
     def position(_rows: int) -> int | None:
@@ -139,12 +139,12 @@ def _read(
             file = pq.ParquetFile(stream)
             total_rows = max(file.metadata.num_rows, 1)
             # The file's own row group sets the memory; decoding goes on by this many rows. It is read here and there,
-            # so that its rows tell better how far it is.
+            # so that the progress of its rows is finer.
             return file.iter_batches(batch_size=options.batch_rows), lambda rows: size * rows // total_rows
 
 
 def _conformed(ref: TableRef, given: InputFile, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Fit batches to the table one file at a time, so that each may have its columns in an order of its own."""
+    """Fit batches to the table one file at a time, so that each may order its columns differently."""
     plan = None
     first_row = 0
     fields = {field.name: field for field in ref.schema.fields}
@@ -173,12 +173,12 @@ def _opened(path: str) -> Iterator[Any]:
 
 @contextmanager
 def _opened_input(given: InputFile) -> Iterator[tuple[Any, Any]]:
-    """Yield the stream that tells how far it is, and the stream to read from."""
+    """Yield the stream whose position is the progress, and the stream to read from."""
     if not given.is_standard_input:
         with _opened(given.path) as raw:
             yield raw, raw if given.compression is None else pa.CompressedInputStream(raw, given.compression)
     elif given.format is InputFormat.PARQUET:
-        # Its footer is at the end, so that it cannot be read as it comes.
+        # Its footer is at the end, so it cannot be read as a stream.
         with tempfile.TemporaryFile() as spooled:
             shutil.copyfileobj(sys.stdin.buffer, spooled)
             spooled.seek(0)
@@ -189,7 +189,7 @@ def _opened_input(given: InputFile) -> Iterator[tuple[Any, Any]]:
 
 @contextmanager
 def _named_errors(given: InputFile) -> Iterator[None]:
-    """Say in which input it went wrong."""
+    """Name the input in errors."""
     try:
         yield
     except SchemaMismatchError as error:

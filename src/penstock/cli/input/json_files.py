@@ -25,7 +25,8 @@ def read_json(stream: ArrowAny, wanted: pa.Schema, name: str) -> Iterator[pa.Rec
         name: of the input, for messages.
 
     Raises:
-        SchemaMismatchError: a line that is no JSON object, has other keys, or a value of another type; says which.
+        SchemaMismatchError: a line that is no JSON object, has other keys, or a value of another type; the message has
+            the line.
     """
     first_line = 1
     for block in _blocks(stream):
@@ -39,7 +40,7 @@ def read_json(stream: ArrowAny, wanted: pa.Schema, name: str) -> Iterator[pa.Rec
 
 
 def infer_json_schema(stream: ArrowAny, name: str) -> pa.Schema:
-    """Guess column types from the first block. Raises ``SchemaMismatchError``."""
+    """Infer column types from the first block. Raises ``SchemaMismatchError``."""
     block = next(_blocks(stream), b"")
     try:
         check_nesting(block.decode())
@@ -63,11 +64,11 @@ def _blocks(stream: ArrowAny) -> Iterator[bytes]:
 
 
 def _typed(block: bytes, wanted: pa.Schema) -> pa.RecordBatch:
-    block.decode()  # Arrow takes bytes that are no UTF-8 for text
+    block.decode()  # Arrow accepts invalid UTF-8 as text
     schema = pa.schema([(field.name, reading_type(field.type)) for field in wanted])
     read = read_lines(block, schema).combine_chunks()
     arrays = [from_json(_one_array(read.column(field.name)), field.type) for field in wanted]
-    # What may not be null is checked with the rest of the schema, where the message can say more.
+    # NOT NULL is checked with the rest of the schema, where the message can have more detail.
     return pa.RecordBatch.from_arrays(arrays, names=wanted.names)
 
 
@@ -76,7 +77,7 @@ def _one_array(column: ArrowAny) -> ArrowAny:
 
 
 def _explain(block: bytes, wanted: pa.Schema, first_line: int, name: str) -> str:
-    """Find the first line that cannot be read, by halves."""
+    """Find the first line that cannot be read, by bisection."""
     lines = block.splitlines(keepends=True)
     good, bad = 0, len(lines)
     while bad - good > 1:

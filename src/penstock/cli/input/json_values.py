@@ -1,4 +1,4 @@
-"""Column types as Arrow's JSON parser can read them, and from there to the table's."""
+"""Column types that Arrow's JSON parser can read, and casts from them to the table's."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def check_nesting(text: str) -> None:
 
 
 def read_lines(data: bytes, schema: pa.Schema | None) -> pa.Table:
-    """Read whole JSON lines in one go; ``schema`` None infers it. Raises ``pyarrow.ArrowInvalid``."""
+    """Read whole JSON lines at once; ``schema`` None infers it. Raises ``pyarrow.ArrowInvalid``."""
     return pj.read_json(
         io.BytesIO(data),
-        # An object must not be cut, however long it is.
+        # An object must not be split, however long it is.
         read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
         parse_options=pj.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="infer" if schema is None else "error"
@@ -123,6 +123,6 @@ def _time(text: str) -> dt.time:
 
 
 def _offsets(lists: ArrowAny) -> ArrowAny:
-    """Offsets into ``list_flatten(lists)``, which leaves out what lies under null lists."""
+    """Offsets into ``list_flatten(lists)``, which leaves out the values of null lists."""
     lengths = pc.list_value_length(lists).fill_null(0).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])

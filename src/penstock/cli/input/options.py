@@ -1,4 +1,4 @@
-"""How files of rows are to be read, as values."""
+"""Options of reading files of rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 
 class InputFormat(StrEnum):
-    """What rows come in."""
+    """Format of an input."""
 
     CSV = "csv"
     PARQUET = "parquet"
@@ -20,8 +20,8 @@ class InputOptions:
     """How to read.
 
     Attributes:
-        format: None tells it from the names.
-        batch_rows: most rows a batch.
+        format: None infers it from the names.
+        batch_rows: most rows per batch.
         header: the first line of CSV has the names; without, columns come in the table's order.
         null_values: unquoted CSV texts that mean NULL.
     """

@@ -1,4 +1,4 @@
-"""What compactions did, as the command line prints it."""
+"""Prints the results of compactions."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _EVENT: Final = pa.schema(
         "waiting_bytes": pa.int64(),
     }
 )
-# To get the lease takes a moment.
-_IDLE_LOOKS: Final = 10
+# Getting the lease may take a few checks.
+_IDLE_CHECKS: Final = 10
 _COUNTS: Final = ("files_in", "bytes_in", "files_out", "bytes_out")
 
 
 def print_compactions(session: Session, compactions: Sequence[TableCompaction], *, dry_run: bool) -> None:
-    """Print a line for each partition, and on the error stream what became of each table.
+    """Print a line for each partition, and on the error stream the outcome of each table.
 
     Raises:
         typer.Exit: a table failed that could have been compacted, with the code of the first one.
@@ -59,32 +59,32 @@ def print_compactions(session: Session, compactions: Sequence[TableCompaction], 
 
 
 class EventPrinter:
-    """Prints a line whenever merges have landed, and says when something is in the way."""
+    """Prints a line for each round of committed merges, and on the error stream why it waits."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._stream = RowStream(session, _EVENT)
         self._seen: CompactionState | None = None
         self._said = ""
-        self._idle_looks = 0
+        self._idle_checks = 0
 
     def show(self, state: CompactionState) -> None:
-        """Take in the state of now."""
+        """Print what has changed since the last call."""
         seen, self._seen = self._seen, state
-        landed = state.landed - (seen.landed if seen else 0)
-        if landed:
+        committed = state.landed - (seen.landed if seen else 0)
+        if committed:
             counts = {name: getattr(state, name) - (getattr(seen, name) if seen else 0) for name in _COUNTS}
             row = {
                 "time": dt.datetime.now(dt.UTC),
-                "merges": landed,
+                "merges": committed,
                 **counts,
                 "waiting_files": state.waiting_files,
                 "waiting_bytes": state.waiting_bytes,
             }
             self._stream.write(pa.RecordBatch.from_pylist([row], _EVENT))
-        self._idle_looks = 0 if state.is_active else self._idle_looks + 1
+        self._idle_checks = 0 if state.is_active else self._idle_checks + 1
         problem = f"waiting after an error: {state.last_error}" if state.last_error else ""
-        if self._idle_looks > _IDLE_LOOKS and not problem:
+        if self._idle_checks > _IDLE_CHECKS and not problem:
             problem = "waiting: another process compacts the table"
         if problem and problem != self._said:
             note(self._session, problem)

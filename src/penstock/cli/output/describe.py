@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def table_columns(schema: TableSchema) -> list[dict[str, Plain]]:
-    """Return one record a column."""
+    """Return one record per column."""
     return [
         {
             "id": field.id,
@@ -38,7 +38,7 @@ def table_columns(schema: TableSchema) -> list[dict[str, Plain]]:
 
 
 def describe_table(ref: TableRef) -> dict[str, Plain]:
-    """Return what ``show`` says beside the columns; reads metadata of the latest snapshot only."""
+    """Return what ``show`` prints besides the columns; reads metadata of the latest snapshot only."""
     store = MetadataStore(ref)
     bucket = BucketOptions.parse(ref.options, table=ref.name)
     partitions = load_system_table("partitions", ref, store)
@@ -64,7 +64,7 @@ def describe_table(ref: TableRef) -> dict[str, Plain]:
 
 
 def _debt(ref: TableRef, store: MetadataStore) -> dict[str, Plain]:
-    """Return what compaction has before it; nulls where it is not for us to compact."""
+    """Return the compaction debt; nulls for a table that Penstock does not compact."""
     try:
         debts = measure_debt(ref, store, store.load_latest_snapshot(), with_history=False)
     except UnsupportedFeatureError:
@@ -81,7 +81,7 @@ def _sum(rows: pa.Table, column: str) -> int:
 
 
 def describe_snapshot(snapshot: Snapshot | None) -> dict[str, Plain]:
-    """Return the properties of a snapshot that people ask for; all of them null where there is none."""
+    """Return the main properties of a snapshot; all null without one."""
     if snapshot is None:
         return dict.fromkeys(("snapshot_id", "commit_kind", "commit_time", "commit_user", "watermark"))
     return {

@@ -1,4 +1,4 @@
-"""Rows as a table of a terminal: side by side where every column's name fits, else one under the other."""
+"""Rows as a table for a terminal: columns side by side when every name fits, else one list per row."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _GAP = 3
-"""Blanks between two columns."""
+"""Spaces between two columns."""
 
 
 def draw_rows(
     names: Sequence[str], rows: Iterable[Sequence[Text]], *, numbers: Sequence[bool], width: int
 ) -> RenderableType:
-    """Return what shows the rows.
+    """Return the table or the lists.
 
     Args:
-        numbers: for each column whether its values stand at the right.
+        numbers: for each column whether its values are aligned right.
         width: of the terminal, in cells. Values that are wider are folded, names of columns never.
     """
     heads = [visible(name) for name in names]

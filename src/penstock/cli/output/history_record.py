@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from penstock.cli.draw.health import signs_of
+from penstock.cli.draw.health import checks_of
 from penstock.cli.output.plain import to_plain
 from penstock.cli.times import instant_text
 from penstock.table.inspect.history.stored import history_table
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def history_record(history: TableHistory) -> dict[str, Plain]:
-    """Return all that was seen; times as text in UTC, watermarks in ms of event time as system tables have them."""
+    """Return the whole history; times are text in UTC, watermarks ms of event time as in system tables."""
     return {
         "table": history.name,
         "location": history.location,
@@ -30,7 +30,7 @@ def history_record(history: TableHistory) -> dict[str, Plain]:
         "partition_keys": list(history.partition_keys),
         "event_time_column": history.event_time_column,
         "signs": [
-            {"topic": sign.topic, "verdict": sign.verdict.value, "text": sign.text} for sign in signs_of(history)
+            {"topic": check.topic, "verdict": check.status.value, "text": check.text} for check in checks_of(history)
         ],
         "history": _rows(history_table(history.commits)),
         "left_out_snapshots": history.left_out,

@@ -1,8 +1,8 @@
-"""Arrow values as plain ones that JSON can hold, the same in every output format.
+"""Arrow values as plain values that JSON has, the same in every output format.
 
-Decimals, dates and times become text, since JSON has no such values and its numbers lose digits elsewhere; bytes become
-``0x`` and hexadecimal digits; a MAP becomes a list of objects with ``key`` and ``value``, in its own order. What
-``json_values`` reads is exactly this.
+Decimals, dates and times become text, since JSON has no such values and other readers' numbers lose digits; bytes
+become ``0x`` and hexadecimal digits; a MAP becomes a list of objects with ``key`` and ``value``, in its own order.
+``json_values`` reads exactly this.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A progress bar, or a line, on the error stream, for people who wait."""
+"""A progress bar, or a status line, on the error stream."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from penstock.cli.session import Session
 
     Report: TypeAlias = Callable[[int, int | None], None]
-    """Takes rows and bytes done so far; None where bytes are not known."""
+    """Takes rows and bytes done so far; None when the bytes are not known."""
 
 
 @contextmanager
 def progress_bar(session: Session, title: str, total_bytes: int | None) -> Iterator[Report]:
-    """Show a bar while the block runs; nothing with ``--quiet`` or where nobody looks at the error stream.
+    """Show a bar while the block runs; nothing with ``--quiet`` or when the error stream is no terminal.
 
     Args:
-        total_bytes: None where nobody knows, as for standard input.
+        total_bytes: None when unknown, as for standard input.
     """
     if session.quiet or not sys.stderr.isatty():
         yield _ignore
@@ -51,7 +51,7 @@ def progress_bar(session: Session, title: str, total_bytes: int | None) -> Itera
 
 @contextmanager
 def status_line(session: Session, title: str) -> Iterator[Callable[[str], None]]:
-    """Show a line that the block may change while it runs; nothing where ``progress_bar`` shows nothing."""
+    """Show a line that the block may change while it runs; nothing when ``progress_bar`` shows nothing."""
     if session.quiet or not sys.stderr.isatty():
         yield lambda _text: None
         return

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
     Rows: TypeAlias = pa.Table | pa.RecordBatchReader
 
-# Wider than any line: what goes into a file or a pipe is neither folded nor cut.
+# Wider than any line: output to a file or a pipe is neither folded nor cut.
 _UNBOUNDED: Final = 1_000_000
 _NULL: Final = Text("NULL", style="dim")
 
 
 def print_rows(session: Session, rows: Rows, *, exact: bool = False) -> int:
-    """Print rows; JSON and CSV batch by batch, a table all at once since its widths need them all.
+    """Print rows; JSON and CSV batch by batch, a table all at once since its widths depend on every row.
 
     Args:
-        exact: the rows are somebody's data: CSV, which cannot spell characters out, keeps those that act on terminals,
-            unless this is one.
+        exact: the rows are the table's data: CSV, which has no escapes, keeps control characters, unless the output is
+            a terminal.
 
     Returns:
-        How many there were.
+        The number of rows.
     """
     batches = _batches(rows)
     match session.format:
@@ -52,11 +52,11 @@ def print_rows(session: Session, rows: Rows, *, exact: bool = False) -> int:
 
 
 def print_record(session: Session, record: Mapping[str, Plain], message: str | None = None) -> None:
-    """Print what was done, or one thing with its properties.
+    """Print what was done, or one object with its properties.
 
     Args:
-        record: for programs: an array of one object, or a line per property.
-        message: for people; None prints the properties. ``--quiet`` keeps it back.
+        record: for JSON an array of one object, for CSV a line per property.
+        message: printed instead in table format; None prints the properties. ``--quiet`` drops it.
     """
     if session.format is OutputFormat.JSON:
         _write(f"[{_dump(record)}]\n")
@@ -75,7 +75,7 @@ def print_record(session: Session, record: Mapping[str, Plain], message: str | N
 
 
 def print_records(session: Session, records: Sequence[Mapping[str, Plain]], columns: Sequence[str]) -> None:
-    """Print one line a record, all of the same columns."""
+    """Print one line per record; all have the same columns."""
     if session.format is OutputFormat.JSON:
         _write("[" + ",\n ".join(_dump(record) for record in records) + "]\n")
         return
@@ -85,23 +85,23 @@ def print_records(session: Session, records: Sequence[Mapping[str, Plain]], colu
 
 
 def print_line(record: Mapping[str, Plain]) -> None:
-    """Print a JSON object as one line, for those who read one after the other."""
+    """Print a JSON object as one line of JSON lines."""
     _write(f"{_dump(record)}\n")
 
 
 def print_text(text: str) -> None:
-    """Print lines that are the answer themselves."""
+    """Print text as it is, in every format."""
     _write(f"{visible_lines(text)}\n")
 
 
 def note(session: Session, text: str) -> None:
-    """Say something beside the output, on the error stream."""
+    """Print a message on the error stream; nothing with ``--quiet``."""
     if not session.quiet:
         say(text)
 
 
 def print_drawn(text: str) -> None:
-    """Print what has colours, or is a page: its maker spelled the names in it out."""
+    """Print text with colours, or a page: names in it are escaped already."""
     _write(f"{text}\n")
 
 
@@ -131,7 +131,7 @@ def cells_of(batch: pa.RecordBatch) -> Iterator[tuple[Text, ...]]:
 
 
 def csv_header(schema: pa.Schema, *, exact: bool = False) -> str:
-    """Return the line of CSV that names the columns."""
+    """Return the header of CSV."""
     flat = pa.schema([(field.name, _csv_type(field.type)) for field in schema])
     return _csv_text(flat.empty_table(), header=True, exact=exact)
 
@@ -145,7 +145,7 @@ def csv_lines(batch: pa.RecordBatch, *, exact: bool = False) -> str:
 
 
 def is_number(data_type: ArrowAny) -> bool:
-    """Whether a table has values of the type at the right."""
+    """Whether a table aligns values of the type right."""
     return arrow.is_integer(data_type) or arrow.is_floating(data_type) or arrow.is_decimal(data_type)
 
 

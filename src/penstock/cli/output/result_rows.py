@@ -39,7 +39,7 @@ class Wanted:
 
 
 def parse_result(text: str) -> Wanted:
-    """Return what ``TABLE=X,Y`` or ``TABLE=X,Y,SERIES`` says.
+    """Parse ``TABLE=X,Y`` or ``TABLE=X,Y,SERIES``.
 
     Raises:
         InvalidOptionError: it is neither.
@@ -120,7 +120,7 @@ def _texts(column: ArrowAny) -> list[str | None]:
 
 
 def _float(value: object) -> float | None:
-    """Return a number; None also for what no axis has a place for."""
+    """Return a number; None also for NaN and infinity, which no axis shows."""
     if value is None or value in {"NaN", "Infinity", "-Infinity"}:
         return None
     return float(str(value))
@@ -129,7 +129,7 @@ def _float(value: object) -> float | None:
 def _series(
     points: Sequence[tuple[str, float | str, float]], kind: XKind
 ) -> tuple[tuple[Series, ...], tuple[str, ...]]:
-    """Return the lines, those with the greatest sums, and what is left out."""
+    """Return the lines with the greatest sums, and how many are left out."""
     if kind is XKind.TEXT:
         return (), ()
     found: dict[str, list[tuple[float, float]]] = {}

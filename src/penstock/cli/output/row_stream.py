@@ -1,4 +1,4 @@
-"""Rows printed as they come, without waiting for the last one."""
+"""Rows printed as they arrive."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _GAP = "   "
 
 
 class RowStream:
-    """Prints batches of one schema: JSON an object a line, CSV with one header, a table whose columns widen as needed.
+    """Prints batches of one schema: JSON lines, CSV with one header, or a table whose columns widen as needed.
 
-    Every batch is flushed, so that whoever reads a pipe has it at once.
+    Every batch is flushed, so that the reader of a pipe gets it at once.
 
     Args:
         exact: as for ``print_rows``.
@@ -48,7 +48,7 @@ class RowStream:
         sys.stdout.flush()
 
     def finish(self) -> None:
-        """Print the header when no batch came."""
+        """Print the header if no batch came."""
         if self._format is OutputFormat.CSV:
             sys.stdout.write(self._header(csv_header(self._schema, exact=self._exact)))
         elif self._format is OutputFormat.TABLE:
@@ -56,7 +56,7 @@ class RowStream:
 
     def _table(self, batch: pa.RecordBatch) -> str:
         rows = [[str(cell) for cell in row] for row in cells_of(batch)]
-        # What came before cannot be drawn anew: a wider value moves the columns of what comes after it.
+        # Printed rows cannot be changed: a wider value moves the columns of the rows after it.
         self._widths = [
             max(width, *map(cell_len, texts))
             for width, texts in zip(self._widths, zip(*rows, strict=True), strict=True)

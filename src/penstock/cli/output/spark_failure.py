@@ -1,4 +1,4 @@
-"""What Spark says when a query fails while it runs, in a line."""
+"""The reason of a query that Spark failed, in one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NAMED: Final = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\] (?P<said>[^\n]+)")
 _OURS: Final = re.compile(r"^penstock\.errors\.\w+: (?P<said>[^\n]+)", re.MULTILINE)
 _STATE: Final = re.compile(r"\s*SQLSTATE: \w+.*")
-# They say that something failed, and what is in the text behind them.
+# Wrappers: the reason is in the text after them.
 _WRAPPERS: Final = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
 
 
@@ -28,8 +28,8 @@ _WRAPPERS: Final = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
 _LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
-def tell_once() -> None:
-    """Let PySpark's errors be told by who catches them alone."""
+def disable_error_logs() -> None:
+    """Disable PySpark's logging of errors; the caller that catches them prints them."""
     for name in _LOGGERS:
         logging.getLogger(name).disabled = True
 
@@ -38,8 +38,8 @@ def open_spark(session: Session, master: str, conf: Mapping[str, str]) -> SparkS
     """Return Spark's session, started if there is none.
 
     Raises:
-        UnsupportedFeatureError: PySpark or Java is not there.
-        TableStoreError: Spark could not start; in one line, and all of it with ``--debug``.
+        UnsupportedFeatureError: PySpark or Java is not installed.
+        TableStoreError: Spark could not start; one line, and the whole error with ``--debug``.
     """
     try:
         return spark_entry().open_session(master, conf, shows_start=session.debug)
@@ -55,7 +55,7 @@ def open_spark(session: Session, master: str, conf: Mapping[str, str]) -> SparkS
 
 
 def failure_of(error: BaseException) -> str | None:
-    """Return the reason of a failure that PySpark reports; None where the error is another's."""
+    """Return the reason of a failure that PySpark reports; None for an error of another library."""
     if not is_spark_object(error) and type(error).__module__.partition(".")[0] != "py4j":
         return None
     text = str(error)

@@ -1,4 +1,4 @@
-"""What became of statements in SQL, printed."""
+"""Prints the outcomes of SQL statements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Query = Any
 """A streaming query of PySpark, which is not imported here."""
 
-# As many as a person looks at; programs, which ask for JSON or CSV, get everything.
+# As many as a person reads; JSON and CSV, for programs, have all rows.
 _ROWS_FOR_PEOPLE: Final = 100
 _LOOK_SECONDS: Final = 0.2
 
@@ -30,10 +30,10 @@ _LOOK_SECONDS: Final = 0.2
 def print_outcome(
     session: Session, outcome: Outcome, *, show_all: bool, wait: Callable[[Sequence[Query]], None]
 ) -> Query | None:
-    """Print what became of a statement.
+    """Print the outcome of a statement.
 
     Args:
-        wait: returns when queries have ended, or somebody has enough of their rows.
+        wait: returns when queries have ended or were interrupted.
 
     Returns:
         The streaming query that an ``INSERT`` has started, if any.
@@ -76,7 +76,7 @@ def wait_while(queries: Sequence[Query], interrupted: threading.Event) -> None:
         for query in queries:
             query.stop()
     for query in queries:
-        query.awaitTermination()  # says why it failed, if it did
+        query.awaitTermination()  # raises the reason if it failed
 
 
 def _print_rows(session: Session, rows: pa.Table, *, show_all: bool) -> None:
@@ -93,7 +93,7 @@ def _print_stream(
     ends_at_start: bool,
     wait: Callable[[Sequence[Query]], None],
 ) -> None:
-    """Print a stream's rows until it ends or is interrupted."""
+    """Print the rows of a stream until it ends or is interrupted."""
     spark_entry().sql_check_stream(frame)
     printers: list[RowStream] = []
     lock = threading.Lock()

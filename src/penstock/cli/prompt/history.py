@@ -18,7 +18,7 @@ _NAME: Final = "sql_history"
 
 
 def open_history() -> History:
-    """Return what was typed at earlier prompts; of this one alone where the directory cannot be written.
+    """Return what was typed at earlier prompts; of this prompt only when the directory cannot be written.
 
     Source:
         The XDG Base Directory Specification: ``$XDG_STATE_HOME``, else ``~/.local/state``.
@@ -27,7 +27,7 @@ def open_history() -> History:
         folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "penstock"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / _NAME
-        # Statements may hold what is for their author alone.
+        # Statements may hold secrets.
         path.touch(mode=0o600)
     except (OSError, RuntimeError):
         return InMemoryHistory()
@@ -35,7 +35,7 @@ def open_history() -> History:
 
 
 class _StatementHistory(FileHistory):
-    """Keeps statements but those with secrets and those that begin with a blank, as shells do; none of the commands."""
+    """Keeps statements, except the prompt's commands, those with secrets, and those that begin with a space."""
 
     def store_string(self, string: str) -> None:
         """Add a statement to the file."""

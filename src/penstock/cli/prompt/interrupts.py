@@ -18,10 +18,12 @@ _CANCEL_AGAIN_SECONDS: Final = 0.5
 
 
 class Interrupts:
-    """Turns Ctrl-C into the end of one statement. For the main thread.
+    """Ends one statement on Ctrl-C. For the main thread.
 
-    Without Spark the statement is broken off. With Spark its jobs are cancelled, and it fails by itself: to break off
-    while the JVM is asked something would leave the answer for the next question. A second Ctrl-C does it all the same.
+    Without Spark it raises KeyboardInterrupt in the statement. With Spark it cancels the jobs, and the statement fails
+    by
+    itself: an exception during a call to the JVM would leave the answer for the next call. A second Ctrl-C raises it
+        anyway.
 
     Attributes:
         event: set by an interrupt, which may have come before the block began.
@@ -35,7 +37,7 @@ class Interrupts:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        # First and last: an interrupt while the JVM is asked for the tag of the jobs only sets the event.
+        # Installed before and removed after the jobs' tag: an interrupt while the JVM sets the tag only sets the event.
         before = signal.signal(signal.SIGINT, self._interrupt)
         self._stack.callback(signal.signal, signal.SIGINT, before)
         try:
@@ -52,7 +54,7 @@ class Interrupts:
 
     @contextmanager
     def waited_for(self) -> Iterator[None]:
-        """Only set the event: somebody looks at it, and stops what runs in order."""
+        """Only set the event while the block runs: the block checks it, and stops the queries itself."""
         before, self._cancel = self._cancel, lambda: None
         try:
             yield
@@ -66,7 +68,7 @@ class Interrupts:
         self.event.set()
         if cancel is None:
             return
-        # Not here: the main thread may be in the middle of a call to the JVM.
+        # In another thread: the main thread may be in the middle of a call to the JVM.
         threading.Thread(target=self._cancel_until_ended, args=(cancel,), daemon=True).start()
 
     def _cancel_until_ended(self, cancel: Callable[[], None]) -> None:

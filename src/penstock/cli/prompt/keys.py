@@ -1,4 +1,4 @@
-"""What keys do at the prompt."""
+"""Key bindings of the prompt."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _COMMANDS: Final = frozenset({"quit", "exit", "help", "clear"})
 
 
 def prompt_keys() -> KeyBindings:
-    """Return the bindings: Enter runs what ends with a semicolon, and begins a line elsewhere."""
+    """Return the bindings: Enter runs a text that ends with a semicolon, and begins a new line otherwise."""
     keys = KeyBindings()
 
     @keys.add("enter")
     def _enter(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
-            buffer.complete_state = None  # takes the completion
+            buffer.complete_state = None  # accepts the completion
         elif runs_at_once(buffer.text):
             buffer.validate_and_handle()
         else:
@@ -45,7 +45,7 @@ def runs_at_once(text: str) -> bool:
 
 
 def command_of(text: str) -> str | None:
-    """Return the command of the prompt that a text is; None where it is none."""
+    """Return the prompt's command in a text; None when the text is none."""
     word = text.strip().rstrip(";").strip().lower()
     return word if word in _COMMANDS else None
 
@@ -53,8 +53,8 @@ def command_of(text: str) -> str | None:
 def take_interrupt(given: Input) -> bool:
     """Whether Ctrl-C was typed right after the statement that the prompt returned; other keys stay for the next one.
 
-    A slow machine may read both at once, or the Ctrl-C may come before the terminal makes signals of it again: it is a
-    key then, which the next prompt would take.
+    A slow machine may read both at once, or the Ctrl-C may arrive before the terminal turns it into signals again: then
+    it is a key, which the next prompt would read.
     """
     typed = [*get_typeahead(given), *given.read_keys()]
     is_interrupt = bool(typed) and typed[0].key == Keys.ControlC

@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 _INTERRUPTED: Final = "interrupted"
 _HELP: Final = """\
-Statements end with ; and may have several lines; docs/sql.md says what there is.
+Statements end with ; and may have several lines; docs/sql.md describes them.
   Tab        completes words, names of databases, tables and columns, and keys of options
-  Up, Ctrl-R an earlier statement; one that begins with a blank is not remembered
-  Ctrl-C     clears what was typed, or interrupts what runs; a second one breaks it off
+  Up, Ctrl-R an earlier statement; one that begins with a space is not remembered
+  Ctrl-C     clears what was typed, or interrupts what runs; a second one ends it at once
   help; clear; quit; (Ctrl-D)"""
 
 
 def run_prompt(session: Session, catalog: Catalog, spark: SparkSession | None, *, show_all: bool) -> None:
-    """Read statements and run them until somebody leaves.
+    """Read statements and run them until the user leaves.
 
-    What goes wrong is told, and the prompt goes on. Queries that an ``INSERT`` has started run beside it, and end with
-    it.
+    Errors are printed, and the prompt continues. Queries that an ``INSERT`` has started run in the background, and are
+    stopped at the end.
     """
     if spark is not None:
-        # Whatever matters comes as an error of a statement, too.
+        # What matters is an error of a statement, too.
         spark.sparkContext.setLogLevel("OFF")
     state = SqlState()
     with state.attached(catalog, spark):
@@ -56,7 +56,7 @@ def run_prompt(session: Session, catalog: Catalog, spark: SparkSession | None, *
 
 
 class _Prompt:
-    """Asks and answers. Not for several threads."""
+    """Reads and runs statements. Not thread-safe."""
 
     def __init__(self, session: Session, state: SqlState, *, show_all: bool) -> None:
         self._session = session
@@ -79,7 +79,7 @@ class _Prompt:
         note(self._session, f"SQL on {self._session.warehouse}{with_spark}; statements end with ; and help; says more")
         try:
             while True:
-                self._tell_of_ended()
+                self._print_ended()
                 try:
                     text = self._asking.prompt(ANSI(f"\x1b[1m{self._state.database}>\x1b[0m "))
                 except KeyboardInterrupt:
@@ -91,13 +91,13 @@ class _Prompt:
                         say(_INTERRUPTED)
                     elif not self._answer(text):
                         return
-                except KeyboardInterrupt:  # between the prompt and what runs
+                except KeyboardInterrupt:  # between the prompt and the statement
                     say(_INTERRUPTED)
         finally:
             self._stop()
 
     def _answer(self, text: str) -> bool:
-        """Do what was asked for; return False to leave."""
+        """Run a command or a statement; return False to leave."""
         match command_of(text):
             case "quit" | "exit":
                 return False
@@ -126,14 +126,14 @@ class _Prompt:
                         break
             except KeyboardInterrupt:
                 interrupts.event.set()
-            except Exception as error:  # noqa: BLE001 - a prompt survives whatever a statement brings about
+            except Exception as error:  # noqa: BLE001 - an error of a statement must not end the prompt
                 if not interrupts.event.is_set():
-                    self._tell(error, text)
+                    self._print_error(error, text)
             sys.stdout.flush()
             if interrupts.event.is_set():
                 say(_INTERRUPTED)
 
-    def _tell(self, error: Exception, text: str) -> None:
+    def _print_error(self, error: Exception, text: str) -> None:
         if self._session.debug:
             traceback.print_exception(error)
         if isinstance(error, TableStoreError):
@@ -144,8 +144,8 @@ class _Prompt:
             return
         say(f"error: {failure_of(error) or f'{type(error).__name__}: {error}'}")
 
-    def _tell_of_ended(self) -> None:
-        """Say which queries have ended that went on beside the prompt."""
+    def _print_ended(self) -> None:
+        """Print which background queries have ended."""
         for query in [query for query in self._started if not query.isActive]:
             self._started.remove(query)
             error: Any = query.exception()

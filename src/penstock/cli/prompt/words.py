@@ -1,4 +1,4 @@
-"""Completion: words of SQL, names of what there is, keys of options."""
+"""Completion: words of SQL, names of databases, tables and columns, keys of options."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ _OPTION_WORDS: Final = frozenset({"WITH", "OPTIONS", "RESET", "SET"})
 
 
 class WordCompleter(Completer):
-    """Completes the word before the cursor. Looks at storage, and so belongs on a thread of its own."""
+    """Completes the word before the cursor. Reads storage, and so needs a thread of its own."""
 
     def __init__(self, state: SqlState) -> None:
         self._state = state
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield what may be meant, best first."""
+        """Yield completions, best first."""
         del complete_event
         before = _statement_before(document.text_before_cursor)
         if before.count("'") % 2:
@@ -67,11 +67,11 @@ class WordCompleter(Completer):
         path = () if match is None else tuple(part.strip("`") for part in match["path"].split(".")[:-1])
         place = len(before) - len(typed) - (0 if match is None else len(match["path"]))
         tokens = scan(before[:place])
-        behind = document.text_after_cursor.partition(";")[0]
-        # A quote that is open would swallow what stands behind the cursor.
-        statement = scan(before[:place] + " x " + behind.removeprefix("`"))
+        rest = document.text_after_cursor.partition(";")[0]
+        # An open quote would swallow the text after the cursor.
+        statement = scan(before[:place] + " x " + rest.removeprefix("`"))
         names: list[tuple[str, str]] = []
-        # What cannot be listed is not completed.
+        # Names that cannot be listed are not completed.
         with suppress(TableStoreError):
             names = list(self._names(tokens, path, statement))
         for name, kind in _starting(names, typed):
@@ -136,13 +136,13 @@ class WordCompleter(Completer):
 
 
 def _statement_before(text: str) -> str:
-    """Return what was typed of the statement that the cursor is in."""
+    """Return the text before the cursor of the statement that it is in."""
     starts = [token.end for token in scan(text) if token.text == ";"]
     return text[starts[-1] if starts else 0 :]
 
 
 def _tables_named(tokens: Sequence[TextToken]) -> Iterator[tuple[Path, str]]:
-    """Yield the tables of a statement, each with what it is called there."""
+    """Yield the tables of a statement, each with its name or alias there."""
     place = 0
     while place < len(tokens):
         is_before = tokens[place].word in _BEFORE_TABLE
@@ -153,10 +153,10 @@ def _tables_named(tokens: Sequence[TextToken]) -> Iterator[tuple[Path, str]]:
         while place + 2 < len(tokens) and tokens[place + 1].text == ".":
             place += 2
             path.append(tokens[place].name)
-        behind = [token for token in tokens[place + 1 : place + 3] if token.word != "AS"][:1]
-        is_alias = bool(behind) and behind[0].kind == "name" and behind[0].word not in _WORDS
+        following = [token for token in tokens[place + 1 : place + 3] if token.word != "AS"][:1]
+        is_alias = bool(following) and following[0].kind == "name" and following[0].word not in _WORDS
         if path[-1].upper() not in _WORDS:
-            yield tuple(path), behind[0].name if is_alias else path[-1]
+            yield tuple(path), following[0].name if is_alias else path[-1]
 
 
 def _option_keys(before: str, text: str) -> Iterator[Completion]:

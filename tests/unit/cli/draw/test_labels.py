@@ -10,10 +10,10 @@ from penstock.cli.draw.labels import (
     YEAR,
     count_text,
     duration_words,
-    moment_text,
     name_text,
     rate_words,
     short_number,
+    time_text,
 )
 
 
@@ -50,15 +50,15 @@ def test_numbers_of_an_axis_are_short(value: float, text: str) -> None:
 
 
 def test_times_outside_of_every_calendar_have_words() -> None:
-    assert moment_text(0) == "1970-01-01 00:00:00"
-    assert moment_text(-1, spec="milliseconds") == "1969-12-31 23:59:59.999"
-    assert moment_text(2**63 - 1) == "end of time"
-    assert moment_text(-(2**62)) == "before all time"
+    assert time_text(0) == "1970-01-01 00:00:00"
+    assert time_text(-1, spec="milliseconds") == "1969-12-31 23:59:59.999"
+    assert time_text(2**63 - 1) == "end of time"
+    assert time_text(-(2**62)) == "before all time"
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_no_watermark_is_too_strange_to_be_shown(millis: int) -> None:
-    assert moment_text(millis)
+    assert time_text(millis)
     assert duration_words(millis)
 
 

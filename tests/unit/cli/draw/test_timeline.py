@@ -97,7 +97,7 @@ def test_old_data_show_how_far_they_are() -> None:
     commits = [commit(number, T0 + number * MINUTE, old + number * DAY) for number in range(1, 6)]
     page = page_of(*commits)
     part = panel(page, "Watermark")
-    assert "old data, 10.0 years behind the clock" in part.text
+    assert "old data, 10.0 years before the clock" in part.text
     assert not [each for each in page.with_class("panel") if each.text.startswith("Event time lag")]
     heights = [float(y) for y in re.findall(r"[V ]([\d.]+)", path(part, "lag"))]
     assert heights == [100, 75, 50, 25, 0]
@@ -106,7 +106,7 @@ def test_old_data_show_how_far_they_are() -> None:
 def test_without_watermarks_it_is_said_why() -> None:
     assert "the table declares none" in panel(page_of(*every_minute(3)), "Event time lag").text
     declared = page_of(*every_minute(3), event_time_column="t")
-    assert "no snapshot that was looked at has one" in panel(declared, "Event time lag").text
+    assert "none of the snapshots read has one" in panel(declared, "Event time lag").text
     ended = page_of(*every_minute(3), commit(9, T0 + HOUR, END_OF_TIME_MS))
     assert "the input has ended" in ended.with_class("signs")[0].text
 

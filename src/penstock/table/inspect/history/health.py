@@ -35,7 +35,7 @@ class HealthReport:
 
     Attributes:
         usual_pause_ms: median time between commits that brought rows; None where they are too few.
-        patience_ms: what may take so long without being worth a look; None likewise.
+        staleness_threshold_ms: what may take so long without being worth a look; None likewise.
         flow: rows came within the table's patience.
         watermark: it moves, or nothing came that could move it.
         files: small ones are no more than a compaction that keeps up leaves.
@@ -44,7 +44,7 @@ class HealthReport:
     """
 
     usual_pause_ms: int | None
-    patience_ms: int | None
+    staleness_threshold_ms: int | None
     flow: HealthStatus
     watermark: HealthStatus
     files: HealthStatus
@@ -58,7 +58,7 @@ def evaluate(history: TableHistory) -> HealthReport:
     patience = None if pause is None else max(_PAUSES * pause, _LEAST_PATIENCE_MS)
     return HealthReport(
         usual_pause_ms=pause,
-        patience_ms=patience,
+        staleness_threshold_ms=patience,
         flow=_flow(history, patience),
         watermark=_watermark(history, patience),
         files=_files(history),
