@@ -267,7 +267,8 @@ class LocalFileIO:
             try:
                 sync(Path(path).parent)
             except FAILURES as error:
-                raise to_storage_error("flush the directory of", path, error, creating=True) from error
+                what = f"{path} (which is there, but a power cut may undo it)"
+                raise to_storage_error("flush the directory of", what, error, creating=True) from error
 
 
 def _with_parents(path: Path, create: Callable[[], T], *, durable: bool = False) -> T:

@@ -80,6 +80,7 @@ class State:
     tags: tuple[str, ...]
     consumers: tuple[tuple[str, int | None], ...]
     columns: tuple[str, ...]
+    tables: tuple[str, ...]
 
 
 class World:
@@ -124,6 +125,7 @@ class World:
             tags=store.list_tags(),
             consumers=tuple((name, store.load_consumer(name)) for name in store.list_consumers()),
             columns=table.schema.field_names,
+            tables=tuple(_catalog_of(table).list_tables("d")),
         )
 
     def faults(self, numbers: Sequence[int] = tuple(REACHES)) -> Iterator[Fault]:
@@ -271,6 +273,18 @@ def _follow(table: penstock.Table) -> None:
     table.reset_consumer("reader", 1)
 
 
+def _catalog_of(table: penstock.Table) -> penstock.Catalog:
+    return penstock.Catalog(str(Path(table.location).parents[1]))
+
+
+def _add_column(table: penstock.Table) -> None:
+    _catalog_of(table).alter_table("d.t", penstock.AddColumn(column="n", type="INT"))
+
+
+def _create_table(table: penstock.Table) -> None:
+    _catalog_of(table).create_table("d.u", "n INT", if_not_exists=True)
+
+
 QUEUE: Final = {"bucket": "2", "bucket-key": "k", "manifest.merge-min-count": "2"}
 MERGING: Final = {"compaction.min.file-num": "2"}
 
@@ -322,6 +336,8 @@ CASES: Final = (
         run=lambda table: table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True),
         is_atomic=False,
     ),
+    Case(name="alter", prepare=_fill, run=_add_column),
+    Case(name="create a table", prepare=_fill, run=_create_table, is_idempotent=True),
     Case(name="create tag", prepare=_fill, run=lambda table: table.create_tag("second", snapshot_id=2)),
     Case(name="delete tag", prepare=_tag, run=lambda table: table.delete_tag("first")),
     Case(name="roll back", prepare=_fill, run=lambda table: table.rollback_to(snapshot_id=2), is_atomic=False),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.faults.machine.cases import CASES, World
 from tests.faults.machine.disk import FailingDisk, Fault, Step
 
-from penstock.errors import CommitUnknownError
+from penstock.errors import CommitUnknownError, StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,3 +54,19 @@ def test_a_commit_whose_name_does_not_get_onto_the_disk_is_unknown(
     disk.end()
     assert isinstance(caught.value.__cause__.__cause__, OSError)  # type: ignore[union-attr] # the test is about it
     assert world.load().latest_snapshot().id == 5  # type: ignore[union-attr] # it is there
+
+
+def test_a_tag_is_acknowledged_only_once_its_name_is_on_the_disk(tmp_path: Path, disk: FailingDisk) -> None:
+    world = World(CASES[0], tmp_path / "disk", disk)
+    table = world.load()
+    fault = Fault(number=errno.EIO, step=Step.FLUSH, path_end="/tag")
+    disk.begin(fault)
+    table.create_tag("x")
+    assert [path.endswith("/tag") for step, path in disk.calls if step is Step.FLUSH].count(True) == 2
+    disk.begin(replace(fault, times=None))
+    with pytest.raises(
+        StorageError, match=r"tag-y \(which is there, but a power cut may undo it\): Input/output error"
+    ):
+        table.create_tag("y")
+    disk.end()
+    assert world.state().tags == ("x", "y")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, TableStoreError
 from penstock.format.layout import tag_path, tag_success_path
 from penstock.format.tag import Tag, encode_tag
+from penstock.io.settings import flush
 from penstock.options import TagOptions, parse_duration_ms
 from penstock.table.commit.announced import is_expiring
 from penstock.table.success import write_success
@@ -114,6 +115,7 @@ def _put(store: MetadataStore, name: str, data: bytes) -> bool:
         # Only the answer may have been lost. Somebody else's tag of the same name and bytes serves as well.
         with suppress(TableStoreError):
             if store.file_io.read(path) == data:
+                flush(store.file_io, [path], root=store.location)  # or this is what failed
                 return True
         raise
 
