@@ -18,7 +18,7 @@ FLAT: Final = Bound(rule=Rule.SLOPE, share=0.05, floor=2)
 BATCH: Final = Bound(rule=Rule.RATIO, share=1.3)
 BOUNDED: Final = Bound(rule=Rule.PEAK, share=1.3, floor=16)
 SHOWN: Final = Bound(rule=Rule.NONE)
-SHORTEST_SLOPE_SECONDS: Final = 900.0
+SHORTEST_SLOPE_SECONDS: Final = 600.0
 """Below, a slope says more about the noise than about the process."""
 WORDS: Final = {
     "own_mb": "own memory",
