@@ -100,7 +100,7 @@ class CompactionJob:
         store = MetadataStore(ref)
         check_compactable(ref, store, store.load_latest_snapshot())
         merge, cancel, most = self._merger(ref)
-        user = new_commit_user(CommitOptions.parse(ref.options, table=ref.name).user_prefix)
+        user = new_commit_user(ref.parsed(CommitOptions).user_prefix)
         compactor = BackgroundCompactor(
             ref, merge, commit_user=user, max_tasks=most, idle_seconds=idle_ms / 1000, cancel=cancel
         )
@@ -124,7 +124,7 @@ class CompactionJob:
 
     def _merger(self, ref: TableRef) -> tuple[Callable[..., MergedFiles], Callable[[], None], int]:
         """Return the runner of merges, the function that cancels them, and the number of merges at the same time."""
-        most = self.threads or CompactOptions.parse(ref.options, table=ref.name).max_tasks
+        most = self.threads or ref.parsed(CompactOptions).max_tasks
         if self.master is None:
             return merge_one, _nothing, most or max(1, (os.cpu_count() or 1) - 1)
         spark = self._spark()

@@ -1,6 +1,6 @@
 """Every option: its key, parser and default, in typed groups.
 
-Strings end here: ``WriteOptions.parse(stored, dynamic)`` once, at the door; inside there are typed fields.
+Strings end here: ``ref.parsed(WriteOptions)`` gives the typed fields of a group, parsed once for a schema and a use.
 """
 
 from penstock.options.check import Side, check_batch, check_keys, check_reads, check_side

@@ -42,7 +42,7 @@ class ExternalPaths:
         return ExternalPaths(
             name=ref.name,
             file_io=ref.file_io,
-            stated=LayoutOptions.parse(ref.options, table=ref.name).external_paths,
+            stated=ref.parsed(LayoutOptions).external_paths,
             allowed=ExternalPathOptions.parse(dict(ref.dynamic_options), table=ref.name),
         )
 

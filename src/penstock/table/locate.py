@@ -39,7 +39,7 @@ class FileLocator:
         return FileLocator(
             location=ref.location,
             partition_fields=ref.schema.partition_fields,
-            layout=LayoutOptions.parse(ref.options, table=ref.name),
+            layout=ref.parsed(LayoutOptions),
             external=ExternalPaths.of(ref),
         )
 

@@ -79,7 +79,7 @@ def filter_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Pre
         InvalidOptionError: a column that is no partition column, or a text that does not fit it.
     """
     fields = {field.name: field for field in ref.schema.partition_fields}
-    default_name = LayoutOptions.parse(ref.options, table=ref.name).default_partition_name
+    default_name = ref.parsed(LayoutOptions).default_partition_name
     branches = []
     for spec in specs:
         for name in spec:
@@ -151,7 +151,7 @@ def partition_of_spec(ref: TableRef, spec: Mapping[str, object]) -> bytes:
             f"table {ref.name}: {dict(spec)} names no partition: give each of "
             + (", ".join(field.name for field in fields) or "none: the table is not partitioned")
         )
-    default_name = LayoutOptions.parse(ref.options, table=ref.name).default_partition_name
+    default_name = ref.parsed(LayoutOptions).default_partition_name
     values: list[object] = []
     for field in fields:
         leaf = _leaf(field, spec[field.name], default_name)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from penstock.options import metadata_limits
 from penstock.options.external import PREFIX
 from penstock.options.fixed import check_one_use
+from penstock.options.group import OptionGroup
 from penstock.options.write import DURABLE_KEY
 from penstock.table.storage import storage_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from penstock.format.avro.limits import AvroLimits
     from penstock.format.schema import TableSchema
     from penstock.io.file_io import FileIO
+
+
+GroupT = TypeVar("GroupT", bound=OptionGroup)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,14 @@ class TableRef:
         """Stored options with those of this use on top."""
         return {**dict(self.schema.options), **dict(self.dynamic_options)}
 
+    def parsed(self, group: type[GroupT]) -> GroupT:
+        """Return one group of the options, parsed once for each schema and use.
+
+        Raises:
+            InvalidOptionError: a value is not what its key expects.
+        """
+        return cast("GroupT", _parsed(cast("Hashable", group), self.schema.options, self.dynamic_options, self.name))
+
     @property
     def limits(self) -> AvroLimits:
         """How much a metadata file may hold. Raises ``InvalidOptionError``."""
@@ -59,3 +72,11 @@ class TableRef:
         if any(key == DURABLE_KEY or key.startswith(PREFIX) for key in options):
             file_io = storage_of_table(file_io, self.location, self.schema.option_map, merged, self.name)
         return replace(self, file_io=file_io, dynamic_options=tuple(merged.items()))
+
+
+# A process works on few tables and groups at a time; what falls out is parsed again.
+@lru_cache(maxsize=1024)
+def _parsed(
+    group: Hashable, stored: tuple[tuple[str, str], ...], given: tuple[tuple[str, str], ...], table: str
+) -> OptionGroup:
+    return cast("type[OptionGroup]", group).parse(dict(stored), dict(given), table=table)

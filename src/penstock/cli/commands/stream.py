@@ -108,7 +108,7 @@ def lag(
 def _start_options(ref: TableRef, start: str | None) -> dict[str, str]:
     if start is None:
         is_silent = "scan.mode" not in ref.options
-        mode = resolve_default(ReadOptions.parse(ref.options, table=ref.name))
+        mode = resolve_default(ref.parsed(ReadOptions))
         return {"scan.mode": "latest"} if is_silent and mode is ScanMode.LATEST_FULL else {}
     if start in _MODES:
         return {"scan.mode": start}

@@ -40,7 +40,7 @@ def table_columns(schema: TableSchema) -> list[dict[str, Plain]]:
 def describe_table(ref: TableRef) -> dict[str, Plain]:
     """Return what ``show`` prints besides the columns; reads metadata of the latest snapshot only."""
     store = MetadataStore(ref)
-    bucket = BucketOptions.parse(ref.options, table=ref.name)
+    bucket = ref.parsed(BucketOptions)
     partitions = load_system_table("partitions", ref, store)
     return {
         "table": ref.name,

@@ -89,7 +89,7 @@ class SparkMerger:
         if not tasks:
             return
         ensure_python_worker(self.spark)
-        most = CompactOptions.parse(self.ref.options, table=self.ref.name).max_tasks
+        most = self.ref.parsed(CompactOptions).max_tasks
         threads = most or max(1, self.spark.sparkContext.defaultParallelism)
         yield from merge_in_threads(tasks, self.merge, threads=threads, ref=self.ref, cancel=self.cancel)
 

@@ -67,7 +67,7 @@ def sort_compact(
     ensure_python_worker(spark)
     sorter = SparkSorter(spark=spark, job=job)
     committer = open_committer(job.ref)
-    options = CommitOptions.parse(job.ref.options, table=job.ref.name)
+    options = job.ref.parsed(CommitOptions)
     return run_compaction(
         job.plan,
         committer,
@@ -92,7 +92,7 @@ class SparkSorter:
 
     def execute(self, tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
         """Run tasks, a few at a time; yield each as it is done."""
-        options = CompactOptions.parse(self.job.ref.options, table=self.job.ref.name)
+        options = self.job.ref.parsed(CompactOptions)
         threads = min(options.max_tasks or _PARTITIONS_AT_ONCE, _PARTITIONS_AT_ONCE)
         yield from merge_in_threads(tasks, self.sort, threads=threads, ref=self.job.ref, cancel=self.cancel)
 
@@ -123,7 +123,7 @@ class SparkSorter:
 
     def _write(self, task: CompactTask) -> CommitMessage:
         ref = self.job.ref
-        options = WriteOptions.parse(ref.options, table=ref.name)
+        options = ref.parsed(WriteOptions)
         ranges = count_ranges(task, options.target_file_bytes)
         rows = sum(file.row_count for file in task.files)
         frame = sort_frame(self._read(task), self.job, ranges=ranges, rows=rows)
@@ -168,7 +168,7 @@ def sort_frame(frame: DataFrame, job: SortJob, *, ranges: int, rows: int) -> Dat
 
 
 def _with_curve(frame: DataFrame, columns: list[str], job: SortJob, *, ranges: int, rows: int) -> DataFrame:
-    options = SortOptions.parse(job.ref.options, table=job.ref.name)
+    options = job.ref.parsed(SortOptions)
     wanted = min(max(ranges * options.sample_magnification, _LEAST_SAMPLES), _MOST_SAMPLES)
     few = frame.select(*columns)
     if rows > wanted:

@@ -74,7 +74,7 @@ class StreamCompaction:
         ensure_python_worker(self._spark)
         merger = SparkMerger(spark=self._spark, ref=ref)
         cores = self._spark.sparkContext.defaultParallelism
-        most = CompactOptions.parse(ref.options, table=ref.name).max_tasks or max(1, cores - 1)
+        most = ref.parsed(CompactOptions).max_tasks or max(1, cores - 1)
         beside = BackgroundCompactor(
             ref,
             partial(self._merge, merger),

@@ -76,7 +76,7 @@ def read_stream(
 
 
 def _watermark(ref: TableRef, columns: Sequence[str]) -> DeclaredWatermark | None:
-    if not WatermarkOptions.parse(ref.options, table=ref.name).read_watermark:
+    if not ref.parsed(WatermarkOptions).read_watermark:
         return None
     usable, declared = usable_watermark(ref), declared_watermark(ref.schema.option_map)
     if usable is None and declared is not None:
@@ -101,8 +101,8 @@ def _with_event_time(schema: StructType, column: str) -> StructType:
 
 def _check_options(ref: TableRef) -> None:
     """Complain where the user stands rather than in the query's first trigger."""
-    check_start(ReadOptions.parse(ref.options, table=ref.name), ref.name)
-    limits_of(StreamOptions.parse(ref.options, table=ref.name))
-    consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+    check_start(ref.parsed(ReadOptions), ref.name)
+    limits_of(ref.parsed(StreamOptions))
+    consumer = ref.parsed(ConsumerOptions).consumer_id
     if consumer is not None:
         check_consumer_id(consumer, ref.name)

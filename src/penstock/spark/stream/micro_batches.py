@@ -108,7 +108,7 @@ class MicroBatches:
             TableStoreError: the checkpoint cannot be read, or is damaged; the table is gone.
         """
         ref = self._committer.load_ref()
-        if WatermarkOptions.parse(ref.options, table=ref.name).end_input_watermark is None:
+        if ref.parsed(WatermarkOptions).end_input_watermark is None:
             return
         newest = self._checkpoint.load_done_offsets()
         if newest is None:
@@ -166,7 +166,7 @@ class MicroBatches:
         self.lease.check()
         snapshot = self._committer.commit(batch, written.messages)
         self._last, self._last_seconds = (ref, batch), time.monotonic()
-        if self._compaction is not None and not WriteOptions.parse(ref.options, table=ref.name).write_only:
+        if self._compaction is not None and not ref.parsed(WriteOptions).write_only:
             self._compaction.note_commit(ref, query_id)
         files = [file for message in written.messages for file in message.new_files]
         progress = WriteProgress(
@@ -185,7 +185,7 @@ class MicroBatches:
 
     def _timed(self, batch: Batch, ends: BatchEnds, written: Written, ref: TableRef) -> Batch:
         """Return the batch with the watermark behind it."""
-        self._watermark.idle_timeout_ms = WatermarkOptions.parse(ref.options, table=ref.name).upstream_idle_timeout_ms
+        self._watermark.idle_timeout_ms = ref.parsed(WatermarkOptions).upstream_idle_timeout_ms
         # Of the session where the query was made: a batch's own is a clone, and knows no queries.
         query = self._spark.streams.get(batch.commit_user) if self._observed.metrics else None
         observed = NOTHING_OBSERVED if query is None else self._observed.read(query)
@@ -208,7 +208,7 @@ class MicroBatches:
 
     def _move_watermark(self, ref: TableRef, batch: Batch) -> None:
         """Let the watermark go on where partitions have become idle, and make the snapshots that silence asks for."""
-        longest = WatermarkOptions.parse(ref.options, table=ref.name).snapshot_idle_timeout_ms
+        longest = ref.parsed(WatermarkOptions).snapshot_idle_timeout_ms
         is_forced = longest is not None and (time.monotonic() - self._last_seconds) * 1000 >= longest
         watermark = self._watermark.on_idle()
         moves = watermark is not None and (batch.watermark is None or watermark > batch.watermark)
@@ -224,7 +224,7 @@ class MicroBatches:
         if self._last is None:
             return
         ref, batch = self._last
-        watermark = WatermarkOptions.parse(ref.options, table=ref.name).end_input_watermark
+        watermark = ref.parsed(WatermarkOptions).end_input_watermark
         if watermark is None:
             return
         try:

@@ -157,7 +157,7 @@ class ProgressListener(StreamingQueryListener):
 
     def follow(self, reader: str, ref: TableRef) -> None:
         """Move the consumer that the options name, if any, after every micro-batch of a reader."""
-        consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+        consumer = ref.parsed(ConsumerOptions).consumer_id
         if consumer is not None:
             with self._lock:
                 _put_last(self._consumers, reader, (ref, consumer))

@@ -58,12 +58,12 @@ class StreamSession:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        options = StreamOptions.parse(ref.options, table=ref.name)
+        options = ref.parsed(StreamOptions)
         self._ref = ref
         self._reader = reader
         # Who says how large a split shall be gets it.
         self._parallelism = 1 if _SPLIT_SIZE_KEY in ref.options else parallelism
-        self._open_file_cost_bytes = ReadOptions.parse(ref.options, table=ref.name).split_open_file_cost_bytes
+        self._open_file_cost_bytes = ref.parsed(ReadOptions).split_open_file_cost_bytes
         self._clock = clock
         self._limits = limits_of(options)
         self._wait_ms = options.discovery_interval_ms if _DISCOVERY_KEY in ref.options else _LEAST_WAIT_MS
@@ -74,7 +74,7 @@ class StreamSession:
         self._idle: tuple[dict[str, Any], float, int] | None = None
         self._report: dict[str, Any] | None = None
         self._kept: int | None = None
-        self._consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+        self._consumer = ref.parsed(ConsumerOptions).consumer_id
         self._lease = None if self._consumer is None else _lease_consumer(ref, self._consumer)
 
     def stop_at_latest(self) -> None:

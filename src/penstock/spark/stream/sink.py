@@ -114,7 +114,7 @@ def _open_committer(ref: TableRef, checkpoint: Checkpoint, *, is_overwrite: bool
         notes,
         base_id=MetadataStore(ref).latest_snapshot_id() or 0,
         has_batches=checkpoint.has_batches(),
-        accept_unknown=CommitOptions.parse(ref.options, table=ref.name).accept_unknown_batch,
+        accept_unknown=ref.parsed(CommitOptions).accept_unknown_batch,
     )
     return StreamCommitter(ref, notes, mark, is_overwrite=is_overwrite)
 

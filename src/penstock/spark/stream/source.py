@@ -106,7 +106,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @without_frames
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
         """Return one of the limits that are set, since Spark carries only one; ``latestOffset`` applies them all."""
-        limits = limits_of(StreamOptions.parse(self._ref.options, table=self._ref.name))
+        limits = limits_of(self._ref.parsed(StreamOptions))
         if self._is_aligned:
             # All sources of a query hear this before any is asked how far it goes.
             self._open().join_group()

@@ -37,7 +37,7 @@ def with_tasks(df: DataFrame) -> DataFrame:
 def task_times(sdf: DataFrame, ref: TableRef) -> TaskTimes | None:
     """Return what tells event times by task; None where the table declares none, or rows are shuffled on their way."""
     declared = usable_watermark(ref)
-    is_spread = WriteOptions.parse(ref.options, table=ref.name).sink_strategy is not SinkStrategy.NONE
+    is_spread = ref.parsed(WriteOptions).sink_strategy is not SinkStrategy.NONE
     return None if declared is None or is_spread or shuffles(sdf) else TaskTimes(ref, declared)
 
 

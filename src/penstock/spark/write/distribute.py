@@ -47,7 +47,7 @@ def distribute(df: DataFrame, ref: TableRef, names: tuple[str, ...]) -> DataFram
     Args:
         names: of the table's columns that the columns of ``df`` are, by position.
     """
-    strategy = WriteOptions.parse(ref.options, table=ref.name).sink_strategy
+    strategy = ref.parsed(WriteOptions).sink_strategy
     if strategy is SinkStrategy.NONE:
         return df
     routed = StructType(list(df.schema.fields)).add(_CHANNEL, IntegerType()).add(_ORDER, LongType())

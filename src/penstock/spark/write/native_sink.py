@@ -118,11 +118,11 @@ def _native_order(df: DataFrame, ref: TableRef) -> tuple[int, ...] | None:
 
 
 def _is_native_table(ref: TableRef) -> bool:
-    write = WriteOptions.parse(ref.options, table=ref.name)
-    encoding = FormatOptions.parse(ref.options, table=ref.name)
+    write = ref.parsed(WriteOptions)
+    encoding = ref.parsed(FormatOptions)
     return (
         isinstance(ref.file_io, LocalFileIO)
-        and BucketOptions.parse(ref.options, table=ref.name).bucket == -1
+        and ref.parsed(BucketOptions).bucket == -1
         and not ref.schema.partition_keys
         and write.sink_strategy is SinkStrategy.NONE
         and not write.write_buffer_for_append
@@ -230,8 +230,8 @@ def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> D
 
 def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | None) -> int | None:
     """Run Spark's job; return how many rows its tasks report to have written, None where Spark does not say."""
-    encoding = FormatOptions.parse(ref.options, table=ref.name)
-    write = WriteOptions.parse(ref.options, table=ref.name)
+    encoding = ref.parsed(FormatOptions)
+    write = ref.parsed(WriteOptions)
     rows = file_rows or _rows_of_target(df, write)
     options = {
         **WRITE_OPTIONS,

@@ -72,7 +72,7 @@ class PostCommitHooks:
     def __init__(self, committer: TableCommitter, *, adds_rows: bool = True) -> None:
         ref = committer.ref
         self._written = committer.store  # has cached what the job wrote
-        is_write_only = WriteOptions.parse(ref.options, table=ref.name).write_only
+        is_write_only = ref.parsed(WriteOptions).write_only
         self._is_async = not is_write_only and _expire_mode(ref) is ExpireMode.ASYNC
         if self._is_async:
             committer = replace(committer, store=MetadataStore(ref), index=BucketIndex())
@@ -133,4 +133,4 @@ class PostCommitHooks:
 
 
 def _expire_mode(ref: TableRef) -> ExpireMode:
-    return RetentionOptions.parse(ref.options, table=ref.name).expire_mode
+    return ref.parsed(RetentionOptions).expire_mode

@@ -35,8 +35,8 @@ def open_committer(ref: TableRef, store: MetadataStore | None = None, *, adds_ro
     committer = TableCommitter(
         ref=ref,
         store=store or MetadataStore(ref),
-        options=CommitOptions.parse(ref.options, table=ref.name),
-        manifest_options=ManifestOptions.parse(ref.options, table=ref.name),
+        options=ref.parsed(CommitOptions),
+        manifest_options=ref.parsed(ManifestOptions),
     )
     hooks = PostCommitHooks(committer, adds_rows=adds_rows)
     if hooks.has_work:
@@ -109,7 +109,7 @@ def overwrite_scope(ref: TableRef, partition: Mapping[str, object] | None) -> Ov
     """
     if partition is not None:
         return scope_of_specs(ref, [partition])
-    dynamic = WriteOptions.parse(ref.options, table=ref.name).dynamic_partition_overwrite
+    dynamic = ref.parsed(WriteOptions).dynamic_partition_overwrite
     return WrittenPartitions() if ref.schema.partition_keys and dynamic else WholeTable()
 
 

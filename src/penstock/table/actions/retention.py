@@ -45,9 +45,9 @@ class Retention:
     def __init__(self, committer: TableCommitter) -> None:
         ref = committer.ref
         self._committer = committer
-        self._tag_options = TagOptions.parse(ref.options, table=ref.name)
-        self._partition_options = PartitionExpireOptions.parse(ref.options, table=ref.name)
-        self._consumer_options = ConsumerOptions.parse(ref.options, table=ref.name)
+        self._tag_options = ref.parsed(TagOptions)
+        self._partition_options = ref.parsed(PartitionExpireOptions)
+        self._consumer_options = ref.parsed(ConsumerOptions)
         self._expirer = SnapshotExpirer(ref, committer.store, clock_millis=self._now)
         self._tag_maker: TagMaker | None = None
         creation = self._tag_options.automatic_creation

@@ -106,7 +106,7 @@ def delete_job_files(ref: TableRef, job_id: str, *, keep: Collection[str]) -> No
         job_id: as ``new_job_id`` made it.
         keep: names of the files that were committed, or will be.
     """
-    layout = LayoutOptions.parse(ref.options, table=ref.name)
+    layout = ref.parsed(LayoutOptions)
     root = f"{ref.location}/{layout.data_directory}" if layout.data_directory else ref.location
     for directory in _bucket_directories(ref.file_io, root, len(ref.schema.partition_keys)):
         _delete_in(ref, directory, (job_id,), keep)
@@ -127,7 +127,7 @@ def delete_job_files_beside(ref: TableRef, job_ids: Iterable[str], messages: Ite
 
 
 def _delete_in(ref: TableRef, directory: str, job_ids: tuple[str, ...], keep: Collection[str]) -> None:
-    prefix = LayoutOptions.parse(ref.options, table=ref.name).data_file_prefix
+    prefix = ref.parsed(LayoutOptions).data_file_prefix
     starts = tuple(f"{prefix}{job_id}" for job_id in job_ids)
     for status in ref.file_io.list(directory):
         if status.name.startswith(starts) and status.name not in keep:

@@ -176,7 +176,7 @@ class BackgroundCompactor:
             ref = replace(self._watch.ref, schema=latest)
             self._watch.use(ref)
             self._committer = open_committer(ref, adds_rows=False)
-        if WriteOptions.parse(self._watch.ref.options, table=self._watch.ref.name).write_only:
+        if self._watch.ref.parsed(WriteOptions).write_only:
             return  # set while the stream runs: the work is left to a dedicated job
         self._queue.extend(self._watch.plan())
         found = self._watch.waiting()

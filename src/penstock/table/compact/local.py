@@ -87,7 +87,7 @@ def run_here(ref: TableRef, threads: int | None = None) -> Execute:
     Args:
         threads: merges at once; None for what ``penstock.compaction.max-tasks`` says, else one a core.
     """
-    most = threads or CompactOptions.parse(ref.options, table=ref.name).max_tasks or os.cpu_count() or 1
+    most = threads or ref.parsed(CompactOptions).max_tasks or os.cpu_count() or 1
     return partial(merge_in_threads, merge=partial(merge_one, ref=ref), threads=most, ref=ref)
 
 

@@ -146,9 +146,9 @@ def plan_partitions(
 
 def _without_expired(plan: CompactionPlan, ref: TableRef, store: MetadataStore) -> CompactionPlan:
     """Leave out the partitions that are to be dropped for their age, where that is asked for."""
-    if not CompactOptions.parse(ref.options, table=ref.name).skip_expired_partitions:
+    if not ref.parsed(CompactOptions).skip_expired_partitions:
         return plan
-    options = PartitionExpireOptions.parse(ref.options, table=ref.name)
+    options = ref.parsed(PartitionExpireOptions)
     if options.expiration_time_ms is None or not ref.schema.partition_keys:
         return plan
     found = find_expired_partitions(ref, store, options=replace(options, max_num=MAX_INT))
@@ -225,7 +225,7 @@ def _pick(
     is_queue: bool,  # noqa: FBT001 - as Pick has it
 ) -> Iterable[tuple[DataFileMeta, ...]]:
     is_full = strategy is CompactStrategy.FULL
-    force = CompactOptions.parse(ref.options, table=ref.name).force_rewrite_all_files
+    force = ref.parsed(CompactOptions).force_rewrite_all_files
     if is_queue:
         return plan_bucket_fully(files, sizes, force=force) if is_full else plan_bucket(files, sizes)
     if is_full and force:
@@ -258,7 +258,7 @@ def _all_in_bins(files: list[DataFileMeta], sizes: CompactSizes) -> list[tuple[D
 
 def check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> None:
     """Check that merging keeps what the table's files mean. Raises ``UnsupportedFeatureError``."""
-    if SortOptions.parse(ref.options, table=ref.name).incremental_clustering:
+    if ref.parsed(SortOptions).incremental_clustering:
         raise UnsupportedFeatureError(
             f"table {ref.name}: 'clustering.incremental' keeps files in levels, which a merge would undo: compact it "
             "with Paimon on Flink or Spark"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def merge_if_asked(messages: tuple[CommitMessage, ...], ref: TableRef, execute: Execute) -> tuple[CommitMessage, ...]:
     """Do ``merge_before_commit`` where the option ``precommit-compact`` is set."""
-    if not CompactOptions.parse(ref.options, table=ref.name).precommit:
+    if not ref.parsed(CompactOptions).precommit:
         return messages
     return merge_before_commit(messages, ref, execute)
 

@@ -55,7 +55,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
     store = MetadataStore(ref)
     ref = _at_schema_of(task, ref, store)
     reader = TableReader(ref, store)
-    target = plan_files(ref, WriteOptions.parse(ref.options, table=ref.name), job_id=job_id)
+    target = plan_files(ref, ref.parsed(WriteOptions), job_id=job_id)
     writer = GroupWriter(target, Group(partition=task.partition, bucket=task.bucket))
     with enough_memory(ref.name), ExitStack() as on_error:
         on_error.callback(writer.abort)

@@ -231,7 +231,7 @@ def _every_file(
 
 
 def _check_is_scalable(ref: TableRef) -> None:
-    if BucketOptions.parse(ref.options, table=ref.name).bucket != -1:
+    if ref.parsed(BucketOptions).bucket != -1:
         raise UnsupportedFeatureError(
             f"table {ref.name} is a queue ('bucket' is not -1), whose promise is the order in which rows were written; "
             "sorting would break it: compact it without an order strategy, or copy it into a table with 'bucket' = '-1'"

@@ -69,14 +69,14 @@ class CompactSizes:
     @staticmethod
     def of(ref: TableRef) -> CompactSizes:
         """Return those of a table's options."""
-        options = CompactOptions.parse(ref.options, table=ref.name)
-        write = WriteOptions.parse(ref.options, table=ref.name)
+        options = ref.parsed(CompactOptions)
+        write = ref.parsed(WriteOptions)
         return CompactSizes(
             target_bytes=write.target_file_bytes,
             small_bytes=int(write.target_file_bytes * options.small_file_ratio),
             small_rows=ceil(write.target_file_rows * options.small_file_ratio),
             min_files=options.min_file_num,
             max_files=options.max_file_num,
-            open_file_cost_bytes=ReadOptions.parse(ref.options, table=ref.name).split_open_file_cost_bytes,
+            open_file_cost_bytes=ref.parsed(ReadOptions).split_open_file_cost_bytes,
             round_files=options.file_num_limit,
         )

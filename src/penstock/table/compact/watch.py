@@ -105,7 +105,7 @@ class CompactionWatch:
 
     def _full_tasks(self) -> tuple[CompactTask, ...]:
         """Return the merges of ``full-compaction.delta-commits``, when it is their turn."""
-        every = CompactOptions.parse(self.ref.options, table=self.ref.name).delta_commits
+        every = self.ref.parsed(CompactOptions).delta_commits
         if every is None or self._commits < every or not isinstance(self._files, QueueFiles):
             return ()
         self._commits = 0
@@ -135,5 +135,5 @@ class CompactionWatch:
 
     def _new_files(self) -> SmallFiles | QueueFiles:
         sizes = CompactSizes.of(self.ref)
-        is_queue = BucketOptions.parse(self.ref.options, table=self.ref.name).bucket > 0
+        is_queue = self.ref.parsed(BucketOptions).bucket > 0
         return QueueFiles(sizes) if is_queue else SmallFiles(sizes)

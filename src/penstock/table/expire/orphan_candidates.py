@@ -150,7 +150,7 @@ def _list_staging(file_io: FileIO, location: str) -> Iterator[OrphanFile]:
 
 
 def _list_buckets(ref: TableRef, threads: int) -> list[FileStatus]:
-    data_directory = LayoutOptions.parse(ref.options, table=ref.name).data_directory
+    data_directory = ref.parsed(LayoutOptions).data_directory
     level = [f"{ref.location}/{data_directory}" if data_directory else ref.location]
     for key in ref.schema.partition_keys:
         prefix = f"{escape_path_name(key)}="

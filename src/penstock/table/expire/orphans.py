@@ -82,7 +82,7 @@ def remove_orphan_files(
     """
     now_millis = clock_millis() if clock_millis is not None else _storage_millis(ref, wall_clock_millis())
     cutoff = _check_cutoff(ref.name, older_than_millis, now_millis, allow_recent=allow_recent)
-    threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads, ref.file_io)
+    threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     with enough_memory(ref.name):
         listing = list_candidates(ref, threads=threads, progress=progress)
         used = UsedFiles(ref, threads=threads, progress=progress).collect()

@@ -74,13 +74,13 @@ def find_expired_partitions(
         InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
         UnsupportedFeatureError: index files speak of the rows, or a strategy that is a Java class.
     """
-    options = options or PartitionExpireOptions.parse(ref.options, table=ref.name)
+    options = options or ref.parsed(PartitionExpireOptions)
     if options.expiration_time_ms is None or not ref.schema.partition_keys:
         raise InvalidOptionError(
             f"table {ref.name}: partitions expire where a partitioned table has the option "
             "'partition.expiration-time', such as '7 d'"
         )
-    layout = LayoutOptions.parse(ref.options, table=ref.name)
+    layout = ref.parsed(LayoutOptions)
     cutoff = now().replace(tzinfo=None) - timedelta(milliseconds=options.expiration_time_ms)
     time_of = _time_of(ref, options, cutoff)
     found = []

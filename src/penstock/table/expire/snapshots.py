@@ -78,13 +78,13 @@ class SnapshotExpirer:
 
     def __init__(self, ref: TableRef, store: MetadataStore, *, clock_millis: Callable[[], int] | None = None) -> None:
         self.ref = ref
-        self.options = RetentionOptions.parse(ref.options, table=ref.name)
+        self.options = ref.parsed(RetentionOptions)
         self.clock_millis = clock_millis or (lambda: time.time_ns() // 1_000_000)
         self.tags = TagReader(ref.file_io, ref.location, clock_millis=self.clock_millis)
         self._store = store
         self._threads = thread_count(self.options.file_operation_threads, self.ref.file_io)
         self._finder = ChunkFinder(ref, store, self.tags, threads=self._threads)
-        self._ignores_consumers = ConsumerOptions.parse(ref.options, table=ref.name).changelog_only
+        self._ignores_consumers = ref.parsed(ConsumerOptions).changelog_only
 
     def rules(
         self,

@@ -56,7 +56,7 @@ def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
     """
     snapshot = store.load_tag(name).snapshot
     store.file_io.delete(tag_path(store.location, name))
-    if TagOptions.parse(ref.options, table=ref.name).create_success_file:
+    if ref.parsed(TagOptions).create_success_file:
         store.file_io.delete(tag_success_path(store.location, name))
     forget_snapshot(ref, store, snapshot)
     return snapshot
@@ -116,7 +116,7 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     deletions = {identity: Deletion(entry=entry, snapshot_id=gone.id + 1) for identity, entry in live.items()}
     spare_read(ref, store, deletions, readers)
     spare_added(store, deletions, branches.later)
-    threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads, ref.file_io)
+    threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     latest_id = store.latest_snapshot_id() or earliest.id
     later = ReaddedFiles().find(store, after_id=earliest.id, latest_id=latest_id, threads=threads)
     spare_revived(store, deletions, later)

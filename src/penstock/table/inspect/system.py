@@ -175,7 +175,7 @@ def _snapshot_of_use(name: str, ref: TableRef, store: MetadataStore) -> Snapshot
     if name not in _OF_ONE_SNAPSHOT:
         raise UnsupportedFeatureError(f"table {ref.name}${name} shows all there is: leave '{given[0]}' out")
     check_reads(ref.options, ref.name)
-    options = ReadOptions.parse(ref.options, table=ref.name)
+    options = ref.parsed(ReadOptions)
     point = None if reads_changes(options, ref.name) else resolve_read(store, options)
     if point is None or point.created_from_millis is not None:
         raise UnsupportedFeatureError(

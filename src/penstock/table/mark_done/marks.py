@@ -33,7 +33,7 @@ def load_marked(ref: TableRef, partitions: Sequence[LivePartition], ledger: Ledg
     """
     unsure = [each for each in partitions if not is_remembered(each, ledger)]
     paths = [partition_success_path(ref.location, each.directory) for each in unsure]
-    threads = thread_count(RetentionOptions.parse(ref.options, table=ref.name).file_operation_threads, ref.file_io)
+    threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     found = map_parallel(lambda path: find_success(ref.file_io, path), paths, threads=threads)
     marked = {
         each.directory: Marked(rows=each.rows, millis=success.modification_millis)

@@ -29,7 +29,7 @@ _LOG: Final = open_log(__name__)
 
 def open_done_watch(ref: TableRef, *, clock_millis: Callable[[], int]) -> DoneWatch | None:
     """Return a watch over the partitions of a table, if its options ask for one. Raises as ``DoneWatch``."""
-    options = MarkDoneOptions.parse(ref.options, table=ref.name)
+    options = ref.parsed(MarkDoneOptions)
     if not ref.schema.partition_keys:
         return None
     if options.idle_time_ms is not None and options.time_interval_ms is None:
@@ -54,7 +54,7 @@ def mark_named_partitions(
     Raises:
         UnsupportedFeatureError: the table asks for another mark than the success file.
     """
-    check_actions(MarkDoneOptions.parse(ref.options, table=ref.name), ref.name)
+    check_actions(ref.parsed(MarkDoneOptions), ref.name)
     done = mark_done(ref, find_partitions(ref, store, specs), dry_run=dry_run)
     if not dry_run:
         add_to_ledger(ref.file_io, ref.location, ledger_entries(each for each in done if each.rows))
@@ -71,7 +71,7 @@ def mark_due_partitions(ref: TableRef, store: MetadataStore, *, dry_run: bool = 
         InvalidOptionError: the options do not say when a partition is done.
         UnsupportedFeatureError: the table asks for another mark than the success file.
     """
-    options = MarkDoneOptions.parse(ref.options, table=ref.name)
+    options = ref.parsed(MarkDoneOptions)
     if not options.is_by_time or not ref.schema.partition_keys:
         raise InvalidOptionError(
             f"table {ref.name}: which partitions are done, a partitioned table with the options "

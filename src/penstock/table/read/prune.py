@@ -93,7 +93,7 @@ class BucketPruner:
     """Judges buckets where the filter pins every column of the bucket key to a few values."""
 
     def __init__(self, ref: TableRef, predicate: BoundPredicate, load_schema: Callable[[int], TableSchema]) -> None:
-        options = BucketOptions.parse(ref.options, table=ref.name)
+        options = ref.parsed(BucketOptions)
         self._load_schema = load_schema
         self._key = _key_fields(ref, options.bucket_key)
         self._function = _sure_function(ref)

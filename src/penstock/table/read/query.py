@@ -38,7 +38,7 @@ class Query:
 def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
     """Return the table with the columns that a read with its options sees; errors as ``plan_query``."""
     check_reads(ref.options, ref.name, of_batch_read=True)
-    options = ReadOptions.parse(ref.options, table=ref.name)
+    options = ref.parsed(ReadOptions)
     if reads_changes(options, ref.name):
         return ref
     point = resolve_read(store, options)
@@ -60,7 +60,7 @@ def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str |
         FormatError: metadata is damaged.
     """
     check_reads(ref.options, ref.name, of_batch_read=True)
-    options = ReadOptions.parse(ref.options, table=ref.name)
+    options = ref.parsed(ReadOptions)
     check_same_table(ref)
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
     if reads_changes(options, ref.name):

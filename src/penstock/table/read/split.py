@@ -73,7 +73,7 @@ def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
     """
     if plan.snapshot is None:
         return ()
-    options = options or ReadOptions.parse(ref.options, table=ref.name)
+    options = options or ref.parsed(ReadOptions)
     locator = FileLocator.of(ref)
     splits = []
     for partition in _ordered(plan.partitions, by_value=options.plan_sort_partition):

@@ -128,7 +128,7 @@ def _backlog(sizes: list[_Size], lag: int | None, latest: int | None, *, is_part
 
 def _look(store: MetadataStore, ref: TableRef, snapshot_ids: range, cache: BacklogCache) -> bool:
     """Look at snapshots that are not known yet; whether some are left."""
-    overwrites = StreamOptions.parse(ref.options, table=ref.name).read_append_overwrite
+    overwrites = ref.parsed(StreamOptions).read_append_overwrite
     unknown = [snapshot_id for snapshot_id in snapshot_ids if snapshot_id not in cache.sizes]
     most = cache.max_looks or _MAX_LOOKS
     for snapshot_id in unknown[:most]:

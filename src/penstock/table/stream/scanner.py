@@ -85,8 +85,8 @@ class StreamScanner:
         self._store = store
         self._clock_millis = clock_millis
         check_reads(ref.options, ref.name)
-        self._read = ReadOptions.parse(ref.options, table=ref.name)
-        self._options = StreamOptions.parse(ref.options, table=ref.name)
+        self._read = ref.parsed(ReadOptions)
+        self._options = ref.parsed(StreamOptions)
         check_start(self._read, ref.name)
         _check_stream(self._options, ref.name)
         self._history = History(store, fails=self._options.fail_on_data_loss)
@@ -182,7 +182,7 @@ class StreamScanner:
         return measure_backlog(self._store, self._ref, offset, self._backlog)
 
     def _begin(self) -> StreamOffset | None:
-        consumer = ConsumerOptions.parse(self._ref.options, table=self._ref.name)
+        consumer = self._ref.parsed(ConsumerOptions)
         last_id = (self._store.latest_snapshot_id() or 0) if self._options.bounded else None
         start = resolve_start(self._store, self._ref, self._read, consumer)
         if start is None and last_id is not None:

@@ -176,7 +176,7 @@ def _begun_at(store: MetadataStore, ref: TableRef, latest: Snapshot, millis: int
 
 
 def _history(store: MetadataStore, ref: TableRef) -> History:
-    return History(store, fails=StreamOptions.parse(ref.options, table=ref.name).fail_on_data_loss)
+    return History(store, fails=ref.parsed(StreamOptions).fail_on_data_loss)
 
 
 def _snapshot_id(read: ReadOptions) -> int:
@@ -200,7 +200,7 @@ def _first_since(store: MetadataStore, latest: Snapshot, millis: int) -> int:
 
 def _is_full_compaction(ref: TableRef) -> Callable[[Snapshot], bool]:
     """What counts as a compaction to start from: with ``full-compaction.delta-commits`` only the full ones."""
-    step = CompactOptions.parse(ref.options, table=ref.name).delta_commits
+    step = ref.parsed(CompactOptions).delta_commits
     return lambda snapshot: (
         step is None or snapshot.commit_identifier % step == 0 or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
     )

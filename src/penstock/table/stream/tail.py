@@ -82,7 +82,7 @@ class LocalStreamReader:
         self._ref = ref
         self._store = store
         self._on_snapshot = on_snapshot
-        self._consumer = ConsumerOptions.parse(ref.options, table=ref.name).consumer_id
+        self._consumer = ref.parsed(ConsumerOptions).consumer_id
         if self._consumer is not None:
             check_consumer_id(self._consumer, ref.name)
         self._follower = StreamScanner(ref, store, predicate=predicate)

@@ -60,10 +60,10 @@ class TaskPlanner:
 
     def __init__(self, ref: TableRef, store: MetadataStore, predicate: Predicate | None) -> None:
         bound = bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name)
-        options = ReadOptions.parse(ref.options, table=ref.name)
+        options = ref.parsed(ReadOptions)
         self._target_bytes = options.split_target_bytes
         self._open_file_cost_bytes = options.split_open_file_cost_bytes
-        self._keeps_order = BucketOptions.parse(ref.options, table=ref.name).is_append_ordered
+        self._keeps_order = ref.parsed(BucketOptions).is_append_ordered
         self._locator = FileLocator.of(ref)
         self._partitions = PartitionPruner(ref.schema, bound)
         self._buckets = BucketPruner(ref, bound, store.load_schema)

@@ -41,7 +41,7 @@ def import_parquet_files(
         SchemaMismatchError: a NOT NULL column holds null; nothing was moved.
         TableStoreError: reading or moving failed; no file is left in the bucket.
     """
-    target = plan_files(ref, WriteOptions.parse(ref.options, table=ref.name), job_id=job_id)
+    target = plan_files(ref, ref.parsed(WriteOptions), job_id=job_id)
     described = [(path, describe_parquet(ref.file_io, path, ref.schema.fields)) for path in paths]
     found = [(path, written) for path, written in described if written.row_count]
     _check_row_count(ref, sum(written.row_count for _, written in found), row_count)

@@ -28,8 +28,8 @@ def plan_files(
         job_id: from ``new_job_id``; None for one of its own.
         clock_millis: gives creation times; None for the local wall clock.
     """
-    format_options = FormatOptions.parse(ref.options, table=ref.name)
-    stats = StatsOptions.parse(ref.options, table=ref.name)
+    format_options = ref.parsed(FormatOptions)
+    stats = ref.parsed(StatsOptions)
     return FileTarget(
         ref=ref,
         locator=FileLocator.of(ref),
@@ -39,7 +39,7 @@ def plan_files(
         stats_are_dense=stats.dense_store,
         target_file_bytes=options.target_file_bytes,
         target_file_rows=options.target_file_rows,
-        total_buckets=BucketOptions.parse(ref.options, table=ref.name).bucket,
+        total_buckets=ref.parsed(BucketOptions).bucket,
         job_id=job_id or new_job_id(),
         clock_millis=clock_millis or local_wall_millis,
     )
@@ -51,7 +51,7 @@ def plan_buckets(ref: TableRef) -> BucketRule:
     Raises:
         NotFoundError: the bucket key names a column that the table has not.
     """
-    options = BucketOptions.parse(ref.options, table=ref.name)
+    options = ref.parsed(BucketOptions)
     missing = [name for name in options.bucket_key if name not in ref.schema.field_names]
     if missing:
         raise NotFoundError(

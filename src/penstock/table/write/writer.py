@@ -82,7 +82,7 @@ class TableWriter:
         clock_millis: Callable[[], int] | None = None,
         spill_directory: str | None = None,
     ) -> None:
-        options = options or WriteOptions.parse(ref.options, table=ref.name)
+        options = options or ref.parsed(WriteOptions)
         self._target = plan_files(ref, options, job_id=job_id, clock_millis=clock_millis)
         self._assigner = Assigner(ref.schema, plan_buckets(ref))
         self._direct_groups = 0 if options.write_buffer_for_append else options.write_max_writers_to_spill

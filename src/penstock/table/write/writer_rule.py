@@ -48,7 +48,7 @@ def warn_too_many_writers(
     cures = [f"fewer partitions in a batch than {partitions}"]
     if buckets > 1:
         cures.append(f"a smaller 'bucket' than {buckets}")
-    if tasks > 1 and WriteOptions.parse(ref.options, table=ref.name).sink_strategy is SinkStrategy.NONE:
+    if tasks > 1 and ref.parsed(WriteOptions).sink_strategy is SinkStrategy.NONE:
         cures.append("'partition.sink-strategy' = 'hash', so that each partition and bucket has one task")
     else:
         cures.append("more tasks with that strategy ('partition.sink-strategy' = 'hash' on Spark)")

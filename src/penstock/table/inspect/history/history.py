@@ -162,7 +162,7 @@ class HistoryReader:
         live = self._live[1]
         commits = with_totals(loaded.changes, self._changes.sum_up(entry.file for entry in live))
         declared = declared_watermark(ref.options)
-        total_buckets = BucketOptions.parse(ref.options, table=ref.name).bucket
+        total_buckets = ref.parsed(BucketOptions).bucket
         debt, no_debt = self._debt
         now = self._clock()
         return TableHistory(

@@ -121,7 +121,7 @@ class AlignmentRule:
         Raises:
             InvalidOptionError: a group without a drift, a drift without a group, or what cannot be a group's name.
         """
-        options = WatermarkOptions.parse(ref.options, table=ref.name)
+        options = ref.parsed(WatermarkOptions)
         if options.alignment_group is None and options.alignment_max_drift_ms is None:
             return None
         if options.alignment_group is None or options.alignment_max_drift_ms is None:
