@@ -68,9 +68,9 @@ def limited(kind: int, limit: int) -> Iterator[None]:
         resource.setrlimit(kind, (soft, hard))
 
 
-def check_full_disk(root: Path, *, thorough: bool) -> None:
+def check_full_disk(root: Path) -> None:
     """A full disk loses nothing, and expiring snapshots frees it."""
-    for file_format in ("orc", "parquet", "avro") if thorough else ("parquet",):
+    for file_format in ("orc", "parquet", "avro"):
         table = new_table(root, file_format, **{"file.format": file_format})
         done = 0
         while (error := failure_of(partial(table.overwrite, rows(done, 30_000)))) is None:
@@ -93,7 +93,7 @@ def check_full_disk(root: Path, *, thorough: bool) -> None:
         (root / "filler").unlink()
 
 
-def check_file_size(root: Path, *, thorough: bool) -> None:  # noqa: ARG001 - as the others
+def check_file_size(root: Path) -> None:
     """A limit of file sizes fails writes, where the system would end other programs."""
     table = new_table(root, "sizes")
     table.append(rows(1))
@@ -103,14 +103,14 @@ def check_file_size(root: Path, *, thorough: bool) -> None:  # noqa: ARG001 - as
     assert keys(table) == [1, 2]
 
 
-def check_open_files(root: Path, *, thorough: bool) -> None:
+def check_open_files(root: Path) -> None:
     """Too few handles, with many threads: whatever fails leaves none open."""
     table = new_table(root, "handles", bucket="8", **{"bucket-key": "k"})
     many = pa.table({"k": pa.array(range(200), pa.int64()), "s": ["x" * 100] * 200})
     table.append(many)
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only counted
     failures = 0
-    for more in range(13) if thorough else (0, 4):
+    for more in range(13):
         for call in (lambda: table.append(many), table.to_arrow, table.compact):
             with limited(resource.RLIMIT_NOFILE, before + more):
                 error = failure_of(call)
@@ -135,4 +135,4 @@ CHECKS: Final[dict[str, Callable[..., None]]] = {
 
 if __name__ == "__main__":
     for name in sys.argv[2].split(","):
-        CHECKS[name](Path(sys.argv[1]), thorough=sys.argv[3] == "thorough")
+        CHECKS[name](Path(sys.argv[1]))

@@ -15,7 +15,7 @@ from penstock.table.stream import consumers
 if TYPE_CHECKING:
     from pathlib import Path
 
-_SAMPLE = 5
+_SAMPLE = 3
 
 
 @pytest.fixture

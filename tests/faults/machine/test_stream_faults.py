@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.faults.machine.disk import Fault
 
-SAMPLES = [6, pytest.param(None, marks=pytest.mark.slow)]
+SAMPLES = [4, pytest.param(None, marks=pytest.mark.slow)]
 
 
 @pytest.fixture
