@@ -93,9 +93,9 @@ class Engine:
         Raises:
             EngineError: the engine refused it.
         """
-        table = Path(location)
+        warehouse, database, table = str(location).rsplit("/", 2)
         request = {name: value for name, value in request.items() if value is not None}
-        request |= {"op": op, "warehouse": str(table.parent.parent), "table": f"{table.parent.stem}.{table.name}"}
+        request |= {"op": op, "warehouse": warehouse, "table": f"{database.removesuffix('.db')}.{table}"}
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(request) + "\n")

@@ -21,7 +21,7 @@ Request = dict[str, Any]
 
 def open_table(request: Request) -> Any:
     """Load the table anew, since other engines change it between two requests."""
-    catalog = CatalogFactory.create({"warehouse": request["warehouse"]})
+    catalog = CatalogFactory.create({"warehouse": request["warehouse"], **request.get("catalog", {})})
     table = catalog.get_table(request["table"])
     return table.copy(request["options"]) if request.get("options") else table
 
