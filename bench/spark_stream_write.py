@@ -61,7 +61,7 @@ def measure_durable(spark: SparkSession, job: SparkJob) -> Section:
         for key in (None, KEY)
         for is_durable in (False, True)
     ]
-    return Section(name="stream-durable", title="PollOptions for the disk", series=_measure_into(targets, spark, job))
+    return Section(name="stream-durable", title="Flushed commits", series=_measure_into(targets, spark, job))
 
 
 def _measure_into(targets: Sequence[Target], spark: SparkSession, job: SparkJob) -> tuple[Series, ...]:

@@ -78,7 +78,7 @@ def measure_watermark(settings: Settings) -> Section:
 
 def measure_durable(settings: Settings) -> Section:
     """Stream micro-batches of every size into tables of ours whose commits wait for the disk, and into others."""
-    return _measure_pairs("stream-durable", "PollOptions for the disk", settings, DURABLE_TARGETS)
+    return _measure_pairs("stream-durable", "Flushed commits", settings, DURABLE_TARGETS)
 
 
 def measure_write(settings: Settings) -> Section:
