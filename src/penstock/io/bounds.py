@@ -38,11 +38,17 @@ class Bounds:
         """Raise ``StorageError`` unless something may be created at the path."""
         self._check(action, path, (self.root,), is_followed=True)
 
-    def check_delete(self, path: str) -> None:
-        """Raise ``StorageError`` unless what is at the path may be deleted; of a link, the link itself."""
-        self._check("delete", path, (self.root, *self.deletable), is_followed=False)
+    def check_delete(self, path: str) -> tuple[str, tuple[str, ...]]:
+        """Raise ``StorageError`` unless what is at the path may be deleted; of a link, the link itself.
 
-    def _check(self, action: str, path: str, bases: tuple[str, ...], *, is_followed: bool) -> None:
+        Returns:
+            The directory that allows it, and the names from there; none for the directory itself.
+        """
+        return self._check("delete", path, (self.root, *self.deletable), is_followed=False)
+
+    def _check(
+        self, action: str, path: str, bases: tuple[str, ...], *, is_followed: bool
+    ) -> tuple[str, tuple[str, ...]]:
         if "\0" in path:
             raise StorageError(f"cannot {action} {path!a}: no path has a NUL in it")
         base = next((each for each in bases if path == each or path.startswith(f"{each}/")), None)
@@ -55,6 +61,7 @@ class Bounds:
                 f"cannot {action} {path}: {link} is a symbolic link, and inside of a table's directory none is "
                 "followed; put the files themselves there, or mount their directory"
             )
+        return base, parts
 
 
 def _first_link(base: str, parts: tuple[str, ...]) -> str | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
+from penstock.io.beneath import delete_beneath
 from penstock.io.failures import ABSENT, FAILURES, is_one_of, to_storage_error
 from penstock.io.file_io import FileStatus
 from penstock.io.flush import make_directory, sync, sync_tree
@@ -31,7 +32,6 @@ _CREATE_TRIES: Final = 4
 _LEFT_OUT: Final = frozenset({errno.ENOENT, errno.ELOOP})
 # What is read whole is metadata: manifests have 8 MB by default, and nothing else is larger.
 MAX_READ_BYTES: Final = 268_435_456
-_DELETE_TRIES: Final = 3
 # Renaming a directory to where a directory with something in it is, or a file or a link.
 _TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
@@ -145,18 +145,14 @@ class LocalFileIO:
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete a file or an empty directory, or with ``recursive`` a directory and all below.
 
-        Links are removed, not followed.
+        Links are removed, not followed, also those that take a directory's place during the call.
         """
-        if self.bounds is not None:
-            self.bounds.check_delete(path)
-        target = Path(path)
+        base, parts = ("", ()) if self.bounds is None else self.bounds.check_delete(path)
+        if not parts:
+            parent, _, name = path.rstrip("/").rpartition("/")
+            base, parts = parent or "/", (name,)
         try:
-            if not stat.S_ISDIR(target.lstat().st_mode):
-                target.unlink()
-            elif recursive:
-                _delete_tree(target)
-            else:
-                target.rmdir()
+            delete_beneath(base, parts, recursive=recursive)
         except FAILURES as error:
             if is_one_of(error, ABSENT):
                 return False
@@ -322,25 +318,6 @@ def _status_of(base: str, entry: os.DirEntry[str], *, follow_links: bool) -> Fil
         modified_millis=info.st_mtime_ns // 1_000_000,
         is_dir=is_dir,
     )
-
-
-def _delete_tree(path: Path) -> None:
-    """Delete what is below, then the directory; again if others still added to it."""
-    for attempt in range(1, _DELETE_TRIES + 1):
-        with os.scandir(path) as entries:
-            for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.is_dir(follow_symlinks=False):
-                        _delete_tree(Path(entry.path))
-                    else:
-                        Path(entry.path).unlink()
-        try:
-            path.rmdir()
-        except OSError as error:
-            if error.errno == errno.ENOTEMPTY and attempt < _DELETE_TRIES:
-                continue
-            raise
-        return
 
 
 def is_same_file(one: Path, other: Path) -> bool:

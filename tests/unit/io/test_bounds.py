@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import InvalidOptionError, StorageError
+from penstock.io.bounds import Bounds
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
 from penstock.io.resolve import resolve
@@ -145,3 +146,47 @@ def test_a_nul_is_an_error_that_says_so(root: Path) -> None:
             call(confine(LocalFileIO(), str(root)), f"{root}/own\0")
     with pytest.raises(InvalidOptionError, match="has a NUL in it"):
         resolve(f"{root}\0")
+
+
+def test_a_directory_that_becomes_a_link_after_the_check_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "table" / "bucket-0").mkdir(parents=True)
+    (tmp_path / "table" / "bucket-0" / "data").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "data").touch()
+    file_io = LocalFileIO(bounds=Bounds(root=f"{tmp_path}/table"))
+    check = Bounds.check_delete
+
+    def swap_after(self: Bounds, path: str) -> tuple[str, tuple[str, ...]]:
+        found = check(self, path)
+        (tmp_path / "table" / "bucket-0").rename(tmp_path / "table" / "old")
+        (tmp_path / "table" / "bucket-0").symlink_to(tmp_path / "elsewhere")
+        return found
+
+    monkeypatch.setattr(Bounds, "check_delete", swap_after)
+    assert file_io.delete(f"{tmp_path}/table/bucket-0/data") is False
+    assert (tmp_path / "elsewhere" / "data").exists()
+
+
+def test_a_directory_that_becomes_a_link_while_a_tree_is_deleted_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "table" / "tree" / "inner").mkdir(parents=True)
+    (tmp_path / "table" / "tree" / "inner" / "data").touch()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "data").touch()
+    open_fd = os.open
+
+    def swap_first(path: str, flags: int, *args: int, dir_fd: int | None = None) -> int:
+        inner = tmp_path / "table" / "tree" / "inner"
+        if path == "inner" and not inner.is_symlink():
+            inner.rename(tmp_path / "away")
+            inner.symlink_to(tmp_path / "elsewhere")
+        return open_fd(path, flags, *args, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", swap_first)
+    file_io = LocalFileIO(bounds=Bounds(root=f"{tmp_path}/table"))
+    assert file_io.delete(f"{tmp_path}/table/tree", recursive=True) is True
+    assert (tmp_path / "elsewhere" / "data").exists()
+    assert not (tmp_path / "table" / "tree").exists()

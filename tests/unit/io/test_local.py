@@ -187,18 +187,19 @@ def test_delete_removes_links_and_not_what_they_point_at(tmp_path: Path) -> None
 
 
 def test_delete_goes_on_while_others_add_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    rmdir = Path.rmdir
+    rmdir = os.rmdir
     late = iter(["late"])
 
-    def add_once(self: Path) -> None:
+    def add_once(path: str, *, dir_fd: int | None = None) -> None:
         for name in late:
-            (self / name).touch()
-        rmdir(self)
+            (tmp_path / path / name).touch()
+        rmdir(path, dir_fd=dir_fd)
 
     (tmp_path / "dir").mkdir()
-    monkeypatch.setattr(Path, "rmdir", add_once)
+    monkeypatch.setattr(os, "rmdir", add_once)
     assert LocalFileIO().delete(f"{tmp_path}/dir", recursive=True) is True
     assert names_in(tmp_path) == []
+    assert next(late, None) is None
 
 
 def test_a_listing_leaves_out_what_vanishes_meanwhile(tmp_path: Path) -> None:
