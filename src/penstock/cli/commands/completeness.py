@@ -50,7 +50,7 @@ def wait(
         def print_progress(latest: Snapshot | None) -> None:
             say(f"{title}: {shortfall(wanted, latest)}")
 
-        snapshot = wait_for_watermark(MetadataStore(ref), wanted, policy, on_look=print_progress)
+        snapshot = wait_for_watermark(MetadataStore(ref), wanted, policy, on_poll=print_progress)
     reached = snapshot.watermark or 0
     print_record(
         session,

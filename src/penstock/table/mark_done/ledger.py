@@ -1,7 +1,7 @@
-"""What is remembered of the partitions that were marked done, so that a job that starts need not ask each of them.
+"""A cache of the partitions that were marked done, so that a job that starts need not read the mark of each.
 
-It is a cache: what it lacks the success files tell, and losing it loses time only. One thing more it knows, the rows
-that a partition had when it was marked: so rows that came later are told from a merge also when they were merged.
+What it lacks is in the success files, so losing it costs time only. It also holds the number of rows
+of a partition when it was marked, which distinguishes later rows from a merge even after they were merged.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Marked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What is remembered of a table.
+    """The cached marks of a table.
 
     Attributes:
-        looked_millis: when a job last looked through all partitions, ms since 1970-01-01 UTC; 0 for never.
+        looked_millis: when a job last checked all partitions, ms since 1970-01-01 UTC; 0 for never.
         next_due: what the clock that counts has to pass until the first of those that it found is done; None where
             there was none.
         partitions: by directory.
@@ -53,7 +53,7 @@ class Ledger:
 
 
 def load_ledger(file_io: FileIO, location: str) -> Ledger:
-    """Load what is remembered; nothing where there is no file, or a damaged one."""
+    """Load the cache; empty when there is no file, or a damaged one."""
     path = done_ledger_path(location)
     try:
         json = decode_json(file_io.read(path), "ledger of done partitions", path)
@@ -70,13 +70,13 @@ def load_ledger(file_io: FileIO, location: str) -> Ledger:
 
 
 def save_ledger(file_io: FileIO, location: str, ledger: Ledger) -> None:
-    """Write what is remembered in the place of what was. Of two jobs at once one undoes the other's part."""
+    """Replace the cache. Of two jobs at once, the last one's content wins."""
     partitions = {directory: [each.rows, each.millis] for directory, each in sorted(ledger.partitions.items())}
     values = {_LOOKED: ledger.looked_millis, _NEXT_DUE: ledger.next_due, _PARTITIONS: partitions}
     file_io.write(done_ledger_path(location), encode_json(values))
 
 
 def add_to_ledger(file_io: FileIO, location: str, marked: Mapping[str, Marked]) -> None:
-    """Remember partitions that were marked, by directory."""
+    """Add partitions that were marked, by directory."""
     known = load_ledger(file_io, location)
     save_ledger(file_io, location, replace(known, partitions={**known.partitions, **marked}))

@@ -74,10 +74,10 @@ class DonePartition:
 
 
 def check_actions(options: MarkDoneOptions, table: str) -> None:
-    """Refuse ways to mark partitions that nobody here has.
+    """Refuse ways to mark partitions that Penstock does not support.
 
     Raises:
-        UnsupportedFeatureError: names the way, why not, and what there is.
+        UnsupportedFeatureError: names the way, the reason, and what is supported.
     """
     for action in options.actions:
         if action is not MarkDoneAction.SUCCESS_FILE:
@@ -125,16 +125,16 @@ def _written_millis(entries: Iterable[ManifestEntry]) -> int | None:
 def find_partitions(
     ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]]
 ) -> tuple[LivePartition, ...]:
-    """Find the partitions that agree with at least one spec, sorted by their directories.
+    """Find the partitions that match at least one spec, sorted by their directories.
 
-    A spec that names all columns stands for its partition also where that has no rows: a day without any can be done.
+    A spec that names all columns selects its partition even without rows: a day without rows can be done.
 
     Args:
         specs: partition column to value, as for ``scope_of_specs``.
 
     Raises:
         InvalidOptionError: no spec, an empty one, a column that is no partition column, or a value that does not fit.
-        NotFoundError: no partition agrees with a spec that does not name all columns.
+        NotFoundError: no partition matches a spec that does not name all columns.
     """
     if not specs or any(not spec for spec in specs):
         raise InvalidOptionError(f"table {ref.name}: name the partitions to mark, such as {{'dt': '2026-01-01'}}")
@@ -166,7 +166,7 @@ def mark_done(
 
     Args:
         now_millis: what is written, ms since 1970-01-01 UTC; None for the present.
-        dry_run: only say what would be written.
+        dry_run: only return what would be written.
 
     Raises:
         StorageError: one could not be marked; those before it are.
@@ -189,5 +189,5 @@ def mark_done(
 
 
 def ledger_entries(done: Iterable[DonePartition]) -> dict[str, Marked]:
-    """Return what is to be remembered of partitions that were marked."""
+    """Return the cache entries of partitions that were marked."""
     return {each.directory: Marked(rows=each.rows, millis=each.modification_millis) for each in done}

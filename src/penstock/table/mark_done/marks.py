@@ -1,4 +1,4 @@
-"""Telling partitions that are marked since their last rows from those that are not."""
+"""Which partitions were marked after their last rows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 def is_remembered(partition: LivePartition, ledger: Ledger) -> bool:
-    """Whether the ledger knows a partition as it is: with as many rows, none of them from behind its mark."""
+    """Whether the ledger's entry of a partition is current: with as many rows, none of them later than its mark."""
     entry = ledger.partitions.get(partition.directory)
-    return entry is not None and entry.rows == partition.rows and _is_behind(entry.millis, partition)
+    return entry is not None and entry.rows == partition.rows and _is_current(entry.millis, partition)
 
 
 def load_marked(ref: TableRef, partitions: Sequence[LivePartition], ledger: Ledger) -> dict[str, Marked]:
     """Load the marks of partitions that have one since their last rows, by directory.
 
-    Where the ledger does not know a partition as it is, its success file is read, several at once.
+    When the ledger's entry is missing or not current, the success file is read, several at once.
     """
     unsure = [each for each in partitions if not is_remembered(each, ledger)]
     paths = [partition_success_path(ref.location, each.directory) for each in unsure]
@@ -46,11 +46,11 @@ def load_marked(ref: TableRef, partitions: Sequence[LivePartition], ledger: Ledg
 
 
 def _covers(success: SuccessFile, partition: LivePartition, entry: Marked | None) -> bool:
-    # The mark that the ledger remembers was of other rows: only one that somebody else has made since counts.
+    # The ledger's mark was for other rows: only a later mark by another job counts.
     is_other = entry is None or success.modification_millis > entry.millis
-    return is_other and _is_behind(success.modification_millis, partition)
+    return is_other and _is_current(success.modification_millis, partition)
 
 
-def _is_behind(mark_millis: int, partition: LivePartition) -> bool:
-    """Whether a mark is no older than the files of a partition; merged ones do not tell, they are as old as a part."""
+def _is_current(mark_millis: int, partition: LivePartition) -> bool:
+    """Whether a mark is no older than a partition's files; merged files, with the time of a part, do not count."""
     return partition.written_millis is None or partition.written_millis <= to_wall_clock(mark_millis)

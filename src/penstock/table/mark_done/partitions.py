@@ -1,4 +1,4 @@
-"""Marking partitions done: by hand, those that are due by now, and by whoever commits.
+"""Marking partitions done: by hand, all that are due, and after commits.
 
 Source:
     Paimon ``flink:sink/listener/PartitionMarkDoneListener.java``, ``flink:procedure/MarkPartitionDoneProcedure.java``.
@@ -46,10 +46,10 @@ def open_done_watch(ref: TableRef, *, clock_millis: Callable[[], int]) -> DoneWa
 def mark_named_partitions(
     ref: TableRef, store: MetadataStore, specs: Sequence[Mapping[str, object]], *, dry_run: bool = False
 ) -> tuple[DonePartition, ...]:
-    """Mark the partitions that agree with at least one spec, done already or not. Raises as ``find_partitions``.
+    """Mark the partitions that agree with at least one spec, also if done already. Raises as ``find_partitions``.
 
     Args:
-        dry_run: only say which.
+        dry_run: only return which.
 
     Raises:
         UnsupportedFeatureError: the table asks for another mark than the success file.
@@ -65,7 +65,7 @@ def mark_due_partitions(ref: TableRef, store: MetadataStore, *, dry_run: bool = 
     """Mark the partitions that are done by the table's options and have no mark since their last rows.
 
     Args:
-        dry_run: only say which.
+        dry_run: only return which.
 
     Raises:
         InvalidOptionError: the options do not say when a partition is done.

@@ -1,7 +1,7 @@
 """Which partitions have become done while a job writes to a table.
 
-A partition is done when the clock is further than the idle time behind its end and behind its last rows. Flink keeps
-those that are to be marked in its state; here the table tells them: when a job starts, those whose mark is missing or
+A partition is done when the clock is more than the idle time after its end and after its last rows. Flink keeps
+the partitions to mark in its state; here they follow from the table: when a job starts, those whose mark is missing or
 older than their rows; then those that its own commits add rows to. design/0013 has the reasons.
 
 Source:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _LOG: Final = open_log(__name__)
 _LONG_AGO: Final = -(2**63)
 _NEVER: Final = 2**63
-# Jobs that begin soon after each other do not each look through all partitions.
+# Of jobs that start soon after each other, not every one checks all partitions.
 _MOST_BETWEEN_LOOKS_MS: Final = 3_600_000
 _NAMES_IN_LOG: Final = 10
 
@@ -52,7 +52,7 @@ class Touch:
     """When a partition got rows last.
 
     Attributes:
-        clock: by the clock that counts: ms of the present, or of event time.
+        clock: by the clock of the mode: ms of processing time or event time.
         millis: ms since 1970-01-01 UTC, so that a mark from behind it is one of these rows; None for what was there
             before this job, of which only the files tell.
     """
@@ -70,7 +70,7 @@ class DoneWatch:
         clock_millis: now, ms since 1970-01-01 UTC.
 
     Raises:
-        UnsupportedFeatureError: another mark than the success file is asked for.
+        UnsupportedFeatureError: the table's options need another mark than the success file.
         InvalidOptionError: a pattern of time that does not fit the partition columns.
     """
 
@@ -90,16 +90,16 @@ class DoneWatch:
         self._ends: dict[bytes, int | None] = {}
         self._noted: deque[tuple[Snapshot, frozenset[bytes], int]] = deque()
         self._pending: dict[bytes, Touch] = {}
-        # Their input has ended, so they are done whatever the time.
+        # Their input has ended, so they are done at any time.
         self._ended: set[bytes] = set()
         # Until this job has looked through all partitions: when it has to, by its own clock and by the one that counts.
         self._look_by: tuple[int, int] | None = (0, _LONG_AGO) if options.recover and options.is_by_time else None
-        # What the ledger does not know yet.
+        # Marks that are not in the ledger yet.
         self._fresh: Ledger | None = None
         self._learned: dict[str, Marked] = {}
 
     def note(self, store: MetadataStore, snapshot: Snapshot) -> None:
-        """Take notice of a snapshot that this job has made.
+        """Add the partitions of a snapshot that this job has committed.
 
         Args:
             store: that of the committer, which has cached what it wrote.
@@ -108,16 +108,16 @@ class DoneWatch:
             self._noted.append((snapshot, load_written_partitions(store, snapshot), self._now()))
 
     def look(self, store: MetadataStore, latest: Snapshot) -> tuple[DonePartition, ...]:
-        """Mark what is done by a snapshot that this job has made; asks the storage nothing where nothing is.
+        """Mark what is done by a snapshot that this job has committed; makes no request when nothing is.
 
         Args:
-            latest: none that is newer is looked at.
+            latest: newer snapshots are not read.
 
         Raises:
-            TableStoreError: not all could be marked; the next look goes on.
+            TableStoreError: not all could be marked; the next call continues.
         """
         self._take_notes()
-        if latest.commit_kind is not CommitKind.COMPACT:  # who only merges does not watch
+        if latest.commit_kind is not CommitKind.COMPACT:  # a job that only merges does not mark
             self._recover_in_turn(store, latest)
         return self._mark(self.find_due(store, latest))
 
@@ -127,7 +127,7 @@ class DoneWatch:
         """Mark what is done by the clock alone, though nothing was committed. Raises as ``look``.
 
         Args:
-            load_latest: asked where partitions may be due, or the job has made no snapshot yet, and else not.
+            load_latest: called only when partitions may be due, or the job has committed no snapshot yet.
         """
         if self._by_watermark or not (self._is_to_recover(self._now()) or self._due(self._now())):
             return ()
@@ -141,7 +141,7 @@ class DoneWatch:
         """Watch the partitions that may not have been marked before this job began, too; reads all manifests.
 
         Returns:
-            What is to be remembered: the ledger without partitions that are gone, and when the next one is due.
+            The new ledger: without partitions that are gone, and with the time when the next one is due.
         """
         live = load_live_partitions(self._ref, store, latest)
         for data, each in live.items():
@@ -158,7 +158,7 @@ class DoneWatch:
         )
 
     def find_due(self, store: MetadataStore, latest: Snapshot) -> tuple[LivePartition, ...]:
-        """Find the partitions to be marked now, those first that are over first."""
+        """Find the partitions to be marked now, in order of their ends."""
         due, ended = self._due(self._clock(latest)), frozenset(self._ended)
         if not due | ended:
             return ()
@@ -178,12 +178,12 @@ class DoneWatch:
         return self._look_by is not None and (self._now() >= self._look_by[0] or clock > self._look_by[1])
 
     def _recover_in_turn(self, store: MetadataStore, latest: Snapshot) -> None:
-        """Recover once in the life of this job, and not before anything can be due that no other job has marked."""
+        """Recover once per job, and not before a partition can be due that no other job has marked."""
         clock = self._clock(latest)
         if clock is None or not self._is_to_recover(clock):
             return
         ledger = load_ledger(self._ref.file_io, self._ref.location)
-        # What got rows since that look cannot be done before an idle time has passed.
+        # Partitions with rows since that check cannot be done before the idle time has passed.
         pause = min(self._options.idle_time_ms or 0, _MOST_BETWEEN_LOOKS_MS)
         due = _NEVER if ledger.next_due is None else ledger.next_due
         self._look_by = (ledger.looked_millis + pause, due)
@@ -205,7 +205,7 @@ class DoneWatch:
         return watermark_of(latest) if self._by_watermark else self._now()
 
     def _end(self, data: bytes) -> int | None:
-        """Return when a partition is over, in ms; None for those that never are."""
+        """Return the end of a partition, in ms; None for those without a time."""
         if data not in self._ends:
             time = self._time_of(self._decode(data))
             start = None if time is None else instant(time, UTC if self._by_watermark else None)
@@ -236,7 +236,7 @@ class DoneWatch:
         self._learned |= {each: mark for each, mark in marked.items() if ledger.partitions.get(each) != mark}
 
     def _is_still_due(self, store: MetadataStore, latest: Snapshot, partition: LivePartition) -> bool:
-        """Look whether others have written to a partition that is due by what this job knows, or have marked it."""
+        """Check whether other jobs have written to a partition that is due for this job, or have marked it."""
         touch = self._pending[partition.data]
         if partition.written_millis is not None:
             clock_time = wall_clock(partition.written_millis, UTC)
@@ -268,7 +268,7 @@ class DoneWatch:
         return done
 
     def _remember(self, marked: dict[str, Marked]) -> None:
-        """Write the ledger when there is something new: behind the marks, so that it never knows more than is there."""
+        """Write the ledger if it has changed: after the marks, so that it has none that does not exist."""
         file_io, location = self._ref.file_io, self._ref.location
         if self._fresh is not None:
             save_ledger(file_io, location, replace(self._fresh, partitions={**self._fresh.partitions, **marked}))

@@ -1,7 +1,7 @@
 """Waiting until a table is complete up to a point in event time.
 
-A snapshot's watermark says that the rows of all earlier event times are in it or before it, but for those that come
-late (docs/spec/streaming.md section 6). So whoever needs a day whole waits for the watermark of its end.
+A snapshot's watermark says that the rows of all earlier event times are in it or before it, except late
+ones (docs/spec/streaming.md section 6). So a reader of a complete day waits for the watermark of its end.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitPolicy:
-    """How long to wait, and how often to look.
+    """How long to wait, and how often to check.
 
     Attributes:
-        timeout: seconds; None for as long as it takes, 0 to look once.
-        interval: seconds between looks; each asks the storage three things.
+        timeout: seconds; None for no limit, 0 to check once.
+        interval: seconds between checks; each makes three requests to the storage.
         clock: seconds that only grow.
     """
 
@@ -40,45 +40,45 @@ class WaitPolicy:
 def wait_for_watermark(
     store: MetadataStore,
     watermark: int,
-    patience: WaitPolicy,
+    policy: WaitPolicy,
     *,
-    on_look: Callable[[Snapshot | None], None] = lambda _latest: None,
+    on_poll: Callable[[Snapshot | None], None] = lambda _latest: None,
 ) -> Snapshot:
     """Wait until the latest snapshot's watermark has reached a point in event time, and return that snapshot.
 
     Args:
         watermark: ms of event time.
-        on_look: told of the latest snapshot whenever that has not reached it.
+        on_poll: called with the latest snapshot after each check that finds it too low.
 
     Raises:
         InvalidOptionError: an interval that is not positive, or a timeout below zero.
-        TimedOutError: it did not in time; the message says how far the table is.
-        NotFoundError: there is no table any more.
+        TimedOutError: not reached in time; the message has the table's watermark.
+        NotFoundError: the table was dropped.
     """
-    if patience.interval <= 0 or (patience.timeout is not None and patience.timeout < 0):
+    if policy.interval <= 0 or (policy.timeout is not None and policy.timeout < 0):
         raise InvalidOptionError(
-            f"table {store.name}: cannot wait with timeout {patience.timeout} and interval {patience.interval}: give "
+            f"table {store.name}: cannot wait with timeout {policy.timeout} and interval {policy.interval}: give "
             "seconds, of the interval more than 0"
         )
-    started = patience.clock()
+    started = policy.clock()
     while True:
         latest = store.load_latest_snapshot()
         if latest is None:
-            store.latest_schema_id()  # where the table was dropped, nothing will ever come
+            store.latest_schema_id()  # a dropped table will never reach it
         else:
             reached = watermark_of(latest)
             if reached is not None and reached >= watermark:
                 return latest
-        on_look(latest)
-        waited = patience.clock() - started
-        left = patience.interval if patience.timeout is None else patience.timeout - waited
+        on_poll(latest)
+        waited = policy.clock() - started
+        left = policy.interval if policy.timeout is None else policy.timeout - waited
         if left <= 0:
             raise TimedOutError(_text(store.name, watermark, latest, waited))
-        patience.sleep(min(patience.interval, left))
+        policy.sleep(min(policy.interval, left))
 
 
 def shortfall(watermark: int, latest: Snapshot | None) -> str:
-    """Say how far a table is from a watermark that it has not reached.
+    """Return in words how far a table is from a watermark that it has not reached.
 
     Args:
         watermark: ms of event time.
@@ -89,8 +89,8 @@ def shortfall(watermark: int, latest: Snapshot | None) -> str:
     reached = watermark_of(latest)
     if reached is None:
         return f"its latest snapshot, {latest.id}, has no watermark, as no writer has ever given it one"
-    behind = _duration(watermark - reached)
-    return f"its latest snapshot, {latest.id}, has {utc_text(reached)} ({reached}), {behind} behind"
+    lag = _duration(watermark - reached)
+    return f"its latest snapshot, {latest.id}, has {utc_text(reached)} ({reached}), {lag} behind"
 
 
 def _duration(millis: int) -> str:
@@ -105,7 +105,7 @@ def _text(table: str, watermark: int, latest: Snapshot | None, waited: float) ->
     cure = (
         "a stream gives one where its source declares WATERMARK FOR a column"
         if has_none
-        else "look whether its writer runs, or wait longer"
+        else "check that its writer runs, or wait longer"
     )
     return (
         f"table {table}: waited {waited:.1f} s for watermark {utc_text(watermark)} ({watermark}); "

@@ -78,9 +78,9 @@ class TagPeriods:
         return _FIELD.sub(lambda match: _FIELDS[match.group()].text.format(beginning), self.pattern)
 
     def beginning_of(self, name: str) -> datetime | None:
-        """Return the beginning of the period that a tag's name stands for; None for a tag of another kind.
+        """Return the beginning of the period of a tag's name; None for a tag of another kind.
 
-        Daily ones are told by what stands before a blank, so that the names of hourly ones stand for days too.
+        Of daily ones only the text before a space counts, so that names of hourly tags count as days, too.
         """
         text = name if "HH" in self.pattern else name.split(" ", maxsplit=1)[0]
         digits = _FIELD.sub(lambda match: rf"\d{{{len(match.group())}}}", self.pattern)

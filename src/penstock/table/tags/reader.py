@@ -1,4 +1,4 @@
-"""All tags of a table, read again only where they changed."""
+"""All tags of a table, read again only if they changed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TagReader:
         """Return tags by name, sorted.
 
         Raises:
-            FormatError: one is damaged; whoever needs all tags cannot go on without it.
+            FormatError: a tag is damaged; callers need all tags.
         """
         known, self._known = self._known, {}
         tags: dict[str, Tag] = {}

@@ -1,4 +1,4 @@
-"""Tags: names for snapshots, which expiration then spares.
+"""Tags: names for snapshots, whose files expiration then retains.
 
 Source:
     Paimon ``core:utils/TagManager.java``; docs/spec/format.md section 3.2, docs/spec/commit.md section 7.2.
@@ -43,7 +43,7 @@ def create_tag(
     options: TagOptions | None = None,
     now: Callable[[], datetime] = local_now,
 ) -> Tag:
-    """Give a snapshot a name.
+    """Create a tag for a snapshot.
 
     Args:
         snapshot_id: None for the latest.
@@ -84,7 +84,7 @@ def new_tag(snapshot: Snapshot, retained_ms: int | None, *, now: Callable[[], da
 
 
 def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> bool:
-    """Create a tag, and where the options ask for it the file that says so; False where the name is taken.
+    """Create a tag, and its success file if the options ask for one; False when the name is taken.
 
     Raises:
         NotFoundError: the snapshot's files are being deleted; there is no such tag then.
@@ -102,7 +102,7 @@ def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> b
 
 
 def note_tag(store: MetadataStore, name: str, options: TagOptions) -> None:
-    """Say beside a tag that it was made, where the options ask for that."""
+    """Write the success file of a tag, if the options ask for one."""
     if options.create_success_file:
         write_success(store.file_io, tag_success_path(store.location, name), time.time_ns() // 1_000_000)
 
@@ -112,7 +112,7 @@ def _put(store: MetadataStore, name: str, data: bytes) -> bool:
     try:
         return store.file_io.put_if_absent(path, data)
     except StorageError:
-        # Only the answer may have been lost. Somebody else's tag of the same name and bytes serves as well.
+        # Only the answer may have been lost. Another writer's tag of the same name and bytes is as good.
         with suppress(TableStoreError):
             if store.file_io.read(path) == data:
                 flush(store.file_io, [path], root=store.location)  # or this is what failed

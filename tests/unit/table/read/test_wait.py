@@ -46,7 +46,7 @@ class PollOptions:
             MetadataStore(ref),
             watermark,
             patience,
-            on_look=lambda latest: self.looks.append(None if latest is None else latest.id),
+            on_poll=lambda latest: self.looks.append(None if latest is None else latest.id),
         )
 
 
@@ -89,7 +89,7 @@ def test_in_vain_it_says_what_it_wanted_what_there_is_and_how_long_it_took() -> 
         waiting.wait(ref, 1_767_261_600_000, timeout=2.5)
     assert str(caught.value) == (
         "table db.t: waited 2.5 s for watermark 2026-01-01 10:00:00.000+00:00 (1767261600000); its latest snapshot, 1, "
-        "has 2026-01-01 09:58:20.000+00:00 (1767261500000), 0:01:40 behind; look whether its writer runs, or wait "
+        "has 2026-01-01 09:58:20.000+00:00 (1767261500000), 0:01:40 behind; check that its writer runs, or wait "
         "longer"
     )
     assert isinstance(caught.value, TimeoutError)
@@ -107,7 +107,7 @@ def test_a_table_that_never_had_one_says_so(watermark: int | None) -> None:
 
 
 def test_a_table_without_snapshots_says_so() -> None:
-    with pytest.raises(TimedOutError, match="nothing was committed to it yet; look whether its writer runs"):
+    with pytest.raises(TimedOutError, match="nothing was committed to it yet; check that its writer runs"):
         PollOptions().wait(new_table(), 0, timeout=0)
 
 

@@ -1,4 +1,4 @@
-"""How a snapshot's files are spread over partitions and buckets, and whether those of a queue are in order."""
+"""The distribution of a snapshot's files over partitions and buckets, and the order of files in a queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BucketSize:
     """Live files of one bucket.
 
     Attributes:
-        partition: such as ``dt=2026-01-01``; empty where the table has no partitions.
+        partition: such as ``dt=2026-01-01``; empty when the table has no partitions.
         bucket: 0 in a scalable table.
         total_buckets: when its files were written; -1 in a scalable table.
         bytes: on storage.
@@ -60,10 +60,10 @@ class BucketOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Whether the files of a queue's buckets follow each other.
+    """Whether the files of a queue's buckets are in order of their sequence numbers.
 
     Attributes:
-        buckets: that were looked at, with ``files`` in all and ``overlaps`` among them.
+        buckets: number of buckets read, with ``files`` in all and ``overlaps`` among them.
         shown: the buckets with overlaps, then those with most files, as far as kept.
     """
 
@@ -89,7 +89,7 @@ def measure_buckets(live: Iterable[ManifestEntry], locator: FileLocator) -> tupl
 
 
 def measure_order(live: Iterable[ManifestEntry], locator: FileLocator, *, most: int = _SHOWN_BUCKETS) -> Order:
-    """Compare the sequence numbers of files that follow each other in their bucket.
+    """Compare the sequence numbers of successive files of each bucket.
 
     Args:
         live: entries of a queue.
@@ -108,7 +108,7 @@ def measure_order(live: Iterable[ManifestEntry], locator: FileLocator, *, most: 
 
 
 def overlapping(ranges: Iterable[SequenceRange]) -> tuple[bool, ...]:
-    """Say of each range, in order of their beginnings, whether it begins within one before it."""
+    """Return for each range, in order of their beginnings, whether it begins within one before it."""
     found = []
     last: int | None = None
     for each in ranges:
@@ -118,7 +118,7 @@ def overlapping(ranges: Iterable[SequenceRange]) -> tuple[bool, ...]:
 
 
 class _Key(NamedTuple):
-    # The name is for people: NULL and a value that is written like it have the same.
+    # Names are ambiguous: NULL and a value that is written like it have the same.
     name: str
     partition: bytes
     bucket: int

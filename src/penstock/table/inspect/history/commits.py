@@ -1,6 +1,6 @@
 """What each commit did to a table, and what the table held after it.
 
-A look at a snapshot costs its file, its delta manifest list and the manifests that this names. What the table held is
+Reading a snapshot costs its file, its delta manifest list and the manifests in that. What the table held is
 counted backwards from the newest snapshot, so that no base manifest list but that one's is read.
 """
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 DEFAULT_LIMIT: Final = 1_000
-"""Snapshots to look at: a second or two on a local disk."""
+"""Snapshots to read: a second or two on a local disk."""
 
 END_OF_TIME_MS: Final = 253_402_300_800_000
-"""The first ms that no calendar has, year 10000: a watermark beyond it says that the input has ended."""
+"""The first ms that no calendar has, year 10000: a watermark beyond it means that the input has ended."""
 
 _WITH_ROWS: Final = frozenset({CommitKind.APPEND, CommitKind.OVERWRITE})
 
@@ -38,7 +38,7 @@ class FileSums:
 
     Attributes:
         bytes: on storage.
-        small_files: that a merge would make larger, by the sizes of the table's options of today.
+        small_files: files that a merge would make larger, by the table's current options.
     """
 
     files: int = 0
@@ -74,7 +74,7 @@ class Change:
 
     Attributes:
         added: files that it brought; those of a merge too.
-        removed: files that it took away.
+        removed: files that it removed.
     """
 
     snapshot: Snapshot
@@ -110,7 +110,7 @@ class Commit:
 
     @property
     def event_time_lag_ms(self) -> int | None:
-        """How far the watermark was behind the clock of the commit, negative where ahead; None where there is none."""
+        """Commit time less watermark, negative when the watermark is ahead; None without a watermark."""
         watermark = self.watermark
         if watermark is None or watermark >= END_OF_TIME_MS:
             return None
@@ -122,7 +122,7 @@ class Changes:
     """What the newest commits did, oldest first.
 
     Attributes:
-        left_out: older snapshots that are there too.
+        left_out: number of older snapshots that exist.
     """
 
     changes: tuple[Change, ...]
@@ -130,7 +130,7 @@ class Changes:
 
 
 class ChangeReader:
-    """Reads what commits did; asked again, it reads only what is new. Not for several threads."""
+    """Reads what commits did; later calls read only new commits. Not thread-safe."""
 
     def __init__(self, ref: TableRef, store: MetadataStore) -> None:
         self._store = store
@@ -141,7 +141,7 @@ class ChangeReader:
         """Load what the newest commits did.
 
         Args:
-            limit: most snapshots to look at.
+            limit: most snapshots to read.
 
         Returns:
             Fewer than asked for where snapshots expire meanwhile.
@@ -158,7 +158,7 @@ class ChangeReader:
             if change is None:
                 if changes:
                     break  # it has expired meanwhile, and so have all before it
-                continue  # a rollback runs beside us
+                continue  # a rollback runs at the same time
             self._known[snapshot_id] = change
             changes.append(change)
         return Changes(changes=tuple(reversed(changes)), left_out=len(ids) - len(changes))
@@ -178,7 +178,7 @@ class ChangeReader:
     def _forget(self, there: Collection[int]) -> None:
         self._known = {known: change for known, change in self._known.items() if known in there}
         newest = max(self._known, default=None)
-        # After a rollback an id comes again with other content.
+        # After a rollback an id is used again with other content.
         if newest is not None and self._store.find_snapshot(newest) != self._known[newest].snapshot:
             self._known.clear()
 
@@ -200,10 +200,10 @@ class ChangeReader:
 
 
 def with_totals(changes: Sequence[Change], live: FileSums) -> tuple[Commit, ...]:
-    """Say of each commit what the table held after it.
+    """Return for each commit what the table held after it.
 
     Args:
-        changes: of snapshots that follow each other, oldest first.
+        changes: of successive snapshots, oldest first.
         live: after the last one.
     """
     commits = []

@@ -1,4 +1,4 @@
-"""What one look at a table should tell: whether rows come, how complete it is, whether files or readers lag.
+"""Health checks of a table: whether rows come, how complete it is, whether compaction or readers lag.
 
 Every limit is the table's own: ten times its usual pause between commits with rows, and never less than a minute.
 """
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 _PAUSES: Final = 10
 _LEAST_PATIENCE_MS: Final = 60_000
-# Fewer pauses tell nothing usual; more than a hundred are another day's.
+# Fewer pauses have no usual length; more than a hundred may be from another load.
 _LEAST_COMMITS: Final = 4
 _MOST_COMMITS: Final = 101
 
 
 class HealthStatus(StrEnum):
-    """How something is."""
+    """The result of a health check."""
 
     GOOD = "good"
     LOOK = "look"
@@ -31,15 +31,15 @@ class HealthStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """How a table is, thing by thing; UNKNOWN where there is nothing to judge, or no measure.
+    """The results of the health checks; UNKNOWN when there is not enough data.
 
     Attributes:
         usual_pause_ms: median time between commits that brought rows; None where they are too few.
-        staleness_threshold_ms: what may take so long without being worth a look; None likewise.
-        flow: rows came within the table's patience.
+        staleness_threshold_ms: a longer time without progress needs attention; None likewise.
+        flow: rows came within the staleness threshold.
         watermark: it moves, or nothing came that could move it.
         files: small ones are no more than a compaction that keeps up leaves.
-        readers: none has lost snapshots, or has unread rows that are older than the table's patience.
+        readers: none has lost snapshots, or has unread rows that are older than the staleness threshold.
         order: no file of a queue's bucket begins within another.
     """
 
@@ -53,16 +53,16 @@ class HealthReport:
 
 
 def evaluate(history: TableHistory) -> HealthReport:
-    """Judge a table by what was seen of it."""
+    """Evaluate the health checks of a table."""
     pause = _usual_pause_ms(history)
-    patience = None if pause is None else max(_PAUSES * pause, _LEAST_PATIENCE_MS)
+    threshold = None if pause is None else max(_PAUSES * pause, _LEAST_PATIENCE_MS)
     return HealthReport(
         usual_pause_ms=pause,
-        staleness_threshold_ms=patience,
-        flow=_flow(history, patience),
-        watermark=_watermark(history, patience),
+        staleness_threshold_ms=threshold,
+        flow=_flow(history, threshold),
+        watermark=_watermark(history, threshold),
         files=_files(history),
-        readers=_readers(history, patience),
+        readers=_readers(history, threshold),
         order=HealthStatus.UNKNOWN
         if history.order is None or not history.order.files
         else _of(history.order.overlaps == 0),
@@ -77,21 +77,21 @@ def _usual_pause_ms(history: TableHistory) -> int | None:
     return int(median(max(0, after - before) for before, after in pairwise(times)))
 
 
-def _flow(history: TableHistory, patience: int | None) -> HealthStatus:
+def _flow(history: TableHistory, threshold: int | None) -> HealthStatus:
     last = history.last_rows
-    if last is None or patience is None:
+    if last is None or threshold is None:
         return HealthStatus.UNKNOWN
-    return _of(history.seen_millis - last.snapshot.time_millis <= patience)
+    return _of(history.seen_millis - last.snapshot.time_millis <= threshold)
 
 
-def _watermark(history: TableHistory, patience: int | None) -> HealthStatus:
+def _watermark(history: TableHistory, threshold: int | None) -> HealthStatus:
     latest = history.latest
     if latest is None or latest.watermark is None:
         return HealthStatus.UNKNOWN
     last = history.standstills[-1] if history.standstills else None
     if last is None or not last.is_open:
         return HealthStatus.GOOD
-    return HealthStatus.UNKNOWN if patience is None else _of(last.duration_ms <= patience)
+    return HealthStatus.UNKNOWN if threshold is None else _of(last.duration_ms <= threshold)
 
 
 def _files(history: TableHistory) -> HealthStatus:
@@ -100,7 +100,7 @@ def _files(history: TableHistory) -> HealthStatus:
     return _of(history.debt.small_files <= history.debt.usual_small_files)
 
 
-def _readers(history: TableHistory, patience: int | None) -> HealthStatus:
+def _readers(history: TableHistory, threshold: int | None) -> HealthStatus:
     if not history.readers:
         return HealthStatus.UNKNOWN
     if any(reader.expired_snapshots for reader in history.readers):
@@ -108,7 +108,7 @@ def _readers(history: TableHistory, patience: int | None) -> HealthStatus:
     unread = [reader.unread_since_millis for reader in history.readers if reader.unread_since_millis is not None]
     if not unread:
         return HealthStatus.GOOD
-    return HealthStatus.UNKNOWN if patience is None else _of(history.seen_millis - min(unread) <= patience)
+    return HealthStatus.UNKNOWN if threshold is None else _of(history.seen_millis - min(unread) <= threshold)
 
 
 def _of(is_good: bool) -> HealthStatus:  # noqa: FBT001 - it is what is judged

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-# A compaction beside a stream lets a bucket grow to about so many times `compaction.min.file-num` small files.
+# A compaction in a stream lets a bucket grow to about this many times `compaction.min.file-num` small files.
 _SLACK = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Debt:
-    """What compaction has before it now, over all partitions.
+    """The compaction debt, over all partitions.
 
     Attributes:
         waiting_files: that a full compaction would merge, with ``waiting_bytes``.
-        usual_small_files: as many a compaction that keeps up leaves behind.
+        usual_small_files: as many as a compaction that keeps up leaves.
     """
 
     small_files: int
@@ -65,13 +65,13 @@ class TableHistory:
     """A table over time.
 
     Attributes:
-        seen_millis: when it was looked at, ms since 1970-01-01 UTC.
+        seen_millis: when it was read, ms since 1970-01-01 UTC.
         total_buckets: of new files; -1 for a scalable table.
         event_time_column: the column that the table declares a watermark for; None where it declares none.
         commits: the newest ones, oldest first.
-        left_out: older snapshots that are there too.
+        left_out: number of older snapshots that exist.
         standstills: of the watermark, oldest first.
-        debt: None where it is not for us to compact; ``no_debt`` says why.
+        debt: None for a table that Penstock does not compact; ``no_debt`` is the reason.
         buckets: of the newest snapshot, as ``order``, which is None for a scalable table.
     """
 
@@ -99,12 +99,12 @@ class TableHistory:
 
     @property
     def last_rows(self) -> Commit | None:
-        """The newest commit that brought rows, of those that were looked at."""
+        """The newest commit that brought rows, of those that were read."""
         return next((commit for commit in reversed(self.commits) if commit.change.brings_rows), None)
 
     @property
     def last_merge(self) -> Commit | None:
-        """The newest merge, of those that were looked at."""
+        """The newest merge, of those that were read."""
         kinds = (commit for commit in reversed(self.commits) if commit.snapshot.commit_kind is CommitKind.COMPACT)
         return next(kinds, None)
 
@@ -118,11 +118,11 @@ def load_history(ref: TableRef, store: MetadataStore, *, limit: int = DEFAULT_LI
 
 
 class HistoryReader:
-    """Tells the story of a table; asked again, it reads only what is new. Not for several threads.
+    """Reads the history of a table; later calls read only new commits. Not thread-safe.
 
     Args:
         checkpoints: of Spark queries that read the table, to be listed among its readers; paths or URIs.
-        limit: most snapshots to look at.
+        limit: most snapshots to read.
         clock: ms since 1970-01-01 UTC.
     """
 
@@ -148,7 +148,7 @@ class HistoryReader:
         self._debt: tuple[Debt | None, str | None] = (None, None)
 
     def load(self) -> TableHistory:
-        """Look at the table; reads metadata only.
+        """Read the history; reads metadata only.
 
         Raises:
             NotFoundError: a manifest is missing, or a checkpoint.

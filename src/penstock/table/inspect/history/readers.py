@@ -1,4 +1,4 @@
-"""Who reads a table, and how far they are behind."""
+"""The readers of a table, and their lag."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reader:
         snapshots: unread ones with rows; ``files``, ``bytes`` and ``rows`` are theirs, before any filter.
         event_time_lag_ms: the table's watermark less that of what was read; None where one is missing.
         unread_since_millis: commit time of the first snapshot with rows that was not read; None where all were.
-        expired_snapshots: that went before they were read.
+        expired_snapshots: number that expired before they were read.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Reader:
 def measure_readers(
     ref: TableRef, store: MetadataStore, checkpoints: Sequence[str], *, now_millis: int
 ) -> tuple[Reader, ...]:
-    """Measure how far readers are behind; order, arguments and errors as ``measure_lag``."""
+    """Measure the lag of readers; order, arguments and errors as ``measure_lag``."""
     rows = measure_lag(ref, store, checkpoints, clock=lambda: now_millis).to_pylist()
     return tuple(
         Reader(

@@ -1,4 +1,4 @@
-"""When the watermark stood still while rows came."""
+"""Stalls of the watermark while rows came."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class StalledWatermark:
 
     Attributes:
         watermark: ms of event time.
-        from_millis: commit time of the first snapshot with it that was looked at.
+        from_millis: commit time of the first snapshot with it that was read.
         to_millis: commit time of the last one that brought rows and did not move it.
         commits: that brought rows and did not move it.
-        is_open: it still stands.
+        is_open: it has not ended.
     """
 
     watermark: int
@@ -32,14 +32,14 @@ class StalledWatermark:
 
     @property
     def duration_ms(self) -> int:
-        """How long it stood."""
+        """How long it lasted."""
         return max(0, self.to_millis - self.from_millis)
 
 
 def find_stalled_watermarks(commits: Sequence[Commit]) -> tuple[StalledWatermark, ...]:
     """Find the times in which rows came and the watermark did not move, oldest first.
 
-    A watermark that nothing moves because nothing comes is none of them.
+    A time without new rows does not count.
 
     Args:
         commits: oldest first.
