@@ -120,6 +120,7 @@ class TableReader:
 
     def _load(self, split: DataSplit, file: DataFileMeta, evolution: Evolution) -> Iterator[pa.RecordBatch]:
         path = split.path_of(file, self._external)
+        where = f"table {self._ref.name}" + (f", snapshot {split.snapshot_id}" if split.snapshot_id else "")
         data_format = FORMATS[format_of(file.file_name)]
         rows = 0
         try:
@@ -130,18 +131,17 @@ class TableReader:
                 yield batch
         except NotFoundError as error:
             raise NotFoundError(
-                f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {path} is missing; if the snapshot "
+                f"{where}: data file {path} is missing; if the snapshot "
                 "has expired read a newer one, else look with 'penstock fsck', restore the file, or roll back to a "
                 "snapshot without it"
             ) from error
         except FormatError as error:
             raise FormatError(
-                f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {error}; restore it from a copy, or "
-                "roll back to a snapshot without it"
+                f"{where}: data file {error}; restore it from a copy, or roll back to a snapshot without it"
             ) from error
         if rows != file.row_count:
             raise FormatError(
-                f"table {self._ref.name}, snapshot {split.snapshot_id}: data file {path} has "
+                f"{where}: data file {path} has "
                 f"{'more' if rows > file.row_count else rows} rows, while its manifest says {file.row_count}: it was "
                 "overwritten or damaged; restore it from a copy, or roll back to a snapshot without it"
             )

@@ -30,6 +30,7 @@ class DataSplit:
     """Files of one bucket that one task reads, one after another. Picklable.
 
     Attributes:
+        snapshot_id: of the read; 0 of a merge, whose files are of several.
         partition: serialized BinaryRow (arity prefix included) of the partition values.
         values: internal values of the partition, in ``partition_keys`` order.
         bucket_path: directory of the files without an external path.

@@ -192,6 +192,6 @@ def test_files_that_hold_other_rows_than_the_table_says_are_not_replaced() -> No
     (task,) = tasks_of(table)
     files = data_files(table)
     wrong = replace(task, files=(replace(task.files[0], row_count=2), *task.files[1:]))
-    with pytest.raises(FormatError, match="has 1 rows, while its manifest says 2"):
+    with pytest.raises(FormatError, match=r"table \S+: data file .* has 1 rows, while its manifest says 2"):
         rewrite(wrong, ref_of(table))
     assert data_files(table) == files
