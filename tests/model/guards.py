@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 
 class Guard(StrEnum):
@@ -17,7 +17,14 @@ class Guard(StrEnum):
     FILES_KEPT_IF_UNKNOWN = "a commit whose outcome is unknown deletes no file"
     LATE_PUT_FOUND = "a put that succeeds below snapshots which others made meanwhile is taken back"
     BASE_COMPARED = "a put is in time while its base is there, not another snapshot of the base's id"
-    LATEST_KEPT = "a snapshot that no other follows is not taken back"
+    LATEST_KEPT = "a snapshot that no other follows is not taken back while its base has expired"
+    ANNOUNCED_ONLY = "a base has expired only where an expiration has announced it; else it was rolled back"
+    FENCE_PUT = "a rollback puts a snapshot with the target's content before it deletes any"
+    FENCE_FIRST = "the first snapshot that is rolled back is replaced, the others go in the order of their ids"
+    ROLLBACK_MARKED = "a rollback makes a mark while it runs, and nothing expires meanwhile"
+    KEPT_AGAIN = "expiration deletes only if the first snapshot that it keeps, and its announcement, still stand"
+    BASE_IN_LINE = "nobody builds on a snapshot that does not follow the one before it, where ids were rolled back"
+    KEPT_IN_LINE = "nothing expires below a snapshot that does not follow the one before it"
     HINT_CHECKED = "LATEST counts only while no snapshot follows it"
     LISTED_AGAIN = "a listing of snapshots that have all expired since is made again"
     NUMBERS_AT_COMMIT = "sequence numbers are given out at commit"
@@ -40,6 +47,9 @@ class Guard(StrEnum):
     ORPHAN_SNAPSHOTS = "orphan removal looks at all snapshots"
     DELETIONS_ONLY = "expiration deletes data files that a delta deleted, no others"
 
+
+PLANNED: Final = {Guard.BASE_IN_LINE, Guard.KEPT_IN_LINE}
+"""Rules that the code has not yet: see "What is left" in design/0020."""
 
 Guards: TypeAlias = "frozenset[Guard]"
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Final
 from tests.model.values import (
     LATEST,
     LOST_RACES,
+    SNAPSHOTS,
     TAGS,
     Acknowledged,
     Entry,
     Failed,
     Leased,
+    RolledBack,
+    RollingBack,
     Seen,
     Snapshot,
     Tagged,
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from tests.model.views import Content, Invariant, View
 
 
+FIRST_ROWS: Final = ("first", "second")
+
+
 def latest_of(content: Content) -> Snapshot | None:
     """Return the snapshot that a reader takes for the latest."""
     hint = content.get(LATEST)
@@ -32,6 +38,30 @@ def latest_of(content: Content) -> Snapshot | None:
         return content[snapshot_path(hint)]  # type: ignore[return-value]
     ids = ids_of(content)
     return content[snapshot_path(ids[-1])] if ids else None  # type: ignore[return-value]
+
+
+def settled(view: View) -> Snapshot | None:
+    """Return the latest snapshot; while somebody is running, the latest one that has not come late.
+
+    For a moment such a one can be read, until its writer takes it back.
+    """
+    latest = latest_of(view.content)
+    while latest is not None and not view.is_whole and is_late(view, latest):
+        lower = [number for number in ids_of(view.content) if number < latest.id]
+        latest = view.content[snapshot_path(lower[-1])] if lower else None  # type: ignore[assignment]
+    return latest
+
+
+def is_late(view: View, snapshot: Snapshot) -> bool:
+    """Whether a snapshot was put on one that was rolled back, or beside others that it does not hold."""
+    abandoned = abandoned_uids(view)
+    if not abandoned:
+        return False  # without a rollback late puts have ids below the latest one's
+    if abandoned & set(snapshot.line):
+        return True
+    lower = (view.content[snapshot_path(number)] for number in ids_of(view.content) if number < snapshot.id)
+    beside = (each for each in lower if isinstance(each, Snapshot) and each.rolled_back_to is None)
+    return any(each.uid not in snapshot.line and not abandoned & set(each.line) for each in beside)
 
 
 def live_of(content: Content, snapshot: Snapshot | None) -> tuple[Entry, ...] | None:
@@ -48,27 +78,52 @@ def visible_rows(content: Content) -> tuple[str, ...] | None:
     return None if live is None else in_order(live)
 
 
+def settled_rows(view: View) -> tuple[str, ...] | None:
+    """Return the table's rows in order, without what came late; None where metadata are gone."""
+    live = live_of(view.content, settled(view))
+    return None if live is None else in_order(live)
+
+
+def abandoned_uids(view: View) -> set[str]:
+    """Return what was rolled back, or is about to be."""
+    found = {uid for note in view.notes(RollingBack) for uid in note.abandoned}
+    for snapshot in view.content.values():
+        if isinstance(snapshot, Snapshot):
+            found |= snapshot.abandoned
+    return found
+
+
 def acknowledged_rows_visible(view: View) -> str | None:
-    """The row of each append that returned is in the latest snapshot; so are those from before."""
-    rows = visible_rows(view.content)
+    """The row of each append that returned is in the latest snapshot, or was rolled back; so are those from before."""
+    rows = settled_rows(view)
     if rows is None:
         return None  # latest_whole says so
-    for row in ("first", "second", *(note.row for note in view.notes(Acknowledged))):
-        if row not in rows:
-            return f"row {row} is not there: {rows}"
+    missing = {row: f"first.{number}" for number, row in enumerate(FIRST_ROWS, 1) if row not in rows}
+    missing |= {note.row: note.snapshot.uid for note in view.notes(Acknowledged) if note.row not in rows}
+    abandoned = abandoned_uids(view) if missing else set()
+    lost = [row for row, uid in missing.items() if uid not in abandoned]
+    return f"rows {lost} are not there: {rows}" if lost else None
+
+
+def rolled_back_gone(view: View) -> str | None:
+    """Once everybody came to the end, no snapshot is built on what a rollback took away that returned."""
+    gone = {uid for note in view.notes(RolledBack) for uid in note.abandoned}
+    for path, snapshot in view.content.items() if gone and view.is_whole else ():
+        if isinstance(snapshot, Snapshot) and path.startswith(SNAPSHOTS) and gone & set(snapshot.line):
+            return f"snapshot {snapshot.id} ({snapshot.uid}) holds {sorted(gone & set(snapshot.line))}"
     return None
 
 
 def exactly_once(view: View) -> str | None:
     """No row is in the latest snapshot twice, whoever committed it, acknowledged or not."""
-    rows = visible_rows(view.content) or ()
+    rows = settled_rows(view) or ()
     double = sorted({row for row in rows if rows.count(row) > 1})
     return f"rows {double} are there twice: {rows}" if double else None
 
 
 def latest_whole(view: View) -> str | None:
     """All files of the latest snapshot are there."""
-    latest = latest_of(view.content)
+    latest = settled(view)
     live = live_of(view.content, latest)
     if live is None:
         return f"the metadata of the latest snapshot {latest} are gone"
@@ -102,7 +157,7 @@ def tag_readable(view: View) -> str | None:
 def reads_complete(view: View) -> str | None:
     """Whoever reads sees all rows from before, each once."""
     for note in view.notes(Seen):
-        if any(note.rows.count(row) != 1 for row in ("first", "second")) or len(set(note.rows)) != len(note.rows):
+        if any(note.rows.count(row) != 1 for row in FIRST_ROWS) or len(set(note.rows)) != len(note.rows):
             return f"a reader returned {note.rows}"
     return None
 
@@ -114,16 +169,18 @@ def chain_linear(view: View) -> str | None:
     for path, snapshot in view.content.items():
         if isinstance(snapshot, Snapshot) and path.startswith("snapshot/"):
             before = view.content.get(snapshot_path(id_of(path) - 1))
-            if isinstance(before, Snapshot) and snapshot.parent != before.uid:
+            if snapshot.rolled_back_to is None and isinstance(before, Snapshot) and snapshot.parent != before.uid:
                 return f"snapshot {snapshot.id} was built on {snapshot.parent}, but before it stands {before.uid}"
     return None
 
 
 def order_kept(view: View) -> str | None:
     """Rows are read in the order in which they were committed."""
-    rows = visible_rows(view.content) or ()
-    noted = sorted({(note.snapshot_id, note.row) for note in view.notes(Acknowledged)})
-    wanted = ["first", "second", *(row for _, row in noted)]
+    rows = settled_rows(view) or ()
+    latest = settled(view)
+    line = latest.line if latest else ()
+    noted = sorted({(note.snapshot.id, note.row) for note in view.notes(Acknowledged) if note.snapshot.uid in line})
+    wanted = [*FIRST_ROWS, *(row for _, row in noted)]
     got = [row for row in rows if row in wanted]
     return None if got == [row for row in wanted if row in got] else f"committed as {wanted}, read as {got}"
 
@@ -142,6 +199,7 @@ def progress_made(view: View) -> str | None:
 
 INVARIANTS: Final[dict[str, Invariant]] = {
     "acknowledged-rows-visible": acknowledged_rows_visible,
+    "rolled-back-gone": rolled_back_gone,
     "exactly-once": exactly_once,
     "latest-whole": latest_whole,
     "snapshots-whole": snapshots_whole,

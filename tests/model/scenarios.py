@@ -10,6 +10,7 @@ from tests.model.guards import Guard
 from tests.model.invariants import INVARIANTS
 from tests.model.programs.cleaning import append_and_expire, create_tag, expire, remove_orphans
 from tests.model.programs.leases import batch_user, go_on, hold_lease, leased_batches, leased_stream
+from tests.model.programs.rollback import roll_back
 from tests.model.programs.writers import append, append_on, compact, read_table, stream, write_batch
 from tests.model.values import (
     CHECKPOINT,
@@ -17,8 +18,8 @@ from tests.model.values import (
     QUERY,
     Holding,
     LeaseFile,
-    Snapshot,
     first_content,
+    first_snapshot,
     merged_content,
 )
 from tests.model.views import System
@@ -56,6 +57,13 @@ class Scenario:
 
     def system(self, guards: Guards) -> System:
         """Return what is to be searched."""
+        if not any(program is roll_back for _, program, *_ in self.actors):
+            guards -= {
+                Guard.BASE_IN_LINE,
+                Guard.KEPT_IN_LINE,
+                Guard.KEPT_AGAIN,
+                Guard.ROLLBACK_MARKED,
+            }  # which look at what rollbacks leave
         return System(
             content=self.content,
             actors=tuple(
@@ -193,12 +201,31 @@ SCENARIOS: Final = (
     Scenario(
         name="two paused appends on different bases, an expiration",
         actors=(
-            ("a", append_on, "a", Snapshot(1, "first.1", None, "first")),
-            ("b", append_on, "b", Snapshot(2, "first.2", "first.1", "first")),
+            ("a", append_on, "a", first_snapshot(1)),
+            ("b", append_on, "b", first_snapshot(2)),
             ("expire", expire),
         ),
         content=first_content(*ROWS, ("third",), ("fourth",)),
         shows=(Guard.BASE_COMPARED,),
+    ),
+    Scenario(
+        name="a rollback, two appends",
+        actors=(("roll", roll_back, 1), ("a", append, ("a",)), ("b", append, ("b",))),
+        content=first_content(*ROWS, ("third",)),
+        shows=(Guard.BASE_IN_LINE, Guard.FENCE_PUT, Guard.FENCE_FIRST, Guard.ANNOUNCED_ONLY),
+        is_deep=True,
+    ),
+    Scenario(
+        name="a rollback, an append, an expiration",
+        actors=(("roll", roll_back, 1), ("a", append, ("a",)), ("expire", expire)),
+        content=first_content(*ROWS, ("third",)),
+        shows=(Guard.KEPT_IN_LINE, Guard.ROLLBACK_MARKED, Guard.KEPT_AGAIN),
+        is_deep=True,
+    ),
+    Scenario(
+        name="a rollback, an append",
+        actors=(("roll", roll_back, 1), ("a", append, ("a",))),
+        content=first_content(*ROWS, ("third",)),
     ),
     Scenario(
         name="two appends, answers of puts are lost",

@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 LATEST: Final = "snapshot/LATEST"
 EARLIEST: Final = "snapshot/EARLIEST"
 SNAPSHOTS: Final = "snapshot/snapshot-"
+ROLLED_BACK: Final = "schema/rolled-back-"
+"""Then the ids that a rollback left to be used again: the first and the last one that a late put may take."""
+
 EXPIRING: Final = ".penstock/expiring"
+ROLLING_BACK: Final = ".penstock/rolling-back-"
+"""Marks a rollback while it runs."""
+
 TAGS: Final = "tag/tag-"
 DATA: Final = "bucket-0/data-"
 CHECKPOINT: Final = "checkpoint/"
@@ -47,11 +53,13 @@ class File:
         is_old: older than orphan removal asks for.
         live: of a metadata file: what the snapshot holds.
         deleted: of a metadata file: what its delta deleted.
+        base: of a metadata file: what it was built on held, as its base list says.
     """
 
     is_old: bool = False
     live: tuple[Entry, ...] = ()
     deleted: tuple[Entry, ...] = ()
+    base: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +69,18 @@ class Snapshot:
     Attributes:
         uid: drawn for each attempt; names the metadata file too.
         parent: uid of the snapshot that it was built on. No such thing is on storage: for invariants alone.
+        rolled_back_to: of the fence of a rollback: its target.
+        line: uids of what it holds, its own last; for invariants alone.
+        abandoned: uids of what was rolled back before it; for invariants alone.
     """
 
     id: int
     uid: str
     parent: str | None
     user: str
+    rolled_back_to: int | None = None
+    line: tuple[str, ...] = ()
+    abandoned: frozenset[str] = frozenset()
 
     @property
     def metadata(self) -> str:
@@ -112,7 +126,7 @@ class Acknowledged:
     """An append, or a batch of a stream, returned without an error."""
 
     row: str
-    snapshot_id: int
+    snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +146,16 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True)
 class RollingBack:
-    """A rollback is about to delete these rows from the table."""
+    """A rollback has put its fence, which abandons snapshots of these uids."""
 
-    target: Snapshot
-    rows: tuple[str, ...]
+    abandoned: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """A rollback returned without an error."""
+    """A rollback returned without an error: snapshots of these uids are gone for good."""
 
-    target: Snapshot
-    rows: tuple[str, ...]
+    abandoned: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +185,12 @@ def in_order(live: tuple[Entry, ...]) -> tuple[str, ...]:
     return tuple(row for entry in sorted(live, key=lambda each: each.number) for row in entry.rows)
 
 
+def first_snapshot(number: int, user: str = "first") -> Snapshot:
+    """Return a snapshot that was there from the first."""
+    line = tuple(f"first.{each}" for each in range(1, number + 1))
+    return Snapshot(number, line[-1], line[-2] if number > 1 else None, user, line=line)
+
+
 def first_content(*commits: tuple[str, ...], expired: int = 0, user: str = "first") -> tuple[tuple[str, Hashable], ...]:
     """Return a table as earlier commits of one row each left it: their files are old.
 
@@ -186,11 +204,11 @@ def first_content(*commits: tuple[str, ...], expired: int = 0, user: str = "firs
     for number, rows in enumerate(commits, 1):
         entry = Entry(f"{DATA}{rows[0]}", rows, sum(len(each.rows) for each in live))
         live = (*live, entry)
-        snapshot = Snapshot(number, f"first.{number}", f"first.{number - 1}" if number > 1 else None, user)
+        snapshot = first_snapshot(number, user)
         content[entry.path] = File(is_old=True)
         if number > expired:
             content[snapshot_path(number)] = snapshot
-            content[snapshot.metadata] = File(is_old=True, live=live)
+            content[snapshot.metadata] = File(is_old=True, live=live, base=live[:-1])
     if commits:
         content[LATEST] = len(commits)
         content[EARLIEST] = expired + 1
@@ -204,10 +222,7 @@ def merged_content() -> tuple[tuple[str, Hashable], ...]:
     """
     first = Entry(f"{DATA}first", ("first",), 0)
     merged = Entry(f"{DATA}merged", ("first", "second"), 0)
-    old, two, three = (
-        Snapshot(number, f"first.{number}", f"first.{number - 1}" if number > 1 else None, "first")
-        for number in (1, 2, 3)
-    )
+    old, two, three = (first_snapshot(number) for number in (1, 2, 3))
     second = Entry(f"{DATA}second", ("second",), 1)
     return (
         (first.path, File(is_old=True)),

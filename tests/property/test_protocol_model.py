@@ -7,6 +7,9 @@ from tests.model.engine import Explorer
 from tests.model.guards import ALL, Guard
 from tests.model.scenarios import SCENARIOS, Scenario
 
+LONG = {Guard.KEPT_IN_LINE, Guard.KEPT_AGAIN, Guard.ROLLBACK_MARKED}
+"""What takes long to show."""
+
 SMALL = [scenario for scenario in SCENARIOS if not scenario.is_deep]
 
 
@@ -26,7 +29,11 @@ def test_no_interleaving_of_more_actors_breaks_an_invariant(scenario: Scenario) 
     assert explored.is_complete
 
 
-@pytest.mark.parametrize("guard", Guard, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "guard",
+    [pytest.param(each, marks=pytest.mark.slow) if each in LONG else each for each in Guard],
+    ids=lambda each: each.name,
+)
 def test_every_guard_is_needed(guard: Guard) -> None:
     [scenario] = [each for each in SCENARIOS if guard in each.shows]
     explored = Explorer(scenario.system(ALL - {guard})).run()

@@ -17,13 +17,14 @@ from tests.model.calls import (
     write,
 )
 from tests.model.guards import Guard
-from tests.model.programs.commit import load_latest
+from tests.model.programs.commit import is_announced, is_in_line, load_latest
 from tests.model.programs.writers import append
 from tests.model.values import (
     DATA,
     EARLIEST,
     EXPIRING,
     METADATA,
+    ROLLING_BACK,
     SNAPSHOTS,
     TAGS,
     Failed,
@@ -50,6 +51,8 @@ def expire(guards: Guards, retain: int = 1) -> Program:
     kept = yield read(snapshot_path(end))
     if kept is None and Guard.RETAIN_MIN in guards:
         return
+    if Guard.KEPT_IN_LINE in guards and kept is not None and not (yield Call(is_in_line, (kept,))):
+        return
     doomed = yield Call(find_doomed, (guards, earliest, end, kept))
     if Guard.EXPIRATION_ANNOUNCED in guards:
         known = yield read(EXPIRING)
@@ -57,6 +60,12 @@ def expire(guards: Guards, retain: int = 1) -> Program:
             yield write(EXPIRING, end)
         # What a second search finds differs from the first only where tags have come meanwhile.
         doomed = yield Call(find_doomed, (guards, earliest, end, kept))
+    if Guard.ROLLBACK_MARKED in guards and (yield list_paths(ROLLING_BACK)):
+        return
+    if Guard.KEPT_AGAIN in guards and (
+        not (yield Call(is_announced, (end - 1,))) or (yield read(snapshot_path(end))) != kept
+    ):
+        return  # a rollback has come and gone
     for path in doomed:
         yield delete(path)
     yield write(EARLIEST, end)

@@ -25,8 +25,10 @@ from tests.model.calls import (
 from tests.model.guards import Guard
 from tests.model.values import (
     EARLIEST,
+    EXPIRING,
     LATEST,
     LOST_RACES,
+    ROLLED_BACK,
     SNAPSHOTS,
     Entry,
     File,
@@ -114,17 +116,32 @@ def load_latest(guards: Guards) -> Program:
             if snapshot is not None:
                 return snapshot
     paths = yield list_paths(SNAPSHOTS)
+    if not paths:
+        return None
     for path in sorted(paths, key=id_of, reverse=True):
         snapshot = yield read(path)
         if snapshot is not None:
             return snapshot
-    return Become(load_latest, (guards,)) if paths and Guard.LISTED_AGAIN in guards else None
+        if Guard.LISTED_AGAIN in guards:
+            return Become(load_latest, (guards,))  # it was rolled back, or has expired, and there may be a later one
+    return None
 
 
 def commit(guards: Guards, request: Request) -> Program:
     """``TableCommitter.commit``; returns ``Landed``, ``Conflict`` or ``Unknown``."""
-    base = yield Call(load_latest, (guards,))
+    base = yield Call(load_base, (guards,))
     return Become(look_and_attempt, (guards, request, base, request.after_id))
+
+
+def load_base(guards: Guards) -> Program:
+    """``TableCommitter._load_base``: waits for the end of a rollback.
+
+    The code waits for 5 s and builds on the fence then, for rollbacks that were killed. Here none takes so long.
+    """
+    latest = yield Call(load_latest, (guards,))
+    if latest is not None and latest.rolled_back_to is not None:
+        return Become(load_base, (guards,))
+    return latest
 
 
 def look_and_attempt(guards: Guards, request: Request, base: Snapshot | None, after_id: int) -> Program:
@@ -160,29 +177,68 @@ def attempt(guards: Guards, request: Request, base: Snapshot | None) -> Program:
     if base is not None:
         metadata = yield read(base.metadata)
         if metadata is None:
-            return Conflict("the base has expired")
+            return Become(go_on_without, (guards, request, base))
         live = metadata.live
+        if Guard.BASE_IN_LINE in guards and not (yield Call(is_in_line, (base,))):
+            return Become(go_on_beside, (guards, request, base))
     if Guard.INPUTS_LIVE in guards and any(entry not in live for entry in request.deleted):
         return Conflict("a file to replace is gone")
-    snapshot = Snapshot(base.id + 1 if base else 1, request.uid, base.uid if base else None, request.user)
+    snapshot = build_snapshot(request, base)
     kept = tuple(each for each in live if each not in request.deleted)
-    yield write(snapshot.metadata, File(live=(*kept, *_numbered(request, live)), deleted=request.deleted))
+    content = File(live=(*kept, *_numbered(request, live)), deleted=request.deleted, base=live)
+    yield write(snapshot.metadata, content)
     put = yield Call(put_snapshot, (guards, snapshot))
     if put and Guard.LATE_PUT_FOUND in guards:
         put = yield Call(is_in_time, (guards, snapshot, base, request))
-    if put is None:
-        return Unknown()
     if not put:
-        yield delete(snapshot.metadata)
-        if request.uid.endswith(f".{RACES}"):
-            return Conflict(LOST_RACES)
-        newer = yield Call(load_latest, (guards,))
-        after_id = max(base.id if base else 0, request.after_id)
-        return Become(look_and_attempt, (guards, next_attempt(request), newer, after_id))
+        return Become(give_way, (guards, request, base, snapshot, put is None))
     yield write(LATEST, snapshot.id)
     if snapshot.id == 1:
         yield write(EARLIEST, 1)
     return Landed(snapshot)
+
+
+def go_on_without(guards: Guards, request: Request, base: Snapshot) -> Program:
+    """``TableCommitter._check_expired``: try again where the base has expired."""
+    # Its own file goes last: until then only the announcement says that the expiration is at it.
+    if (yield exists(snapshot_path(base.id))) and not (yield Call(is_announced, (base.id,))):
+        return Conflict("metadata are missing")
+    return Become(go_on, (guards, request, base))
+
+
+def go_on_beside(guards: Guards, request: Request, base: Snapshot) -> Program:
+    """Wait until a snapshot that came late is taken back."""
+    newer = yield Call(load_base, (guards,))
+    if newer == base:
+        return Conflict("the base was rolled back")
+    return Become(look_and_attempt, (guards, request, newer, max(base.id, request.after_id)))
+
+
+def give_way(
+    guards: Guards, request: Request, base: Snapshot | None, snapshot: Snapshot, is_unknown: object
+) -> Program:
+    """End where nobody knows what became of the put; else try again."""
+    if is_unknown:
+        return Unknown()
+    yield delete(snapshot.metadata)
+    return Become(go_on, (guards, request, base))
+
+
+def go_on(guards: Guards, request: Request, base: Snapshot | None) -> Program:
+    """Try again on the latest snapshot."""
+    if request.uid.endswith(f".{RACES}"):
+        return Conflict(LOST_RACES)
+    newer = yield Call(load_base, (guards,))
+    after_id = max(base.id if base else 0, request.after_id)
+    return Become(look_and_attempt, (guards, next_attempt(request), newer, after_id))
+
+
+def build_snapshot(request: Request, base: Snapshot | None) -> Snapshot:
+    """Return the snapshot of an attempt."""
+    if base is None:
+        return Snapshot(1, request.uid, None, request.user, line=(request.uid,))
+    line = (*base.line, request.uid)
+    return Snapshot(base.id + 1, request.uid, base.uid, request.user, line=line, abandoned=base.abandoned)
 
 
 def put_snapshot(guards: Guards, snapshot: Snapshot) -> Program:
@@ -215,9 +271,9 @@ def is_in_time(guards: Guards, snapshot: Snapshot, base: Snapshot | None, reques
         return True
     paths = yield list_paths(SNAPSHOTS)
     ids = sorted(map(id_of, paths))
-    if max(ids, default=0) <= snapshot.id and (Guard.LATEST_KEPT in guards or ids == [snapshot.id]):
-        return True  # the latest one never expires
-    following = yield read(snapshot_path(snapshot.id + 1))
+    following = None
+    if ids and ids[-1] > snapshot.id:
+        following = yield read(snapshot_path(snapshot.id + 1))
     if following is not None:
         metadata = yield read(following.metadata)
         if metadata is None:
@@ -225,10 +281,53 @@ def is_in_time(guards: Guards, snapshot: Snapshot, base: Snapshot | None, reques
         known = {entry.path for entry in (*metadata.live, *metadata.deleted)}
         if any(entry.path in known for entry in request.added):
             return True
+    if (yield Call(is_alone_in_time, (guards, snapshot, base, tuple(ids)))):
+        return True
     was_there = yield delete(snapshot_path(snapshot.id))
-    if not was_there or (yield exists(snapshot_path(snapshot.id + 1))):
+    if not was_there or (following is None and (yield exists(snapshot_path(snapshot.id + 1)))):
         return None  # it may have been seen
     return False
+
+
+def is_alone_in_time(guards: Guards, snapshot: Snapshot, base: Snapshot | None, ids: tuple[int, ...]) -> Program:
+    """Whether a snapshot on which nobody has built is in time."""
+    if ids == (snapshot.id,):
+        return True  # the latest one never expires
+    if base is None or ids[-1:] != (snapshot.id,) or Guard.LATEST_KEPT not in guards:
+        return False
+    if Guard.ANNOUNCED_ONLY not in guards:
+        return True
+    if not (yield Call(is_announced, (base.id,))):
+        return False
+    # An expiration may have announced it, and left it to a rollback.
+    return Guard.BASE_IN_LINE not in guards or (yield Call(is_in_line, (snapshot,)))
+
+
+def is_announced(snapshot_id: int) -> Program:
+    """``is_announced``: whether an expiration has said that it deletes a snapshot."""
+    end = yield read(EXPIRING)
+    return end is not None and snapshot_id < end
+
+
+def is_in_line(base: Snapshot) -> Program:
+    """``is_in_line``: whether the latest snapshot follows the one before it, where a rollback made its id free."""
+    ranges = yield list_paths(ROLLED_BACK)
+    if not any(first <= base.id <= last for first, last in map(_range_of, ranges)):
+        return True
+    lower = [id_of(path) for path in (yield list_paths(SNAPSHOTS)) if id_of(path) < base.id]
+    before_id = max(lower, default=0) if base.rolled_back_to is None else base.rolled_back_to
+    before = yield read(snapshot_path(before_id))
+    if before is None:
+        return all(each >= before_id for each in lower)  # snapshots expire in the order of their ids
+    held, metadata = (yield read(before.metadata)), (yield read(base.metadata))
+    if held is None or metadata is None:
+        return Become(is_announced, (before_id,))
+    return set(held.live) == set(metadata.base)
+
+
+def _range_of(path: str) -> tuple[int, int]:
+    first, _, last = path.removeprefix(ROLLED_BACK).partition("-")
+    return int(first), int(last)
 
 
 def next_attempt(request: Request) -> Request:

@@ -100,7 +100,7 @@ def leased_stream(guards: Guards, rows: tuple[str, ...], job: str) -> Program:
         yield Note(Failed("nobody can tell whether it has landed"))
         return
     if found is not None:
-        yield Note(Acknowledged(rows[0], found.id))
+        yield Note(Acknowledged(rows[0], found))
         return
     yield write(f"{CHECKPOINT}{rows[0]}", latest_id)
     return Become(leased_batches, (guards, rows, job, latest_id, Holding(mine, is_trusted=False, is_watched=True)))
@@ -134,7 +134,7 @@ def leased_batches(guards: Guards, rows: tuple[str, ...], job: str, after_id: in
     is_own = done.snapshot.uid.startswith(f"{job}{row}.")
     if not is_own:
         yield delete(path)
-    yield Note(Acknowledged(row, done.snapshot.id))
+    yield Note(Acknowledged(row, done.snapshot))
     if following:
         return Become(
             go_on,

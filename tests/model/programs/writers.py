@@ -54,7 +54,7 @@ def append(guards: Guards, rows: tuple[str, ...]) -> Program:
         done = yield Call(commit, (guards, Request(f"{row}.1", (Entry(path, (row,), 0),), user=row, number=number)))
         match done:
             case Landed():
-                yield Note(Acknowledged(row, done.snapshot.id))
+                yield Note(Acknowledged(row, done.snapshot))
             case Unknown() if Guard.FILES_KEPT_IF_UNKNOWN in guards:
                 yield Note(Failed("unknown"))
             case _:
@@ -68,7 +68,7 @@ def append_on(guards: Guards, row: str, base: Snapshot) -> Program:
     yield write(path, File())
     done = yield Call(attempt, (guards, Request(f"{row}.1", (Entry(path, (row,), 0),), user=row), base))
     if isinstance(done, Landed):
-        yield Note(Acknowledged(row, done.snapshot.id))
+        yield Note(Acknowledged(row, done.snapshot))
     elif isinstance(done, Conflict):
         yield delete(path)
 
@@ -121,7 +121,7 @@ def stream(guards: Guards, row: str, job: str) -> Program:
     if Guard.REPLAY_FOUND in guards:
         found = yield Call(search_commits, (QUERY, latest_id, after_id))
         if isinstance(found, Snapshot):
-            yield Note(Acknowledged(row, found.id))
+            yield Note(Acknowledged(row, found))
             return
         if found is CUT_SHORT and Guard.CUT_SEARCH_REFUSED in guards:
             yield Note(Failed("nobody can tell whether it has landed"))
@@ -139,7 +139,7 @@ def write_batch(guards: Guards, row: str, job: str, after_id: int) -> Program:
     if isinstance(done, Landed):
         if done.snapshot.uid.partition(".")[0] != job:
             yield delete(path)
-        yield Note(Acknowledged(row, done.snapshot.id))
+        yield Note(Acknowledged(row, done.snapshot))
     elif isinstance(done, Conflict) or Guard.FILES_KEPT_IF_UNKNOWN not in guards:
         yield delete(path)
 
