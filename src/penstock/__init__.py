@@ -89,6 +89,7 @@ __all__ = [
     "WaitingFiles",
     "WriteProgress",
     "after",
+    "attach",
     "before",
     "col",
     "last_progress",
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
         after,
         before,
     )
+    from penstock.dialect.attach import attach
     from penstock.dialect.session import sql
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import CommitKind, Snapshot
@@ -184,6 +186,7 @@ _HOMES: Final = {
     "WriteProgress": "penstock.spark.write.progress",
     "after": "penstock.catalog.changes",
     "before": "penstock.catalog.changes",
+    "attach": "penstock.dialect.attach",
     "col": "penstock.predicate.tree",
     "last_progress": "penstock.spark.stream.progress",
     "last_write": "penstock.spark.write.progress",

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.api.columns import SchemaLike, columns_of
 from penstock.api.compact_tables import TableCompaction, compact_tables
-from penstock.api.given import Names, Options, changes_of, location_of, names_of, texts_of
+from penstock.api.deferred import spark_entry
+from penstock.api.given import Names, Options, changes_of, check_spark, location_of, names_of, texts_of
 from penstock.api.table import Table
 from penstock.catalog import databases, filesystem
 from penstock.catalog.new_schema import TableDefinition
@@ -68,6 +69,19 @@ class Catalog:
     def warehouse(self) -> str:
         """Location of the warehouse."""
         return self._warehouse.location
+
+    def attach(self, spark: SparkSession, name: str = "penstock") -> None:
+        """Make the warehouse known to a session's SQL as a catalog: ``SELECT ... FROM penstock.db.table``.
+
+        Args:
+            name: of the catalog in statements; ``CALL`` works in one of ``penstock.attach`` only.
+
+        Raises:
+            UnsupportedFeatureError: a session of Spark Connect, or a version of Spark that is not known.
+            InvalidOptionError: no session, or no name.
+        """
+        check_spark(spark, self.warehouse)
+        spark_entry().attach(spark, self._warehouse, name)
 
     def create_database(self, name: str, *, if_not_exists: bool = False) -> None:
         """Make a database.

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.sort import sort_compact
+from penstock.spark.connector.attach import attach
+from penstock.spark.connector.procedures import ProcedureSource
 from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.frame import to_frame
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
+    from penstock.catalog.warehouse import Warehouse
     from penstock.format.types.data_types import DataField
     from penstock.format.types.ddl import ColumnSpec
     from penstock.format.watermark import DeclaredWatermark
@@ -71,6 +74,18 @@ class SparkEntry:
     def time_zone(spark: SparkSession) -> str | None:
         """Name of the zone in which a session reads and prints times."""
         return spark.conf.get("spark.sql.session.timeZone")
+
+    @staticmethod
+    def attach(
+        spark: SparkSession,
+        warehouse: Warehouse,
+        name: str,
+        parameters: Mapping[str, tuple[str, ...]] | None = None,
+        run: Callable[[SparkSession, str, Mapping[str, str]], pa.Table] | None = None,
+    ) -> None:
+        """Make a warehouse a catalog of a session; see ``attach`` and ``ProcedureSource``."""
+        procedures = ProcedureSource(parameters=parameters, run=run) if parameters and run else None
+        attach(spark, warehouse, name, procedures)
 
     @staticmethod
     def write(df: DataFrame, ref: TableRef) -> tuple[CommitMessage, ...]:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from penstock.format.file_format import FileFormat
 
-_LOG_DIRECTORY: Final = "_spark_metadata"
+LOG_DIRECTORY: Final = "_spark_metadata"
+"""Of a sink's log, below the directory that it is about."""
 # What the block size of a local file says to Spark; only splitting looks at it.
 _BLOCK_BYTES: Final = 134_217_728
 
@@ -41,9 +42,9 @@ def scan_files(
     """
     directory = tempfile.mkdtemp(prefix="penstock-scan-")
     try:
-        log = Path(directory, _LOG_DIRECTORY)
+        log = Path(directory, LOG_DIRECTORY)
         log.mkdir()
-        (log / "0").write_text("\n".join(["v1", *(_log_line(uri, size) for uri, size in files)]), encoding="utf-8")
+        (log / "0").write_text("\n".join(["v1", *(log_line(uri, size) for uri, size in files)]), encoding="utf-8")
         return _load(spark, file_format, schema, Path(directory).as_uri())
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -63,7 +64,8 @@ def _load(spark: SparkSession, file_format: FileFormat, schema: StructType, uri:
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(given, plan), spark)
 
 
-def _log_line(uri: str, size: int) -> str:
+def log_line(uri: str, size: int) -> str:
+    """Return the line of a log that names a file."""
     return json.dumps(
         {
             "path": uri,

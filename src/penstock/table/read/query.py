@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import Predicate
     from penstock.table.read.scan import ScanPlan
+    from penstock.table.read.travel import ReadPoint
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -45,6 +46,43 @@ def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
     return ref if point.is_latest or point.snapshot is None else at_snapshot(ref, store, point.snapshot)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinnedRead:
+    """A batch read of which the state is chosen, so that all plans of it see the same rows.
+
+    Attributes:
+        ref: as of ``Query``.
+        point: the state; None for a read of changes, which is resolved by each plan.
+    """
+
+    ref: TableRef
+    point: ReadPoint | None
+
+    def plan(self, store: MetadataStore, predicate: Predicate | None = None) -> ScanPlan:
+        """Plan the read; errors as ``plan_query``, but that nobody looks whether the table is still there."""
+        ref, point = self.ref, self.point
+        if point is None:
+            options = ref.parsed(ReadOptions)
+            return plan_changes(
+                store, ref, options, _in_partitions(store, ref, store.load_latest_snapshot(), predicate)
+            )
+        predicate = _in_partitions(store, ref, point.snapshot, predicate)
+        return plan_scan(store, ref, point.snapshot, predicate, created_from_millis=point.created_from_millis)
+
+
+def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
+    """Choose the state that the table's options ask for; errors as ``plan_query``."""
+    check_reads(ref.options, ref.name, of_batch_read=True)
+    options = ref.parsed(ReadOptions)
+    check_same_table(ref)
+    if reads_changes(options, ref.name):
+        return PinnedRead(ref=ref, point=None)
+    point = resolve_read(store, options)
+    if not point.is_latest and point.snapshot is not None:
+        ref = at_snapshot(ref, store, point.snapshot)
+    return PinnedRead(ref=ref, point=point)
+
+
 def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str | None = None) -> Query:
     """Plan the read that the table's options ask for.
 
@@ -59,19 +97,9 @@ def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str |
             Penstock does not have.
         FormatError: metadata is damaged.
     """
-    check_reads(ref.options, ref.name, of_batch_read=True)
-    options = ref.parsed(ReadOptions)
-    check_same_table(ref)
+    pinned = pin_read(ref, store)
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
-    if reads_changes(options, ref.name):
-        parsed = _in_partitions(store, ref, store.load_latest_snapshot(), parsed)
-        return Query(ref=ref, plan=plan_changes(store, ref, options, parsed))
-    point = resolve_read(store, options)
-    if not point.is_latest and point.snapshot is not None:
-        ref = at_snapshot(ref, store, point.snapshot)
-    parsed = _in_partitions(store, ref, point.snapshot, parsed)
-    plan = plan_scan(store, ref, point.snapshot, parsed, created_from_millis=point.created_from_millis)
-    return Query(ref=ref, plan=plan)
+    return Query(ref=pinned.ref, plan=pinned.plan(store, parsed))
 
 
 def _in_partitions(

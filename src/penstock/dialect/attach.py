@@ -1,0 +1,57 @@
+"""A warehouse made known to a Spark session, with the procedures of ``penstock.sql``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.api.catalog import Catalog
+from penstock.api.deferred import spark_entry
+from penstock.api.given import check_spark
+from penstock.dialect.parse.statements import Argument, Call
+from penstock.dialect.run.procedures import PROCEDURES, call
+from penstock.dialect.state import SqlState
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+
+def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, name: str = "penstock") -> Catalog:
+    """Make a warehouse a catalog of a Spark session: ``spark.sql("SELECT * FROM penstock.db.table")``.
+
+    A session that Spark clones, such as the one in ``foreachBatch``, has catalogs of its own: attach it too.
+
+    Args:
+        warehouse: path or URI of the directory; or a catalog, with its options.
+        name: of the catalog in statements.
+
+    Returns:
+        The catalog.
+
+    Raises:
+        UnsupportedFeatureError: a session of Spark Connect, or a version of Spark that is not known.
+        InvalidOptionError: no session, no location, or no name.
+    """
+    catalog = warehouse if isinstance(warehouse, Catalog) else Catalog(warehouse)
+    parameters = {each: procedure.parameters for each, procedure in PROCEDURES.items()}
+    check_spark(spark, catalog.warehouse)
+    place = catalog._warehouse  # noqa: SLF001 - the handle has no public way to what it is a handle of
+    spark_entry().attach(spark, place, name, parameters, partial(_run, catalog, name))
+    return catalog
+
+
+def _run(catalog: Catalog, name: str, spark: SparkSession, procedure: str, arguments: Mapping[str, str]) -> pa.Table:
+    """Run a procedure; its tables may be named with the catalog of the statement."""
+    given = tuple(
+        Argument(name=key, value=value.removeprefix(f"{name}.") if key == "table" else value)
+        for key, value in arguments.items()
+    )
+    state = SqlState()
+    with state.attached(catalog, spark):
+        value = call(state, Call(procedure=procedure, arguments=given)).value
+    return value if isinstance(value, pa.Table) else pa.table({"result": ["success"]})

@@ -1,0 +1,340 @@
+"""A warehouse as a catalog of Spark's."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from penstock.catalog import databases, filesystem
+from penstock.errors import (
+    AlreadyExistsError,
+    InvalidOptionError,
+    InvalidSchemaError,
+    NotFoundError,
+    UnsupportedFeatureError,
+)
+from penstock.spark.connector.definition import changes_of, definition_of
+from penstock.spark.connector.failures import (
+    namespace_exists,
+    namespace_not_empty,
+    no_such_namespace,
+    no_such_table,
+    table_exists,
+)
+from penstock.spark.connector.local_rows import SystemTable
+from penstock.spark.connector.procedures import NO_PROCEDURES, SparkProcedure
+from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.table import CatalogTable
+from penstock.table.inspect.system import SYSTEM_TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from penstock.catalog.warehouse import Warehouse
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.connector.procedures import ProcedureSource
+
+_CATALOG: Final = "org.apache.spark.sql.connector.catalog."
+_SYSTEM: Final = "sys"
+_PARTS: Final = ("schema", "partitions", "properties")
+# Spark gives every database one.
+_IGNORED_PROPERTIES: Final = frozenset({"owner"})
+
+
+class WarehouseCatalog(Proxy):
+    """Databases and tables of a warehouse; a namespace is the name of one database."""
+
+    interfaces: ClassVar = (
+        f"{_CATALOG}TableCatalog",
+        f"{_CATALOG}SupportsNamespaces",
+        f"{_CATALOG}ProcedureCatalog",
+    )
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        spark: SparkSession,
+        warehouse: Warehouse,
+        name: str,
+        procedures: ProcedureSource | None = None,
+    ) -> None:
+        super().__init__(bridge, f"{name} {warehouse.location}")
+        self._procedures = procedures or NO_PROCEDURES
+        self._spark = spark
+        self._warehouse = warehouse
+        self._name = name
+
+    # CatalogPlugin
+
+    def name(self) -> str:
+        """Return the name in statements."""
+        return self._name
+
+    def initialize(self, name: str, options: JavaObject) -> None:
+        """Do nothing: Spark did not make this object."""
+
+    def defaultNamespace(self) -> JavaObject:
+        """Return the namespace of ``USE <catalog>``: none."""
+        return self._bridge.strings(())
+
+    # TableCatalog
+
+    def capabilities(self) -> JavaObject:
+        """Return nothing special."""
+        return self._bridge.java_set(())
+
+    def useNullableQuerySchema(self) -> bool:
+        """Say that columns of a table made by a query may be null."""
+        return True
+
+    @from_spark
+    def listTables(self, namespace: JavaObject) -> JavaObject:
+        """Return the tables of a database."""
+        identifier = self._bridge.connector("catalog.Identifier")
+        names = self._tables(namespace)
+        return self._bridge.array(identifier, [identifier.of(namespace, name) for name in names])
+
+    @from_spark
+    def listTableSummaries(self, namespace: JavaObject) -> JavaObject:
+        """Return the tables of a database, with their kind."""
+        identifier = self._bridge.connector("catalog.Identifier")
+        summary = self._bridge.connector("catalog.TableSummary")
+        found = [summary.of(identifier.of(namespace, name), "MANAGED") for name in self._tables(namespace)]
+        return self._bridge.array(summary, found)
+
+    @from_spark
+    def loadTable(self, ident: JavaObject, point: object = None) -> JavaObject:
+        """Load a table.
+
+        Args:
+            point: a version as text, a time in microseconds, or a set of privileges that a statement needs.
+        """
+        options = _time_travel(point)
+        name, system_table = self._parts_of(ident)
+        if name is None:
+            raise no_such_table(self._bridge, ident)
+        try:
+            ref = filesystem.load_table(self._warehouse, name)
+        except NotFoundError:
+            raise no_such_table(self._bridge, ident) from None
+        if system_table is not None:
+            return SystemTable(self._bridge, f"{self._name}.{name}", ref, system_table)
+        return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref.with_options(options))
+
+    @from_spark
+    def tableExists(self, ident: JavaObject) -> bool:
+        """Whether there is a table of that name."""
+        name = self._name_of(ident)
+        if name is None:
+            return False
+        try:
+            filesystem.load_table(self._warehouse, name)
+        except NotFoundError:
+            return False
+        return True
+
+    def invalidateTable(self, ident: JavaObject) -> None:
+        """Do nothing: tables are loaded each time."""
+
+    @from_spark
+    def createTable(self, ident: JavaObject, *definition: JavaObject) -> JavaObject:
+        """Make a table.
+
+        Args:
+            definition: a ``TableInfo``; or columns, partitioning and properties, as older callers say it.
+        """
+        name = self._needed_name(ident)
+        if len(definition) == 1:
+            columns, transforms, properties = (getattr(definition[0], part)() for part in _PARTS)
+        else:
+            columns, transforms, properties = definition
+        given = {str(key): str(properties.get(key)) for key in properties.keySet()}
+        made = definition_of(columns, transforms, given, name)
+        try:
+            ref = filesystem.create_table(self._warehouse, name, made)
+        except AlreadyExistsError:
+            raise table_exists(self._bridge, ident) from None
+        except NotFoundError:
+            raise no_such_namespace(self._bridge, list(ident.namespace())) from None
+        return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
+
+    @from_spark
+    def createTableLike(self, ident: JavaObject, info: JavaObject, source: JavaObject) -> JavaObject:
+        """Make a table with the columns of another one."""
+        return self.createTable(ident, info)
+
+    @from_spark
+    def alterTable(self, ident: JavaObject, changes: JavaObject) -> JavaObject:
+        """Change columns, options and the comment of a table, all or nothing."""
+        name = self._needed_name(ident)
+        with self._table_is_there(ident):
+            ref = filesystem.alter_table(self._warehouse, name, changes_of(changes, name))
+        return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
+
+    @from_spark
+    def dropTable(self, ident: JavaObject) -> bool:
+        """Remove a table; false where there is none."""
+        name = self._name_of(ident)
+        try:
+            if name is None:
+                return False
+            filesystem.drop_table(self._warehouse, name)
+        except NotFoundError:
+            return False
+        return True
+
+    def purgeTable(self, ident: JavaObject) -> bool:
+        """Remove a table: its files go in any case."""
+        return self.dropTable(ident)
+
+    @from_spark
+    def renameTable(self, old: JavaObject, new: JavaObject) -> None:
+        """Give a table another name."""
+        target = self._name_of(new) or f"{old.namespace()[0]}.{new.name()}"
+        try:
+            with self._table_is_there(old):
+                filesystem.rename_table(self._warehouse, self._needed_name(old), target)
+        except AlreadyExistsError:
+            raise table_exists(self._bridge, new) from None
+
+    @from_spark
+    def loadChangelog(self, ident: JavaObject, *context: JavaObject) -> JavaObject:
+        """Refuse: append tables have none."""
+        raise UnsupportedFeatureError("append tables have no changelog: read what was added with incremental-between")
+
+    # SupportsNamespaces
+
+    @from_spark
+    def listNamespaces(self, parent: JavaObject = None) -> JavaObject:
+        """Return the databases; databases have no databases."""
+        names = databases.list_databases(self._warehouse) if parent is None or not len(parent) else ()
+        if not names and parent is not None and len(parent):
+            self._database(parent)
+        texts = self._bridge.jvm.java.lang.String
+        made = self._bridge.gateway.new_array(texts, len(names), 1)
+        for place, name in enumerate(names):
+            made[place][0] = name
+        return made
+
+    @from_spark
+    def namespaceExists(self, namespace: JavaObject) -> bool:
+        """Whether there is a database of that name."""
+        parts = list(namespace)
+        return len(parts) == 1 and parts[0] in databases.list_databases(self._warehouse)
+
+    @from_spark
+    def loadNamespaceMetadata(self, namespace: JavaObject) -> JavaObject:
+        """Return what is known of a database."""
+        name = self._database(namespace)
+        return self._bridge.java_map({"location": f"{self._warehouse.location}/{name}.db"})
+
+    @from_spark
+    def createNamespace(self, namespace: JavaObject, metadata: JavaObject) -> None:
+        """Make a database."""
+        parts = [str(part) for part in namespace]
+        if len(parts) != 1:
+            raise UnsupportedFeatureError(f"'{'.'.join(parts)}': a database is in the warehouse, not in another one")
+        properties = sorted({str(key) for key in metadata.keySet()} - _IGNORED_PROPERTIES)
+        if properties:
+            raise _no_properties(parts[0], properties)
+        try:
+            databases.create_database(self._warehouse, parts[0])
+        except AlreadyExistsError:
+            raise namespace_exists(self._bridge, parts) from None
+
+    @from_spark
+    def alterNamespace(self, namespace: JavaObject, changes: JavaObject) -> None:
+        """Refuse: there is nothing to change."""
+        raise _no_properties(self._database(namespace), [str(change.property()) for change in changes])
+
+    @from_spark
+    def dropNamespace(self, namespace: JavaObject, cascade: bool) -> bool:  # noqa: FBT001 - Spark's signature
+        """Remove a database; with ``cascade`` its tables too."""
+        name = self._database(namespace)
+        try:
+            databases.drop_database(self._warehouse, name, cascade=cascade)
+        except InvalidOptionError:
+            raise namespace_not_empty(self._bridge, [name]) from None
+        return True
+
+    # ProcedureCatalog
+
+    @from_spark
+    def loadProcedure(self, ident: JavaObject) -> JavaObject:
+        """Return a procedure of ``sys``."""
+        name = str(ident.name())
+        if [str(part) for part in ident.namespace()] != [_SYSTEM] or name not in self._procedures.parameters:
+            there = ", ".join(f"{_SYSTEM}.{each}" for each in self._procedures.parameters)
+            raise NotFoundError(
+                f"there is no procedure {ident.toString()}; there are {there or 'none: use penstock.attach'}"
+            )
+        return SparkProcedure(self._bridge, self._procedures, name)
+
+    @from_spark
+    def listProcedures(self, namespace: JavaObject) -> JavaObject:
+        """Return the procedures of ``sys``."""
+        is_system = [str(part) for part in namespace] == [_SYSTEM]
+        identifier = self._bridge.connector("catalog.Identifier")
+        names = self._procedures.parameters if is_system else ()
+        return self._bridge.array(identifier, [identifier.of(namespace, name) for name in names])
+
+    # Ours
+
+    def _tables(self, namespace: JavaObject) -> tuple[str, ...]:
+        return databases.list_tables(self._warehouse, self._database(namespace))
+
+    def _database(self, namespace: JavaObject) -> str:
+        parts = [str(part) for part in namespace]
+        try:
+            if len(parts) == 1:
+                databases.check_database_exists(self._warehouse, parts[0])
+                return parts[0]
+        except (NotFoundError, InvalidSchemaError):
+            pass
+        raise no_such_namespace(self._bridge, parts)
+
+    def _needed_name(self, ident: JavaObject) -> str:
+        name = self._name_of(ident)
+        if name is None:
+            raise no_such_namespace(self._bridge, [str(part) for part in ident.namespace()])
+        return name
+
+    @contextmanager
+    def _table_is_there(self, ident: JavaObject) -> Iterator[None]:
+        """Raise Spark's own error where a table is missing; a missing column is ours."""
+        if not self.tableExists(ident):
+            raise no_such_table(self._bridge, ident)
+        yield
+
+    def _parts_of(self, ident: JavaObject) -> tuple[str | None, str | None]:
+        """Return the table of a name, and the system table of ``t$snapshots`` and ``t.snapshots``."""
+        parts, name = [str(part) for part in ident.namespace()], str(ident.name())
+        if len(parts) == 2 and name in SYSTEM_TABLES:
+            return ".".join(parts), name
+        if len(parts) != 1:
+            return None, None
+        base, _, system_table = name.partition("$")
+        return (f"{parts[0]}.{base}", system_table) if system_table in SYSTEM_TABLES else (f"{parts[0]}.{name}", None)
+
+    def _name_of(self, ident: JavaObject) -> str | None:
+        parts = [str(part) for part in ident.namespace()]
+        return f"{parts[0]}.{ident.name()}" if len(parts) == 1 else None
+
+
+def _time_travel(point: object) -> dict[str, str]:
+    """Return the option for ``VERSION AS OF`` and ``TIMESTAMP AS OF``; none for a set of privileges."""
+    match point:
+        case str():
+            return {"scan.version": point}
+        case int():
+            return {"scan.timestamp-millis": str(point // 1000)}
+        case _:
+            return {}
+
+
+def _no_properties(database: str, properties: list[str]) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"database {database}: it is a directory and nothing else, so it has no {', '.join(properties)}"
+    )

@@ -1,0 +1,190 @@
+"""What Spark says of a new or a changed table, as ours."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import StructField, StructType
+
+from penstock.catalog.changes import (
+    FIRST,
+    AddColumn,
+    DropColumn,
+    MoveColumn,
+    Position,
+    RemoveOption,
+    RenameColumn,
+    SetOption,
+    UpdateColumnComment,
+    UpdateColumnNullability,
+    UpdateColumnType,
+    UpdateComment,
+    after,
+)
+from penstock.catalog.new_schema import TableDefinition
+from penstock.errors import UnsupportedFeatureError
+from penstock.spark.connector.gateway import schema_of
+from penstock.spark.types import from_spark_schema, from_spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.catalog.changes import SchemaChange
+    from penstock.format.types.data_types import DataType
+    from penstock.spark.connector.gateway import JavaObject
+
+_COMMENT: Final = "comment"
+# Spark's own, that say nothing about the table.
+_IGNORED: Final = frozenset({"owner", "is_managed_location", "table_type"})
+_PROVIDERS: Final = frozenset({"penstock", "paimon"})
+_UNSUPPORTED: Final = {
+    "location": "the catalog gives the table its place; Catalog.create_table takes a location for a name",
+    "external": "every table of a warehouse is its own",
+    "collation": "texts are compared by their bytes",
+}
+_CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
+
+
+def definition_of(
+    schema: JavaObject, transforms: JavaObject, properties: Mapping[str, str], table: str
+) -> TableDefinition:
+    """Return what ``CREATE TABLE`` says.
+
+    Raises:
+        UnsupportedFeatureError: a clause that a table cannot have.
+    """
+    columns = schema_of(schema)
+    for field in columns.fields:
+        if _CURRENT_DEFAULT in field.metadata:
+            raise UnsupportedFeatureError(
+                f"table {table}: DEFAULT of column '{field.name}': set the option fields.{field.name}.default-value"
+            )
+    options = options_of(properties, table)
+    partition_by = []
+    for transform in transforms:
+        if transform.name() == "bucket":
+            count, *keys = transform.arguments()
+            options |= {"bucket": str(count.value()), "bucket-key": ",".join(key.fieldNames()[0] for key in keys)}
+        elif transform.name() == "identity":
+            partition_by.append(str(transform.references()[0].fieldNames()[0]))
+        else:
+            raise UnsupportedFeatureError(
+                f"table {table}: PARTITIONED BY {transform.toString()}: partitions are columns: add a computed one"
+            )
+    return TableDefinition(
+        columns=from_spark_schema(columns),
+        partition_by=tuple(partition_by),
+        options=tuple(options.items()),
+        comment=properties.get(_COMMENT),
+    )
+
+
+def options_of(properties: Mapping[str, str], table: str) -> dict[str, str]:
+    """Return the options among ``TBLPROPERTIES``.
+
+    Raises:
+        UnsupportedFeatureError: one that a table cannot have.
+    """
+    options = {}
+    for key, value in properties.items():
+        if key in _UNSUPPORTED:
+            raise UnsupportedFeatureError(f"table {table}: {key} '{value}': {_UNSUPPORTED[key]}")
+        if key == "provider" and value.lower() not in _PROVIDERS:
+            raise UnsupportedFeatureError(
+                f"table {table}: USING {value}: leave it out; the option file.format chooses parquet, orc or avro"
+            )
+        # Spark repeats the options of OPTIONS (...) under a prefix.
+        if key not in {"provider", _COMMENT, *_IGNORED} and not key.startswith("option."):
+            options[key] = value
+    return options
+
+
+def changes_of(changes: JavaObject, table: str) -> tuple[SchemaChange, ...]:
+    """Return what ``ALTER TABLE`` says.
+
+    Raises:
+        UnsupportedFeatureError: a change that a table cannot have.
+    """
+    return tuple(_change(change, table) for change in changes)
+
+
+def _change(change: JavaObject, table: str) -> SchemaChange:
+    kind = change.getClass().getSimpleName()
+    if kind not in _CHANGES:
+        raise UnsupportedFeatureError(f"table {table}: Spark's {kind} has no counterpart in the format")
+    return _CHANGES[kind](change, table)
+
+
+def _path(change: JavaObject) -> tuple[str, ...]:
+    return tuple(str(name) for name in change.fieldNames())
+
+
+def _type(data_type: JavaObject, column: str) -> DataType:
+    field = {"name": column, "type": json.loads(data_type.json()), "nullable": True, "metadata": {}}
+    spark_type: StructField = StructType.fromJson({"type": "struct", "fields": [field]})[column]
+    return from_spark_type(spark_type.dataType, column)
+
+
+def _position(position: JavaObject) -> Position | None:
+    if position is None:
+        return None
+    return FIRST if position.getClass().getSimpleName() == "First" else after(position.column())
+
+
+def _set(change: JavaObject, table: str) -> SchemaChange:
+    key, value = str(change.property()), str(change.value())
+    if key == _COMMENT:
+        return UpdateComment(comment=value or None)
+    for name, text in options_of({key: value}, table).items():
+        return SetOption(key=name, value=text)
+    raise UnsupportedFeatureError(f"table {table}: {key} is Spark's own and cannot be set")
+
+
+def _remove(change: JavaObject, _: str) -> SchemaChange:
+    key = str(change.property())
+    return UpdateComment(comment=None) if key == _COMMENT else RemoveOption(key=key)
+
+
+def _add(change: JavaObject, table: str) -> SchemaChange:
+    path = _path(change)
+    if not change.isNullable():
+        raise UnsupportedFeatureError(
+            f"table {table}: column '{path[-1]}' cannot be NOT NULL: rows that are there have NULL in it"
+        )
+    if change.defaultValue() is not None:
+        raise UnsupportedFeatureError(
+            f"table {table}: DEFAULT of column '{path[-1]}': set the option fields.{path[-1]}.default-value"
+        )
+    return AddColumn(
+        column=path,
+        type=_type(change.dataType(), path[-1]),
+        description=change.comment(),
+        position=_position(change.position()),
+    )
+
+
+def _move(change: JavaObject, table: str) -> SchemaChange:
+    position = _position(change.position())
+    if position is None:
+        raise UnsupportedFeatureError(f"table {table}: say FIRST or AFTER another column")
+    return MoveColumn(column=_path(change), position=position)
+
+
+_CHANGES: Final[dict[str, Callable[[JavaObject, str], SchemaChange]]] = {
+    "SetProperty": _set,
+    "RemoveProperty": _remove,
+    "AddColumn": _add,
+    "RenameColumn": lambda change, _: RenameColumn(column=_path(change), new_name=str(change.newName())),
+    "DeleteColumn": lambda change, _: DropColumn(column=_path(change)),
+    "UpdateColumnType": lambda change, _: UpdateColumnType(
+        column=_path(change), type=_type(change.newDataType(), _path(change)[-1])
+    ),
+    "UpdateColumnNullability": lambda change, _: UpdateColumnNullability(
+        column=_path(change), nullable=bool(change.nullable())
+    ),
+    "UpdateColumnComment": lambda change, _: UpdateColumnComment(
+        column=_path(change), comment=change.newComment() or None
+    ),
+    "UpdateColumnPosition": _move,
+}

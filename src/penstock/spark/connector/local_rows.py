@@ -1,0 +1,155 @@
+"""Scans whose rows are made on the driver: answers from metadata, and system tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.table.inspect.system import load_system_table
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.ref import TableRef
+
+_CONNECTOR: Final = "org.apache.spark.sql.connector."
+
+
+class LocalRows(Proxy):
+    """A scan of a few rows that need no executor.
+
+    Args:
+        text: what ``explain`` says of it, which is another one for other rows.
+        make_rows: returns an ``InternalRow[]``.
+    """
+
+    interfaces: ClassVar = (f"{_CONNECTOR}read.LocalScan",)
+
+    def __init__(self, bridge: Bridge, text: str, schema: StructType, make_rows: Callable[[], JavaObject]) -> None:
+        super().__init__(bridge, f"{text} {schema.json()}")
+        self._text = text
+        self._schema = schema
+        self._make_rows = make_rows
+
+    def readSchema(self) -> JavaObject:
+        """Return the columns."""
+        return self._bridge.schema(self._schema)
+
+    def description(self) -> str:
+        """Say where the rows are from."""
+        return self._text
+
+    @from_spark
+    def rows(self) -> JavaObject:
+        """Return the rows."""
+        return self._make_rows()
+
+    def toBatch(self) -> None:
+        """Refuse: Spark asks for the rows."""
+        raise NotImplementedError
+
+    def toMicroBatchStream(self, location: str) -> None:
+        """Refuse: it is no stream."""
+        raise NotImplementedError
+
+    def toContinuousStream(self, location: str) -> None:
+        """Refuse: it is no stream."""
+        raise NotImplementedError
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+
+    def reportDriverMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+
+    def columnarSupportMode(self) -> JavaObject:
+        """Say that there are rows only."""
+        return self._bridge.value_of("read.Scan$ColumnarSupportMode", "UNSUPPORTED")
+
+
+def arrow_rows(bridge: Bridge, rows: pa.Table) -> JavaObject:
+    """Return rows in memory as an ``InternalRow[]``."""
+    frame = bridge.python_session(bridge.session()).createDataFrame(rows)
+    return frame._jdf.queryExecution().executedPlan().executeCollect()
+
+
+class SystemTable(Proxy):
+    """What a table knows of itself, as a table: ``penstock.db.t.snapshots``.
+
+    Args:
+        name: with the catalog's.
+        system_table: such as ``snapshots``.
+    """
+
+    interfaces: ClassVar = (f"{_CONNECTOR}catalog.SupportsRead",)
+
+    def __init__(self, bridge: Bridge, name: str, ref: TableRef, system_table: str) -> None:
+        store = MetadataStore(ref)
+        self._rows: pa.Table = load_system_table(system_table, ref, store)
+        self._schema = from_arrow_schema(self._rows.schema)
+        self._name = f"{name}.{system_table}"
+        super().__init__(bridge, f"{self._name} {id(self)}")
+
+    def name(self) -> str:
+        """Return the name."""
+        return self._name
+
+    def id(self) -> None:
+        """Return none: it is made anew each time."""
+
+    def version(self) -> None:
+        """Return none: it is made anew each time."""
+
+    def schema(self) -> JavaObject:
+        """Return the columns."""
+        return self._bridge.schema(self._schema)
+
+    def columns(self) -> JavaObject:
+        """Return the columns."""
+        return self._bridge.columns(self.schema())
+
+    def partitioning(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.identities(())
+
+    def properties(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.java_map({})
+
+    def capabilities(self) -> JavaObject:
+        """Say that it can be read."""
+        return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", "BATCH_READ")])
+
+    def constraints(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())
+
+    def newScanBuilder(self, options: JavaObject) -> JavaObject:
+        """Return what makes the scan."""
+        return SystemScanBuilder(self._bridge, LocalRows(self._bridge, self._key, self._schema, self._make_rows))
+
+    def _make_rows(self) -> JavaObject:
+        return arrow_rows(self._bridge, self._rows)
+
+
+class SystemScanBuilder(Proxy):
+    """Returns the scan of a system table, whole."""
+
+    interfaces: ClassVar = (f"{_CONNECTOR}read.ScanBuilder",)
+
+    def __init__(self, bridge: Bridge, scan: LocalRows) -> None:
+        super().__init__(bridge, scan.toString())
+        self._scan = scan
+
+    def build(self) -> JavaObject:
+        """Return the scan."""
+        return self._scan

@@ -1,0 +1,65 @@
+"""Spark's own Parquet and ORC scans over the files that we have chosen: what the executors run.
+
+Source:
+    ``ParquetScan`` and ``OrcScan`` of Spark, which are not promised to stay; see ``gateway``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import StructType
+
+from penstock.format.file_format import FileFormat
+from penstock.spark.native_settings import SCAN_OPTIONS, scan_session
+from penstock.spark.read.native_scan import LOG_DIRECTORY, log_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.connector.native_files import NativeFiles
+
+_SCANS: Final = {FileFormat.PARQUET: "ParquetScan", FileFormat.ORC: "OrcScan"}
+
+
+def native_scan(bridge: Bridge, given: NativeFiles, schema: StructType, filters: Sequence[JavaObject]) -> JavaObject:
+    """Return Spark's scan of files.
+
+    Args:
+        schema: of the columns to read, by the names in the files.
+        filters: by which the reader may leave out row groups, in Spark's first form of filters.
+    """
+    jvm, session = bridge.jvm, bridge.session()
+    options = bridge.case_insensitive(SCAN_OPTIONS)
+    conf = session.sessionState().newHadoopConfWithOptions(bridge.scala_map(SCAN_OPTIONS))
+    index = _index(bridge, session, given.files)
+    columns, none = bridge.schema(schema), bridge.sequence(())
+    pushed = bridge.array(jvm.org.apache.spark.sql.sources.Filter, filters)
+    scan = bridge.private(_SCANS[given.file_format])
+    first = (session, conf, index, columns, columns, bridge.schema(StructType([])))
+    if given.file_format is FileFormat.PARQUET:
+        variants = bridge.array(bridge.connector("read.VariantExtraction"), ())
+        return scan(*first, pushed, options, bridge.nothing(), none, none, variants)
+    return scan(*first, options, bridge.nothing(), pushed, none, none)
+
+
+def _index(bridge: Bridge, session: JavaObject, files: Iterable[tuple[str, int]]) -> JavaObject:
+    """Return an index of exactly these files, made from a log of Spark's file sink: one call for any number of them."""
+    directory = tempfile.mkdtemp(prefix="penstock-scan-")
+    try:
+        log = Path(directory, LOG_DIRECTORY)
+        log.mkdir()
+        (log / "0").write_text("\n".join(["v1", *(log_line(uri, size) for uri, size in files)]), encoding="utf-8")
+        made = bridge.private("FileIndex")
+        path = bridge.jvm.org.apache.hadoop.fs.Path(Path(directory).as_uri())
+        parameters = bridge.scala_map({"recursiveFileLookup": "true"})
+        index = made(scan_session(session), path, parameters, bridge.nothing())
+        # The log is read here, before it goes.
+        index.allFiles()
+        return index
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

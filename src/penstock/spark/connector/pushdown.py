@@ -1,0 +1,218 @@
+"""Filters as Spark hands them to a source, as ours.
+
+Source:
+    ``org.apache.spark.sql.connector.expressions.filter.Predicate``: names of predicates, and literals as Spark's own
+    internal values (days, microseconds, ``UTF8String``, ``Decimal``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidFilterError
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.predicate.bind import bind, columns_of
+from penstock.predicate.tree import (
+    FALSE,
+    MIRRORED,
+    TRUE,
+    And,
+    Compare,
+    In,
+    IsNull,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    StartsWith,
+    TimestampLiteral,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.spark.connector.gateway import JavaObject
+    from penstock.table.ref import TableRef
+
+_COMPARISONS: Final = {sign.value: sign for sign in Operator}
+_DAY_NANOS: Final = 86_400 * 10**9
+_MILLI_NANOS: Final = 10**6
+_NUMBERS: Final = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"})
+# Spark's TIME is a number of milliseconds to us, and none of these have an order that both agree on.
+_UNLIKE: Final = frozenset({TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB})
+# Of partition columns, where our answer for a whole partition takes the place of Spark's for each row.
+_EXACT: Final = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.DATE,
+        TypeRoot.VARCHAR,
+    }
+)
+# Compared by Spark's readers with what footers say; NaN is not in those.
+_UNSAFE_IN_FILES: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+# Classes of Spark behind the interfaces Literal and NamedReference.
+_LITERAL: Final = "LiteralValue"
+_REFERENCE: Final = "FieldReference"
+_MOST_VALUES: Final = 1_000
+# 1900-01-01: dates and times from then on survive the Julian calendar of Java's older classes, and local mean times.
+_FIRST_PLAIN_NANOS: Final = -2_208_988_800 * 10**9
+
+
+class _UnknownError(Exception):
+    """No predicate of ours says the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """One filter that Spark has handed over.
+
+    Attributes:
+        given: Spark's.
+        predicate: ours, which says the same.
+        is_exact: every row of a partition that is left passes, so that Spark need not ask again.
+        is_for_files: Spark's readers may leave out row groups by it.
+    """
+
+    given: JavaObject
+    predicate: Predicate
+    is_exact: bool
+    is_for_files: bool
+
+
+def take_filter(ref: TableRef, given: JavaObject) -> Pushed | None:
+    """Return a filter of Spark's as ours; None where there is none that says the same."""
+    roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
+    literals: list[object] = []
+    try:
+        predicate = _translate(given, literals)
+        columns = set(columns_of(predicate))
+        if any(roots.get(name) in _UNLIKE for name in columns):
+            return None
+        bind(predicate, ref.schema.fields, ref.name)
+    except (_UnknownError, InvalidFilterError):
+        return None
+    keys = {field.name for field in ref.schema.partition_fields}
+    return Pushed(
+        given=given,
+        predicate=predicate,
+        is_exact=bool(columns) and columns <= keys and all(roots[name] in _EXACT for name in columns),
+        is_for_files=bool(columns)
+        and not any(roots[name] is None or roots[name] in _UNSAFE_IN_FILES for name in columns)
+        and all(map(_is_plain, literals)),
+    )
+
+
+def conjunction_of(pushed: Sequence[Pushed]) -> Predicate | None:
+    """Return what all of the filters say together; None where there are none."""
+    return And(operands=tuple(each.predicate for each in pushed)) if pushed else None
+
+
+def _is_plain(literal: object) -> bool:
+    """Whether a literal survives the way to a reader, which for old dates goes by the Julian calendar."""
+    if literal is None:
+        return False  # the reader of ORC does not survive it
+    if isinstance(literal, TimestampLiteral):
+        # Readers cut a literal down to the milliseconds of a column, whichever way the comparison goes.
+        return literal.nanos >= _FIRST_PLAIN_NANOS and literal.nanos % _MILLI_NANOS == 0
+    return True
+
+
+def _translate(node: JavaObject, literals: list[object]) -> Predicate:
+    name = node.name()
+    children = list(node.children())
+    match name:
+        case "AND" | "OR":
+            operands = tuple(_translate(child, literals) for child in children)
+            return And(operands=operands) if name == "AND" else Or(operands=operands)
+        case "NOT":
+            return Not(operand=_translate(children[0], literals))
+        case "ALWAYS_TRUE" | "ALWAYS_FALSE":
+            return TRUE if name == "ALWAYS_TRUE" else FALSE
+        case _:
+            return _leaf(name, children, literals)
+
+
+def _leaf(name: str, children: list[JavaObject], literals: list[object]) -> Predicate:
+    match name:
+        case "IS_NULL" | "IS_NOT_NULL":
+            return IsNull(column=_column(children[0]), negated=name == "IS_NOT_NULL")
+        case "IN":
+            return In(column=_column(children[0]), values=_values(children[1:], literals))
+        case "STARTS_WITH":
+            return StartsWith(column=_column(children[0]), prefix=_literal(children[1], literals))
+        case _:
+            return _compare(name, children, literals)
+
+
+def _compare(name: str, children: list[JavaObject], literals: list[object]) -> Predicate:
+    if len(children) != 2 or name not in {*_COMPARISONS, "<=>"}:
+        raise _UnknownError
+    left, right = children
+    is_mirrored = _kind(left) == _LITERAL
+    if is_mirrored:
+        left, right = right, left
+    column, value = _column(left), _literal(right, literals)
+    if name != "<=>":
+        operator = _COMPARISONS[name]
+        return Compare(column=column, operator=MIRRORED[operator] if is_mirrored else operator, value=value)
+    if value is None:
+        return IsNull(column=column)
+    # Never unknown, unlike `=`: it may stand below a NOT.
+    return And(
+        operands=(IsNull(column=column, negated=True), Compare(column=column, operator=Operator.EQ, value=value))
+    )
+
+
+def _column(node: JavaObject) -> str:
+    if _kind(node) != _REFERENCE:
+        raise _UnknownError
+    names = list(node.fieldNames())
+    if len(names) != 1:
+        raise _UnknownError  # a field of a ROW
+    return str(names[0])
+
+
+def _literal(node: JavaObject, literals: list[object], data_type: str | None = None) -> object:
+    if data_type is None:
+        if _kind(node) != _LITERAL:
+            raise _UnknownError
+        data_type = node.dataType().simpleString()
+    value = _value(node.value(), data_type)
+    literals.append(value)
+    return value
+
+
+def _values(nodes: list[JavaObject], literals: list[object]) -> tuple[object, ...]:
+    """Return the literals of an IN, which are of one type; each costs several calls."""
+    if not nodes or len(nodes) > _MOST_VALUES:
+        raise _UnknownError
+    data_type = nodes[0].dataType().simpleString() if _kind(nodes[0]) == _LITERAL else None
+    return tuple(_literal(node, literals, data_type) for node in nodes)
+
+
+def _kind(node: JavaObject) -> str:
+    return str(node.getClass().getSimpleName())
+
+
+def _value(value: JavaObject, kind: str) -> object:
+    if value is None or kind in _NUMBERS:
+        return value
+    match kind:
+        case "string":
+            return str(value.toString())
+        case "binary":
+            return bytes(value)
+        case "date":
+            return TimestampLiteral(nanos=value * _DAY_NANOS, has_zone=False)
+        case "timestamp" | "timestamp_ntz":
+            return TimestampLiteral(nanos=value * 1000, has_zone=kind == "timestamp")
+        case _ if kind.startswith("decimal"):
+            return Decimal(value.toString())
+        case _:
+            raise _UnknownError

@@ -1,0 +1,125 @@
+"""What Spark hands down before it scans: filters, then columns."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pyspark.sql.types import StructType
+
+from penstock.spark.connector.aggregates import Answers, answer
+from penstock.spark.connector.gateway import schema_of
+from penstock.spark.connector.local_rows import LocalRows
+from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filter
+from penstock.spark.connector.scan import ScanRequest, TableScan
+from penstock.table.identity import check_same_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.read.query import PinnedRead
+    from penstock.table.store import MetadataStore
+
+_READ: Final = "org.apache.spark.sql.connector.read."
+
+
+class TableScanBuilder(Proxy):
+    """Collects what a scan is to read; made anew for each scan.
+
+    Args:
+        schema: all columns of the table, as Spark knows them.
+    """
+
+    interfaces: ClassVar = (
+        f"{_READ}SupportsPushDownV2Filters",
+        f"{_READ}SupportsPushDownRequiredColumns",
+        f"{_READ}SupportsPushDownAggregates",
+        f"{_READ}SupportsPushDownLimit",
+    )
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        spark: SparkSession,
+        read: PinnedRead,
+        store: MetadataStore,
+        identity: str,
+        schema: StructType,
+    ) -> None:
+        super().__init__(bridge, f"{id(self)}")
+        self._spark = spark
+        self._read = read
+        self._store = store
+        self._identity = identity
+        self._schema = schema
+        self._pushed: tuple[Pushed, ...] = ()
+        self._answers: Answers | None = None
+        self._limit: int | None = None
+
+    @from_spark
+    def pushPredicates(self, predicates: JavaObject) -> JavaObject:
+        """Take the filters of the query that prune; return those that Spark still has to ask of each row."""
+        given = list(predicates)
+        taken = [take_filter(self._read.ref, each) for each in given]
+        self._pushed = tuple(each for each in taken if each is not None)
+        left = [each for each, found in zip(given, taken, strict=True) if found is None or not found.is_exact]
+        return self._predicates(left)
+
+    def pushedPredicates(self) -> JavaObject:
+        """Return the filters that were taken."""
+        return self._predicates([each.given for each in self._pushed])
+
+    def supportsIterativePushdown(self) -> bool:
+        """Say that filters come all at once."""
+        return False
+
+    @from_spark
+    def pruneColumns(self, schema: JavaObject) -> None:
+        """Take the columns that the query needs; of ROWs always the whole."""
+        known = {field.name: field for field in self._schema.fields}
+        self._schema = StructType([known[name] for name in schema_of(schema).fieldNames()])
+
+    @from_spark
+    def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
+        """Whether metadata answers all aggregates of a query."""
+        if self._read.point is None or not all(each.is_exact for each in self._pushed):
+            return False
+        plan = self._read.plan(self._store, conjunction_of(self._pushed))
+        self._answers = answer(self._read, self._store, plan, aggregation)
+        return self._answers is not None
+
+    def pushAggregation(self, aggregation: JavaObject) -> bool:
+        """Take the aggregates of a query, all or none."""
+        return self.supportCompletePushDown(aggregation)
+
+    def pushLimit(self, limit: int) -> bool:
+        """Take the number of rows that are enough."""
+        self._limit = limit
+        return True
+
+    def isPartiallyPushed(self) -> bool:
+        """Say that more rows may come."""
+        return True
+
+    @from_spark
+    def build(self) -> JavaObject:
+        """Plan the scan."""
+        check_same_table(self._read.ref)
+        if self._answers is not None:
+            text = f"{self._identity} from metadata: {self._answers.text}"
+            return LocalRows(self._bridge, text, self._answers.schema, partial(self._answers.to_rows, self._bridge))
+        request = ScanRequest(
+            spark=self._spark,
+            read=self._read,
+            store=self._store,
+            identity=self._identity,
+            schema=self._schema,
+            pushed=self._pushed,
+            limit=self._limit,
+        )
+        return TableScan(self._bridge, request)
+
+    def _predicates(self, items: list[JavaObject]) -> JavaObject:
+        return self._bridge.array(self._bridge.connector("expressions.filter.Predicate"), items)

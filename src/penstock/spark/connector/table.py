@@ -1,0 +1,160 @@
+"""A table as Spark's catalogs have it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pyspark.sql.types import StructField, StructType
+
+from penstock.catalog.checks.features import check_writable
+from penstock.errors import UnsupportedFeatureError
+from penstock.options import check_keys
+from penstock.printable import mask_options
+from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.scan_builder import TableScanBuilder
+from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
+from penstock.spark.types import to_spark_schema
+from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
+from penstock.table.identity import load_identity
+from penstock.table.partition_scope import WrittenPartitions
+from penstock.table.read.query import PinnedRead, pin_read
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.ref import TableRef
+
+_CATALOG: Final = "org.apache.spark.sql.connector.catalog."
+_CAPABILITIES: Final = ("BATCH_READ", "V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER")
+
+
+class CatalogTable(Proxy):
+    """A table at one state: all scans of it see the same rows.
+
+    Args:
+        name: as messages and plans show it, with the catalog's.
+    """
+
+    interfaces: ClassVar = (f"{_CATALOG}SupportsRead", f"{_CATALOG}SupportsWrite", f"{_CATALOG}SupportsDeleteV2")
+
+    def __init__(self, bridge: Bridge, spark: SparkSession, name: str, ref: TableRef) -> None:
+        self._ref = ref
+        self._read = pin_read(ref, MetadataStore(ref))
+        self._identity = load_identity(ref)
+        self._spark = spark
+        self._name = name
+        self._schema = _nullable(to_spark_schema(self._read.ref.schema.fields))
+        point = self._read.point
+        snapshot = "changes" if point is None else point.snapshot.id if point.snapshot else "empty"
+        options = sorted(self._read.ref.dynamic_options)
+        super().__init__(bridge, f"{name} {self._identity} {self._read.ref.schema.id} {snapshot} {options}")
+
+    def name(self) -> str:
+        """Return the name."""
+        return self._name
+
+    def id(self) -> str:
+        """Return what a table that is dropped and made anew in its place differs in."""
+        return self._identity
+
+    def version(self) -> None:
+        """Return none: Spark would load a table with a version again for every action, so that a DataFrame changed."""
+
+    @from_spark
+    def schema(self) -> JavaObject:
+        """Return the columns."""
+        return self._bridge.schema(self._schema)
+
+    @from_spark
+    def columns(self) -> JavaObject:
+        """Return the columns."""
+        return self._bridge.columns(self.schema())
+
+    @from_spark
+    def partitioning(self) -> JavaObject:
+        """Return the partition columns."""
+        return self._bridge.identities(self._read.ref.schema.partition_keys)
+
+    @from_spark
+    def properties(self) -> JavaObject:
+        """Return the options and the comment."""
+        schema = self._read.ref.schema
+        found = mask_options(schema.options)
+        found["location"] = self._read.ref.location
+        found["is_managed_location"] = "true"
+        found["provider"] = "penstock"
+        if schema.comment:
+            found["comment"] = schema.comment
+        return self._bridge.java_map(found)
+
+    @from_spark
+    def capabilities(self) -> JavaObject:
+        """Say what the table can do."""
+        return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", name) for name in _CAPABILITIES])
+
+    def constraints(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())
+
+    @from_spark
+    def newScanBuilder(self, options: JavaObject) -> JavaObject:
+        """Return what plans a scan.
+
+        Args:
+            options: of ``spark.read.option(...).table(...)`` and of ``WITH (...)``.
+        """
+        # A store of its own: threads may plan scans of one DataFrame at the same time.
+        return TableScanBuilder(
+            self._bridge, self._spark, self._read_with(options), MetadataStore(self._ref), self._identity, self._schema
+        )
+
+    @from_spark
+    def newWriteBuilder(self, info: JavaObject) -> JavaObject:
+        """Return what plans a write."""
+        return TableWriteBuilder(self._bridge, self._ref, info)
+
+    @from_spark
+    def canDeleteWhere(self, predicates: JavaObject) -> bool:
+        """Whether a condition covers whole partitions: then they go, and no row is looked at."""
+        if partition_scope(self._ref, predicates) is not None:
+            return True
+        raise UnsupportedFeatureError(
+            f"table {self._ref.name}: DELETE removes whole partitions, by a condition on partition columns "
+            f"({', '.join(self._ref.schema.partition_keys) or 'it has none'}); overwrite it with the rows to keep"
+        )
+
+    @from_spark
+    def deleteWhere(self, predicates: JavaObject) -> None:
+        """Remove the partitions that a condition covers."""
+        scope = partition_scope(self._ref, predicates)
+        check_writable(self._ref)
+        commit_overwrite(open_committer(self._ref, adds_rows=False), (), scope or WrittenPartitions())
+
+    @from_spark
+    def truncateTable(self) -> bool:
+        """Remove all rows by a new snapshot."""
+        check_writable(self._ref)
+        truncate(open_committer(self._ref, adds_rows=False))
+        return True
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+
+    def reportDriverMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+
+    def _read_with(self, options: JavaObject) -> PinnedRead:
+        own = own_options(options)
+        if not own:
+            return self._read
+        check_keys(own, table=self._read.ref.name)
+        return pin_read(self._read.ref.with_options(own), MetadataStore(self._ref))
+
+
+def _nullable(schema: StructType) -> StructType:
+    """Return columns that may all be null: files from before a column became NOT NULL may hold nulls."""
+    return StructType([StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields])  # noqa: FBT003 - PySpark's order

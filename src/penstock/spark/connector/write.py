@@ -1,0 +1,154 @@
+"""Rows into a table through Spark's catalogs: written and committed as ``Table.append`` and ``overwrite`` do it.
+
+Source:
+    ``V1Write`` of Spark: the rows come as a DataFrame that nobody has run yet, so that the write may be Spark's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.catalog.checks.features import check_writable
+from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys
+from penstock.predicate.bind import bind
+from penstock.predicate.tree import TRUE, And
+from penstock.spark.compact.job import SparkMerger
+from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.pushdown import take_filter
+from penstock.spark.write.sink import write_dataframe
+from penstock.table.actions.changes import commit_append, commit_overwrite, open_committer
+from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable
+
+if TYPE_CHECKING:
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.ref import TableRef
+
+_WRITE: Final = "org.apache.spark.sql.connector.write."
+_SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
+
+
+def own_options(options: JavaObject) -> dict[str, str]:
+    """Return options of one use, from a map of Spark's that has lost the case of its keys."""
+    given = {str(key): str(options.get(key)) for key in options.keySet()}
+    return {_SPELLING.get(key.lower(), key): value for key, value in given.items()}
+
+
+def partition_scope(ref: TableRef, predicates: JavaObject) -> OverwriteScope | None:
+    """Return the scope of a condition; None where it may hold for some rows of a partition only."""
+    taken = [take_filter(ref, each) for each in predicates]
+    if not taken:
+        return WholeTable()
+    exact = [each.predicate for each in taken if each is not None and (each.is_exact or each.predicate == TRUE)]
+    if len(exact) < len(taken):
+        return None
+    if all(each == TRUE for each in exact):
+        return WholeTable()
+    condition = And(operands=tuple(exact))
+    return MatchingPartitions(predicate=bind(condition, ref.schema.partition_fields, ref.name))
+
+
+class TableWriteBuilder(Proxy):
+    """Collects what a write replaces."""
+
+    interfaces: ClassVar = (f"{_WRITE}SupportsOverwriteV2",)
+
+    def __init__(self, bridge: Bridge, ref: TableRef, info: JavaObject) -> None:
+        super().__init__(bridge, f"{ref.name} {info.queryId()}")
+        own = own_options(info.options())
+        check_keys(own, table=ref.name)
+        self._ref = ref.with_options(own)
+        check_batch(own, ref.name, Side.SINK)
+        self._scope: OverwriteScope | None = None
+
+    @from_spark
+    def canOverwrite(self, predicates: JavaObject) -> bool:
+        """Whether a condition covers whole partitions."""
+        return partition_scope(self._ref, predicates) is not None
+
+    @from_spark
+    def overwrite(self, predicates: JavaObject) -> JavaObject:
+        """Replace what a condition covers."""
+        self._scope = partition_scope(self._ref, predicates)
+        return self
+
+    def truncate(self) -> JavaObject:
+        """Replace everything."""
+        self._scope = WholeTable()
+        return self
+
+    @from_spark
+    def build(self) -> JavaObject:
+        """Return the write."""
+        check_writable(self._ref)
+        return TableWrite(self._bridge, self._ref, self._scope)
+
+    def buildForBatch(self) -> None:
+        """Refuse: rows come as a DataFrame."""
+        raise NotImplementedError
+
+    def buildForStreaming(self) -> None:
+        """Refuse: the table does not claim to take streams."""
+        raise NotImplementedError
+
+
+class TableWrite(Proxy):
+    """One write, as Spark plans it."""
+
+    interfaces: ClassVar = (f"{_WRITE}V1Write",)
+
+    def __init__(self, bridge: Bridge, ref: TableRef, scope: OverwriteScope | None) -> None:
+        super().__init__(bridge, f"{ref.name} replaces {scope}")
+        self._ref = ref
+        self._scope = scope
+
+    def toInsertableRelation(self) -> JavaObject:
+        """Return what takes the rows."""
+        return RowTarget(self._bridge, self._ref, self._scope)
+
+    def description(self) -> str:
+        """Say what is written to."""
+        return self._ref.name
+
+    def toBatch(self) -> None:
+        """Refuse: rows come as a DataFrame."""
+        raise NotImplementedError
+
+    def toStreaming(self) -> None:
+        """Refuse: the table does not claim to take streams."""
+        raise NotImplementedError
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+
+    def reportDriverMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+
+
+class RowTarget(Proxy):
+    """Takes the rows of a write and commits them."""
+
+    interfaces: ClassVar = ("org.apache.spark.sql.sources.InsertableRelation",)
+
+    def __init__(self, bridge: Bridge, ref: TableRef, scope: OverwriteScope | None) -> None:
+        super().__init__(bridge, f"{ref.name} replaces {scope}")
+        self._ref = ref
+        self._scope = scope
+
+    @from_spark
+    def insert(self, rows: JavaObject, overwrite: bool) -> None:  # noqa: FBT001 - Spark's signature
+        """Write rows, whose columns are the table's, in its order."""
+        ref = self._ref
+        session: SparkSession = self._bridge.python_session(rows.sparkSession())
+        frame = DataFrame(rows, session).toDF(*(field.name for field in ref.schema.fields))
+        messages = write_dataframe(frame, ref)
+        messages = merge_if_asked(messages, ref, SparkMerger(spark=session, ref=ref).execute)
+        committer = open_committer(ref)
+        if self._scope is None:
+            commit_append(committer, messages)
+        else:
+            commit_overwrite(committer, messages, self._scope)

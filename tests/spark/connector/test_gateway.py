@@ -1,0 +1,74 @@
+"""What of Spark's insides the connector relies on, in the version that is installed."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pyspark
+import pytest
+
+import penstock
+from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
+from penstock.spark.connector import catalog as catalog_module
+from penstock.spark.connector import gateway, local_rows, procedures, scan, scan_builder, statistics, table, write
+from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
+from penstock.spark.connector.proxy import Proxy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+PROXIES = sorted(
+    {
+        member
+        for module in (catalog_module, scan, scan_builder, statistics, table, write, local_rows, procedures)
+        for _, member in inspect.getmembers(module, inspect.isclass)
+        if issubclass(member, Proxy) and member is not Proxy
+    },
+    key=lambda each: each.__name__,
+)
+
+
+def test_the_installed_version_is_one_that_is_supported() -> None:
+    assert ".".join(pyspark.__version__.split(".")[:2]) in SUPPORTED
+
+
+def test_every_private_class_is_there(spark: SparkSession) -> None:
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    for name in PRIVATE.values():
+        assert spark._jvm.java.lang.Class.forName(name, False, loader).getName() == name
+
+
+@pytest.mark.parametrize("proxy", PROXIES, ids=lambda each: each.__name__)
+def test_a_proxy_answers_every_method_of_its_interfaces(spark: SparkSession, proxy: type[Proxy]) -> None:
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    modifier = spark._jvm.java.lang.reflect.Modifier
+    missing = {
+        method.getName()
+        for name in proxy.interfaces
+        for method in spark._jvm.java.lang.Class.forName(name, False, loader).getMethods()
+        if not modifier.isStatic(method.getModifiers()) and not hasattr(proxy, method.getName())
+    }
+    assert missing == set()
+
+
+def test_a_session_of_spark_connect_is_refused_with_what_works_there(tmp_path: Path) -> None:
+    remote = cast("Any", SimpleNamespace())
+    with pytest.raises(UnsupportedFeatureError, match="Spark Connect"):
+        open_bridge(remote)
+    with pytest.raises(InvalidOptionError, match="expected a SparkSession"):
+        penstock.attach(remote, tmp_path)
+
+
+def test_a_version_that_is_not_known_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway.pyspark, "__version__", "5.0.0")
+    with pytest.raises(UnsupportedFeatureError, match=r"5\.0\.0"):
+        open_bridge(spark)
+
+
+def test_a_name_that_sql_cannot_say_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="cannot be the name of a catalog"):
+        Catalog(tmp_path).attach(spark, "a-b")

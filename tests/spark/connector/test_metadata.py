@@ -1,0 +1,95 @@
+"""What metadata answers: aggregates, limits, statistics, system tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock import Catalog, Table
+
+
+@pytest.fixture(scope="module")
+def counted(catalog: Catalog) -> Table:
+    table = catalog.create_table("d.counted", "id BIGINT, num INT, day DATE, text STRING, p STRING", partition_by=["p"])
+    for part in range(3):
+        rows = [
+            {
+                "id": part * 10 + number,
+                "num": number or None,
+                "day": dt.date(2026, 1, 1 + part),
+                "text": "x",
+                "p": f"p{part}",
+            }
+            for number in range(4)
+        ]
+        table.append(pa.Table.from_pylist(rows, table.arrow_schema))
+    return table
+
+
+def _plan(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_counts_and_bounds_come_from_metadata_where_they_are_exact(spark: SparkSession, counted: Table) -> None:
+    columns = "count(*), count(num), min(id), max(id), min(num), max(day)"
+    for where, wanted in {
+        "": (12, 9, 0, 23, 1, dt.date(2026, 1, 3)),
+        "WHERE p IN ('p0', 'p1')": (8, 6, 0, 13, 1, dt.date(2026, 1, 2)),
+        "WHERE p = 'none'": (0, 0, None, None, None, None),
+    }.items():
+        frame = spark.sql(f"SELECT {columns} FROM penstock.d.counted {where}")
+        assert tuple(frame.collect()[0]) == wanted, where
+        assert "LocalTableScan" in _plan(frame), where
+        assert "BatchScan" not in _plan(frame), where
+
+
+def test_other_aggregates_read_rows(spark: SparkSession, counted: Table) -> None:
+    for columns, wanted in {
+        "count(*) FILTER (WHERE id > 5)": (8,),
+        "max(text)": ("x",),
+        "count(DISTINCT num)": (3,),
+        "sum(id)": (138,),
+    }.items():
+        frame = spark.sql(f"SELECT {columns} FROM penstock.d.counted")
+        assert tuple(frame.collect()[0]) == wanted, columns
+        assert "BatchScan" in _plan(frame), columns
+    frame = spark.sql("SELECT count(*) FROM penstock.d.counted WHERE id > 11")
+    assert frame.collect() == [(6,)]
+    grouped = spark.sql("SELECT p, count(*) FROM penstock.d.counted GROUP BY p ORDER BY p")
+    assert grouped.collect() == [("p0", 4), ("p1", 4), ("p2", 4)]
+
+
+def test_a_limit_opens_as_many_files_as_it_needs(spark: SparkSession, counted: Table) -> None:
+    frame = spark.sql("SELECT id FROM penstock.d.counted LIMIT 5")
+    assert len(frame.collect()) == 5
+    assert len(frame.inputFiles()) == 0
+    assert len(spark.sql("SELECT id FROM penstock.d.counted WHERE id >= 21 LIMIT 5").collect()) == 3
+
+
+def test_statistics_reach_the_planner(spark: SparkSession, counted: Table) -> None:
+    optimized = spark.table("penstock.d.counted").where("p = 'p1'")._jdf.queryExecution().optimizedPlan()
+    assert optimized.stats().rowCount().get() == 4
+
+
+def test_system_tables_are_tables(spark: SparkSession, counted: Table) -> None:
+    for name in ("penstock.d.counted.snapshots", "penstock.d.`counted$snapshots`"):
+        frame = spark.sql(f"SELECT snapshot_id, commit_kind FROM {name} WHERE snapshot_id > 1 ORDER BY snapshot_id")
+        assert [tuple(row) for row in frame.collect()] == [(2, "APPEND"), (3, "APPEND")]
+    assert spark.table("penstock.d.counted.files").count() == 3
+
+
+def test_a_time_names_the_snapshot_of_then(spark: SparkSession, counted: Table) -> None:
+    times = counted.snapshots()["commit_time"].to_pylist()
+    text = times[1].isoformat(sep=" ", timespec="milliseconds")
+    found = spark.sql(f"SELECT count(*) FROM penstock.d.counted TIMESTAMP AS OF '{text}'").collect()
+    assert found == [(8,)]
+    counted.create_tag("first", snapshot_id=1)
+    assert spark.sql("SELECT count(*) FROM penstock.d.counted VERSION AS OF 'first'").collect() == [(4,)]
+    reader = spark.read.option("incremental-between", "1,3")
+    assert reader.table("penstock.d.counted").count() == 8

@@ -1,0 +1,154 @@
+"""DDL and writes of Spark SQL: what the catalog does with them, as the Python handles see it afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.base import PySparkException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from penstock import Catalog, Table
+
+
+@pytest.fixture
+def run(spark: SparkSession, catalog: Catalog) -> Callable[[str], list[Any]]:
+    return lambda text: [tuple(row) for row in spark.sql(text).collect()]
+
+
+def _rows(table: Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in table.to_arrow().to_pylist()), key=repr)
+
+
+def test_databases_are_made_listed_and_dropped(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run("CREATE DATABASE penstock.shop")
+    run("CREATE DATABASE IF NOT EXISTS penstock.shop")
+    assert "shop" in catalog.list_databases()
+    with pytest.raises(AnalysisException, match="SCHEMA_ALREADY_EXISTS"):
+        run("CREATE DATABASE penstock.shop")
+    run("CREATE TABLE penstock.shop.t (id INT)")
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_EMPTY"):
+        run("DROP DATABASE penstock.shop")
+    run("DROP DATABASE penstock.shop CASCADE")
+    assert "shop" not in catalog.list_databases()
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        run("DROP DATABASE penstock.shop")
+    run("DROP DATABASE IF EXISTS penstock.shop")
+
+
+def test_a_table_is_made_as_the_statement_says(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run(
+        """CREATE TABLE penstock.d.made (
+            id BIGINT NOT NULL COMMENT 'the key', name VARCHAR(20), price DECIMAL(10, 2), dt STRING
+        ) PARTITIONED BY (dt) COMMENT 'things' TBLPROPERTIES ('bucket' = '2', 'bucket-key' = 'id')"""
+    )
+    table = catalog.load_table("d.made")
+    schema = table._ref.schema
+    assert [str(field.name) for field in schema.fields] == ["id", "name", "price", "dt"]
+    assert not schema.fields[0].type.nullable
+    assert schema.fields[0].description == "the key"
+    assert schema.partition_keys == ("dt",)
+    assert schema.comment == "things"
+    assert schema.option_map == {"bucket": "2", "bucket-key": "id"}
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        run("CREATE TABLE penstock.d.made (id INT)")
+    run("CREATE TABLE IF NOT EXISTS penstock.d.made (id INT)")
+    [(made,)] = run("SHOW CREATE TABLE penstock.d.made")
+    assert "PARTITIONED BY (dt)" in made
+    assert "'bucket' = '2'" in made
+    run("DROP TABLE penstock.d.made")
+    assert "made" not in catalog.list_tables("d")
+    run(made)
+    assert catalog.load_table("d.made")._ref.schema.option_map == {"bucket": "2", "bucket-key": "id"}
+    run("DROP TABLE IF EXISTS penstock.d.made")
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        run("DROP TABLE penstock.d.made")
+
+
+def test_a_clause_that_cannot_be_is_refused_in_one_line(run: Callable[[str], list[Any]]) -> None:
+    for clause, message in {
+        "USING csv": "the option file.format chooses",
+        "PARTITIONED BY (days(at))": "partitions are columns",
+        "LOCATION '/elsewhere'": "the catalog gives the table its place",
+    }.items():
+        with pytest.raises(PySparkException, match=message) as caught:
+            run(f"CREATE TABLE penstock.d.refused (id INT, at TIMESTAMP) {clause}")
+        assert "Traceback" not in str(caught.value)
+
+
+def test_columns_and_options_are_altered(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run("CREATE TABLE penstock.d.altered (a INT, b STRING)")
+    run("INSERT INTO penstock.d.altered VALUES (1, 'x')")
+    run("ALTER TABLE penstock.d.altered ADD COLUMNS (c INT COMMENT 'new' FIRST)")
+    run("ALTER TABLE penstock.d.altered RENAME COLUMN b TO text")
+    run("ALTER TABLE penstock.d.altered ALTER COLUMN a TYPE BIGINT")
+    run("ALTER TABLE penstock.d.altered ALTER COLUMN text COMMENT 'words'")
+    run("ALTER TABLE penstock.d.altered ALTER COLUMN a AFTER text")
+    run("ALTER TABLE penstock.d.altered SET TBLPROPERTIES ('write-buffer-size' = '64 mb', 'comment' = 'hi')")
+    run("ALTER TABLE penstock.d.altered ADD COLUMN gone INT")
+    run("ALTER TABLE penstock.d.altered DROP COLUMN gone")
+    schema = catalog.load_table("d.altered")._ref.schema
+    assert [field.name for field in schema.fields] == ["c", "text", "a"]
+    assert [field.description for field in schema.fields] == ["new", "words", None]
+    assert schema.comment == "hi"
+    assert schema.option_map["write-buffer-size"] == "64 mb"
+    run("ALTER TABLE penstock.d.altered UNSET TBLPROPERTIES ('write-buffer-size')")
+    assert "write-buffer-size" not in catalog.load_table("d.altered")._ref.schema.option_map
+    assert run("SELECT * FROM penstock.d.altered") == [(None, "x", 1)]
+    run("ALTER TABLE penstock.d.altered RENAME TO d.renamed")
+    assert run("SELECT a FROM penstock.d.renamed") == [(1,)]
+
+
+def test_rows_are_added_and_replaced(spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run("CREATE TABLE penstock.d.sales (id INT, dt STRING) PARTITIONED BY (dt)")
+    table = catalog.load_table("d.sales")
+    run("INSERT INTO penstock.d.sales VALUES (1, 'a'), (2, 'b')")
+    spark.createDataFrame([(3, "c")], "id INT, dt STRING").writeTo("penstock.d.sales").append()
+    run("INSERT INTO penstock.d.sales (dt, id) VALUES ('a', 4)")
+    assert _rows(table) == [(1, "a"), (2, "b"), (3, "c"), (4, "a")]
+    run("INSERT OVERWRITE penstock.d.sales PARTITION (dt = 'a') VALUES (5)")
+    assert _rows(table) == [(2, "b"), (3, "c"), (5, "a")]
+    run("INSERT INTO penstock.d.sales REPLACE WHERE dt >= 'b' VALUES (6, 'b')")
+    assert _rows(table) == [(5, "a"), (6, "b")]
+    # Spark has no way to hand over such a write as a DataFrame; Table.overwrite does it.
+    with pytest.raises(AnalysisException, match="does not support dynamic overwrite"):
+        spark.createDataFrame([(7, "b")], "id INT, dt STRING").writeTo("penstock.d.sales").overwritePartitions()
+    run("INSERT OVERWRITE penstock.d.sales SELECT id + 1, dt FROM penstock.d.sales WHERE dt <> 'b'")
+    assert _rows(table) == [(6, "a")]
+    assert table.snapshots()["commit_kind"].to_pylist()[-3:] == ["OVERWRITE"] * 3
+
+
+def test_partitions_are_deleted_and_tables_truncated(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run("CREATE TABLE penstock.d.logs (id INT, dt STRING) PARTITIONED BY (dt)")
+    run("INSERT INTO penstock.d.logs VALUES (1, 'a'), (2, 'b'), (3, NULL)")
+    table = catalog.load_table("d.logs")
+    run("DELETE FROM penstock.d.logs WHERE dt = 'a' OR dt IS NULL")
+    assert _rows(table) == [(2, "b")]
+    with pytest.raises(PySparkException, match="DELETE removes whole partitions"):
+        run("DELETE FROM penstock.d.logs WHERE id = 2")
+    assert _rows(table) == [(2, "b")]
+    run("TRUNCATE TABLE penstock.d.logs")
+    assert _rows(table) == []
+
+
+def test_a_table_is_made_of_a_query(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run(
+        "CREATE TABLE penstock.d.made_of PARTITIONED BY (part) TBLPROPERTIES ('bucket' = '-1') AS "
+        "SELECT id, id % 2 AS part FROM range(4)"
+    )
+    assert _rows(catalog.load_table("d.made_of")) == [(0, 0), (1, 1), (2, 0), (3, 1)]
+
+
+def test_rows_that_do_not_fit_are_refused_without_a_trace(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run("CREATE TABLE penstock.d.strict (id INT NOT NULL, name VARCHAR(3))")
+    with pytest.raises(PySparkException) as caught:
+        run("INSERT INTO penstock.d.strict VALUES (1, 'long')")
+    assert 'File "' not in str(caught.value)
+    with pytest.raises(PySparkException):
+        run("INSERT INTO penstock.d.strict VALUES (NULL, 'a')")
+    assert catalog.load_table("d.strict").latest_snapshot() is None
