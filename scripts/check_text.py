@@ -11,6 +11,9 @@ MOST_FILES: Final = 20
 # A word that readers of this field take for something else, with the one that they know.
 WORDS: Final = {
     r"rooms?": "package, space",
+    r"stor(?:y|ies)": "history",
+    r"ke(?:ep|eps|pt) house": "do maintenance",
+    r"worth a look": "needs attention",
 }
 _CITED: Final = re.compile(
     r"docs/spec/(?P<page>\w+)\.md"

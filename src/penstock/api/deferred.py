@@ -1,6 +1,6 @@
 """The one place where the package ``spark`` is imported late.
 
-``import penstock`` must not need PySpark: the plain Python doors work without it and without a JVM.
+``import penstock`` must not need PySpark: plain Python works without it and without a JVM.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def add_column(schema: TableSchema, change: AddColumn, table: str) -> TableSchem
 
 
 def rename_column(schema: TableSchema, change: RenameColumn, table: str) -> TableSchema:
-    """Rename a column where it stands; options that name it are ``rename_options``'s."""
+    """Rename a column at its place; options that name it are ``rename_options``'s."""
     path = path_of(change.column)
     _check_not_partition_key(schema, path, "renamed", table)
 
@@ -91,7 +91,7 @@ def rename_options(options: Mapping[str, str], change: RenameColumn) -> dict[str
 
 
 def drop_column(schema: TableSchema, change: DropColumn, table: str) -> TableSchema:
-    """Remove a column, and move the places of computed columns behind it."""
+    """Remove a column, and move the places of computed columns after it."""
     path = path_of(change.column)
     _check_not_partition_key(schema, path, "dropped", table)
     options = schema.option_map

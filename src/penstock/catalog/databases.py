@@ -18,8 +18,8 @@ from penstock.format.layout import database_name_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Makes the directory; it stays only where a storage has no empty directories. Tables are directories, so nobody
-# takes it for one.
+# Makes the directory; it stays only where a storage has no empty directories. Tables are directories, so it is
+# not taken for one.
 _MARKER: Final = ".database"
 
 
@@ -77,7 +77,7 @@ def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, c
     if tables and not cascade:
         raise InvalidOptionError(
             f"database {name} is not empty: it has {', '.join(tables[:5])}{', …' if len(tables) > 5 else ''};"
-            " drop them first, or say cascade"
+            " drop them first, or give cascade"
         )
     discard(warehouse.file_io, path, trash_of(warehouse), name, tables=[f"{path}/{table}" for table in tables])
 

@@ -161,7 +161,7 @@ def _with_changed_columns(
 
 
 def _settled_options(draft: _Draft, explicit: frozenset[str], table: str, *, has_snapshots: bool) -> dict[str, str]:
-    """Check the changes of options, and forget a chosen bucket key that was replaced or has no use any more."""
+    """Check the changes of options, and remove a chosen bucket key that was replaced or has no use any more."""
     options = dict(draft.schema.options)
     if split_names(options.get("partition")) == draft.schema.partition_keys:
         options.pop("partition", None)

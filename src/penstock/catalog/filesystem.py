@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from penstock.format.schema import TableSchema
 
-# Each refusal means that somebody else's change landed, unless the storage says no for ever.
+# Each refusal means that another writer's change was committed, unless the storage always refuses.
 _TRIES_WITHOUT_PROGRESS: Final = 10
 _RETRY_WAIT_S: Final = 0.01
 # More than difflib's own: every table of a database begins alike.
@@ -137,7 +137,7 @@ def drop_table(warehouse: Warehouse, name: str, *, if_exists: bool = False) -> N
 def rename_table(warehouse: Warehouse, source: str, target: str) -> None:
     """Give a table another name in the same warehouse.
 
-    Whoever reads or writes it under the old name meanwhile fails.
+    Readers and writers under the old name fail meanwhile.
 
     Raises:
         NotFoundError: there is no such table, or no such database to move it to.
@@ -160,7 +160,7 @@ def rename_table(warehouse: Warehouse, source: str, target: str) -> None:
 def alter_table(warehouse: Warehouse, name: str, changes: Sequence[SchemaChange]) -> TableRef:
     """Apply changes to a table's schema, all or none.
 
-    Changes that others make meanwhile are kept: these are applied again on top of them.
+    Changes by others are kept: on a conflict these changes are applied again on top of them.
 
     Returns:
         The table at its new schema, or at its present one when nothing changes.
@@ -212,7 +212,7 @@ def _check_history(place: TablePlace, evolved: TableSchema) -> None:
 
 
 def _check_still_there(place: TablePlace, base: TableSchema) -> None:
-    """Take a schema back that was written into a table dropped or renamed meanwhile: it would be a table by itself."""
+    """Delete a schema that was written into a table dropped or renamed meanwhile: it would be a table by itself."""
     file_io = confine(place.file_io, place.location)
     if not file_io.exists(schema_path(place.location, base.id)):
         file_io.delete(schema_path(place.location, base.id + 1))
@@ -220,7 +220,7 @@ def _check_still_there(place: TablePlace, base: TableSchema) -> None:
 
 
 def _check_vacant(place: TablePlace) -> None:
-    # The directory of schemas may hold another creator's file in the making.
+    # The directory of schemas may hold a file that another creator is writing.
     own = schema_directory(place.location).rpartition("/")[2]
     names = [
         status.name

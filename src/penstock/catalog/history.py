@@ -1,7 +1,7 @@
 """Rows of every schema so far, read with a new one.
 
 Files keep the schema that they were written with, and are cast from there in one step. So INT to STRING and then
-STRING to DATE, each fine by itself, would leave files whose INT nobody turns into a DATE.
+STRING to DATE, each allowed by itself, would leave files whose INT cannot be read as a DATE.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _MAX_BYTES: Final = 252
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableName:
-    """A table inside a catalog. There is no value whose parts cannot be names.
+    """A table inside a catalog. Every value has valid names.
 
     The text form puts back quotes where they are needed, so ``parse_table_name`` returns an equal value.
 
@@ -98,7 +98,7 @@ def check_database_name(name: str) -> None:
 
 
 def check_name(name: str, what: str) -> None:
-    """Check that a name may be a directory's: not empty, no other directory, nothing that a path or a line ends at.
+    """Check that a name may be a directory's: not empty, no other directory, no separator of paths or lines.
 
     Args:
         what: begins the error's message.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TABLE_DEFAULT_PREFIX: Final = "table-default."
 
-# Where and how to look at a table, which is no property of the table.
+# Where and how to read a table, which is no property of the table.
 _NOT_STORED: Final = {
     "path": "the catalog gives the table its place; to use another, name the table by its location",
     "auto-create": "call create_table",
@@ -34,7 +34,7 @@ _NOT_STORED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What a user says of a new table.
+    """What a user declares for a new table.
 
     Attributes:
         options: pairs; they win over the catalog's ``table-default.`` ones.

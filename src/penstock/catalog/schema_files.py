@@ -55,7 +55,7 @@ def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchem
 
 
 def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
-    """Write a schema file unless one with that id is there; of all who try, one gets True."""
+    """Write a schema file unless one with that id exists; of all callers, one gets True."""
     return confine(file_io, location).put_if_absent(schema_path(location, schema.id), encode_schema(schema))
 
 

@@ -1,10 +1,10 @@
-"""Dropping a directory so that nobody ever sees half of it.
+"""Dropping a directory so that no reader sees a part of it.
 
-The directory is renamed out of sight first, which storage does at once, and deleted from there. A crash in between
-leaves files that no reader looks at; the next drop of the same warehouse deletes them.
+The directory is renamed into the trash first, which storage does at once, and deleted there. A crash in between
+leaves files that no reader opens; the next drop of the same warehouse deletes them.
 
-Object stores have no directories to rename. There the schemas go first, the latest one last of them: without any, what
-is left is no table, and the next drop of the same name deletes it.
+Object stores have no directories to rename. There the schemas are deleted first, the latest one last of them: without
+any, what is left is no table, and the next drop of the same name deletes it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def discard(file_io: FileIO, path: str, trash: str, name: str, *, tables: Sequen
         tables: directories in it that are tables.
 
     Raises:
-        NotFoundError: it is not there, or somebody else was faster.
+        NotFoundError: it does not exist, or another process has dropped it.
         StorageError: it could not be renamed, and is whole; or it is gone from its place but not yet deleted.
     """
     aside = trash_path(trash, name)
@@ -54,7 +54,7 @@ def _delete_in_place(file_io: FileIO, path: str, tables: Sequence[str]) -> None:
 
 
 def _empty(file_io: FileIO, trash: str) -> None:
-    """Delete what earlier drops left; others may be at it too, so what fails is left for the next time."""
+    """Delete what earlier drops left; others may do the same, so what fails is left for the next time."""
     for status in file_io.list(trash):
         with contextlib.suppress(StorageError, NotFoundError):
             file_io.delete(status.path, recursive=True)

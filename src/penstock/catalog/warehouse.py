@@ -1,4 +1,4 @@
-"""A warehouse as a value: where it lies, and what new tables in it get."""
+"""A warehouse as a value: its location, and the options of new tables in it."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class TablePlace:
     Attributes:
         name: for messages: ``database.table``, or the location where no catalog was asked.
         database: None for a table named by its location.
-        trash: directory beside it, on the same storage, for what is being dropped.
-        use_options: of the catalog, which every use of the table gets.
+        trash: directory next to it, on the same storage, for what is being dropped.
+        use_options: of the catalog, which apply to every use of the table.
     """
 
     name: str
@@ -124,7 +124,7 @@ def trash_of(warehouse: Warehouse) -> str:
 
 
 def trash_path(trash: str, name: str) -> str:
-    """Return a fresh path in it; the name is only for people who look there."""
+    """Return a fresh path in it; the name is only for users who inspect it."""
     return f"{trash}/{name}-{uuid.uuid4()}"
 
 

@@ -1,4 +1,4 @@
-"""A filter made to fit a table: names checked, literals typed, NOT gone, constants folded."""
+"""A filter bound to a table: names checked, literals typed, NOT removed, constants folded."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def columns_of(node: Predicate) -> Iterable[str]:
 
 
 def conjunction(operands: Iterable[Predicate]) -> Predicate:
-    """AND with what is certain left out; nested ANDs become one."""
+    """AND without operands that are always true; nested ANDs become one."""
     kept: list[Predicate] = []
     for operand in operands:
         if operand == FALSE:
@@ -85,7 +85,7 @@ def conjunction(operands: Iterable[Predicate]) -> Predicate:
 
 
 def disjunction(operands: Iterable[Predicate]) -> Predicate:
-    """OR with what is certain left out; nested ORs become one."""
+    """OR without operands that are always false; nested ORs become one."""
     kept: list[Predicate] = []
     for operand in operands:
         if operand == TRUE:

@@ -32,7 +32,7 @@ Row: TypeAlias = "Mapping[str, object]"
 
 
 def evaluate(node: Predicate, row: Row) -> bool | None:
-    """Return what the filter says of a row of internal values: true, false or (None) unknown."""
+    """Evaluate the filter on a row of internal values: true, false or None for unknown."""
     match node:
         case Constant(value=value):
             return value

@@ -94,7 +94,7 @@ def convert_literal(value: object, data_type: DataType) -> object | Ticks | Betw
 
 
 def parse_timestamp_text(text: str) -> TimestampLiteral:
-    """Parse ``2024-01-31``, ``2024-01-31 10:00[:00[.123456789]]``, with ``T`` for the space and a zone at will.
+    """Parse ``2024-01-31``, ``2024-01-31 10:00[:00[.123456789]]``, with ``T`` for the space and an optional zone.
 
     Raises:
         ValueError: the text is none.

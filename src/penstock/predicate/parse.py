@@ -52,7 +52,7 @@ _TOKEN: Final = re.compile(
 _COMPARISONS: Final = {**{operator.value: operator for operator in Operator}, "!=": Operator.NE, "==": Operator.EQ}
 _KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "TRUE", "FALSE"})
 _MAX_DEPTH: Final = 100
-# More than any list of keys that somebody writes: 300,000 of them are 2 million characters, parsed in 2 s of CPU.
+# More than any list of keys that a user writes: 300,000 of them are 2 million characters, parsed in 2 s of CPU.
 _MAX_CHARACTERS: Final = 10_000_000
 # The largest DOUBLE has 309 digits. Python's own limit for an integer is 4,300, and a DECIMAL of a million digits is
 # compared for minutes.
@@ -149,9 +149,7 @@ class _Parser:
     def _compare_with_literal(self, name: str, operator: Operator) -> Compare:
         token = self._peek()
         if self._is_name(token):
-            hint = (
-                f"quote a text value: '{token.text}'" if token.kind == "word" else "text values stand in single quotes"
-            )
+            hint = f"quote a text value: '{token.text}'" if token.kind == "word" else "text values are in single quotes"
             raise _error(self._text, token.position, "columns compare with values only, not with columns", hint)
         return Compare(column=name, operator=operator, value=self._literal())
 

@@ -88,7 +88,7 @@ class PostCommitHooks:
         return self._retention is not None or self._watch is not None
 
     def after_commit(self, snapshot: Snapshot) -> None:
-        """Keep house, or see to it that it is kept."""
+        """Do the maintenance, or have a thread do it."""
         watch = self._watch
         if watch is not None:
             self._marking.run(lambda: watch.note(self._written, snapshot), f"after snapshot {snapshot.id}")

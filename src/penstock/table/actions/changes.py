@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def open_committer(ref: TableRef, store: MetadataStore | None = None, *, adds_rows: bool = True) -> TableCommitter:
-    """Return a committer with the table's options, which keeps house after its commits unless told not to.
+    """Return a committer with the table's options, which does maintenance after its commits unless switched off.
 
     Args:
         store: share one to share what it has cached.

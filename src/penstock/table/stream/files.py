@@ -91,7 +91,7 @@ class UnitStore:
         return tuple(unit for data in ordered for unit in interleave(groups[data]))
 
     def _created(self, snapshot: Snapshot, groups: dict[bytes, list[ManifestEntry]]) -> dict[bytes, int]:
-        # Scalable tables promise no order inside of a commit: not worth a look at all live files.
+        # Scalable tables promise no order inside of a commit: all live files need not be read.
         if len(groups) < 2 or not any(is_ordered(entry) for entries in groups.values() for entry in entries):
             return {}
         self._tracker.advance(snapshot)
