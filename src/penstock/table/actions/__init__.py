@@ -1,1 +1,1 @@
-"""What a commit of a table does beside the rows: retention, tags, partitions done."""
+"""What a commit does besides its rows: retention, tags, partitions marked done."""

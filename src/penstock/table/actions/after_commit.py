@@ -1,6 +1,6 @@
-"""What a committing job does for its table after a commit: tags and marks are made, what has expired goes.
+"""Maintenance after a commit: makes tags and marks, deletes what has expired.
 
-The commit has landed by then and does not come to know of any of it: what goes wrong is logged, and tried again after
+The commit is done by then and never fails because of it: errors are logged, and the work is tried again after
 a later commit.
 """
 
@@ -31,20 +31,20 @@ _LOG: Final = open_log("penstock.housekeeping")
 
 @dataclass(slots=True, kw_only=True)
 class _Hook:
-    """Does one part of the work, so that what goes wrong in it keeps no other part from being done."""
+    """Does one part of the work, so that its errors do not stop the other parts."""
 
     table: str
     last_failure: str = ""
     has_missed: bool = False
 
     def run(self, work: Callable[[], object], when: str) -> None:
-        """Do it; what goes wrong is logged, once as long as it stays the same."""
+        """Do it; an error is logged, and not again while it stays the same."""
         try:
             work()
             self.has_missed = False
-        except Exception as error:  # noqa: BLE001 - the commit has landed: whoever called must not think otherwise
+        except Exception as error:  # noqa: BLE001 - the commit is done: the caller must not take it for failed
             # Another job that expires snapshots at this moment deletes lists before the snapshots that name them:
-            # what is not there is a reason to worry when something is not there the next time either.
+            # a missing file is only reported when one is missing the next time, too.
             is_race = isinstance(error, NotFoundError) and not self.has_missed
             self.has_missed = isinstance(error, NotFoundError)
             if str(error) != self.last_failure:
@@ -55,14 +55,14 @@ class _Hook:
 
 
 class PostCommitHooks:
-    """Keeps one table's house; keeps what it learned, so that most commits cost no call to storage for it.
+    """Does the maintenance of one table; caches what it read, so that most commits make no request for it.
 
     With ``write-only`` it marks partitions done and nothing else, as the writers of the reference do. With
     ``snapshot.expire.execution-mode = async`` all is done on a thread, one at a time, that the process waits for when
     it ends.
 
     Args:
-        adds_rows: who adds none marks no partition done either.
+        adds_rows: False for a job that adds none, which marks no partition done.
 
     Raises:
         InvalidOptionError: an option that it reads has a value that it must not have.
@@ -84,7 +84,7 @@ class PostCommitHooks:
 
     @property
     def has_work(self) -> bool:
-        """Whether there will ever be anything to do."""
+        """Whether the table's options ask for any of it."""
         return self._retention is not None or self._watch is not None
 
     def after_commit(self, snapshot: Snapshot) -> None:
@@ -95,15 +95,15 @@ class PostCommitHooks:
         self._do(lambda: self._keep(snapshot))
 
     def on_idle(self) -> None:
-        """Do what time alone makes due: what has expired goes, and partitions are marked done by the clock.
+        """Do what is due by time alone: delete what has expired, and mark partitions done by the clock.
 
         For a job between its commits; not while it commits. Tags, and marks by watermark, wait for a snapshot. Most
-        calls ask the storage nothing.
+        calls make no request.
         """
         self._do(self._run_on_idle)
 
     def wait(self) -> None:
-        """Return when the thread, if there is one, has done what it does."""
+        """Wait until the thread, if there is one, has finished its work."""
         if self._thread is not None:
             self._thread.join()
 

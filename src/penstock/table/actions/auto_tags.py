@@ -1,4 +1,4 @@
-"""Tags that commits make by themselves: one a period, of the first snapshot behind it.
+"""Tags that commits make by themselves: one per period, of the first snapshot after it.
 
 Which snapshot gets a tag depends on the snapshots and on the tags that are there, not on who looks or when: so every
 job that commits makes the same ones, and one that comes too late finds them made.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class TagMaker:
-    """Makes the tags of one table while a job commits to it; keeps what it learned, so that most commits cost nothing.
+    """Makes the tags of one table while a job commits to it; caches what it read, so that most commits cost nothing.
 
     Args:
         options: of the table, with ``process-time`` or ``watermark``.
@@ -88,7 +88,7 @@ class TagMaker:
             if time is not None:
                 made += self._make(snapshot, time)
             snapshot_id += 1
-        # What has no time may lie before it, in a snapshot of another job.
+        # A snapshot of another job without a time may come before it.
         self._next_id = snapshot_id if self._time_of(latest) is None else max(snapshot_id, latest.id + 1)
         return tuple(made)
 
@@ -127,7 +127,7 @@ class TagMaker:
                     delete_tag(self._ref, self._store, name)
 
     def _look(self) -> tuple[datetime | None, int]:
-        """Return which period's tag comes next, and the first snapshot that may get it."""
+        """Return the next period to tag, and the first snapshot that may get the tag."""
         last = self._last_tag()
         if last is None:
             return None, self._store.earliest_snapshot_id() or 1

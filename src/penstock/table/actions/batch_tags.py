@@ -1,4 +1,4 @@
-"""The tag that a batch leaves behind: of the day on which it was committed, or of a fixed name.
+"""The tag that a batch makes: named by the day of its commit, or with a fixed name.
 
 Source:
     Paimon ``core:tag/TagBatchCreation.java``.
@@ -38,7 +38,7 @@ def make_batch_tag(
 ) -> str | None:
     """Tag the latest snapshot, taking the name from the snapshot that had it.
 
-    Beyond ``tag.num-retained-max`` the tags of the oldest snapshots go, those made by hand too.
+    Beyond ``tag.num-retained-max`` the tags of the oldest snapshots are deleted, those made by hand, too.
 
     Args:
         now: local wall clock as if it were UTC.
@@ -60,7 +60,7 @@ def make_batch_tag(
     except NotFoundError:
         before = None
     tag = new_tag(snapshot, options.default_time_retained_ms, now=now)
-    # In one step, where the reference deletes it first: nobody finds it missing.
+    # In one step, where the reference deletes it first: readers always find it.
     store.file_io.write(tag_path(store.location, name), encode_tag(tag))
     note_tag(store, name, options)
     if before is not None:

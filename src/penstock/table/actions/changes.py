@@ -1,4 +1,4 @@
-"""The changes that people make to a table's rows, each one commit: append, overwrite, truncate, drop partitions."""
+"""The changes of a table's rows, each one commit: append, overwrite, truncate, drop partitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def open_committer(ref: TableRef, store: MetadataStore | None = None, *, adds_ro
 
     Args:
         store: share one to share what it has cached.
-        adds_rows: who adds none marks no partition done either.
+        adds_rows: False for a job that adds none, which marks no partition done.
 
     Raises:
         InvalidOptionError, UnsupportedFeatureError: as ``PostCommitHooks``.
@@ -74,10 +74,10 @@ def commit_overwrite(
     *,
     commit_user: str | None = None,
 ) -> Snapshot | None:
-    """Commit rows that take the place of what is in scope.
+    """Commit rows that replace what is in scope.
 
     Returns:
-        None when the scope is the touched partitions and there are none; a snapshot in every other case.
+        None when the scope is the written partitions and there are none; a snapshot in every other case.
 
     Raises:
         TableStoreError: as ``commit_append``.
@@ -122,7 +122,7 @@ def drop_partitions(committer: TableCommitter, specs: Sequence[Mapping[str, obje
     """Remove the rows of partitions by a new snapshot.
 
     Raises:
-        InvalidOptionError: no spec, or an empty one: to remove everything, say truncate.
+        InvalidOptionError: no spec, or an empty one: truncate removes everything.
     """
     if not specs or any(not spec for spec in specs):
         raise InvalidOptionError(

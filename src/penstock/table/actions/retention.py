@@ -1,4 +1,4 @@
-"""What is kept of a table and what goes, seen to after each commit: tags are made, what has expired is deleted.
+"""Retention after each commit: makes tags, and deletes what has expired.
 
 Source:
     Paimon ``core:operation/FileStoreCommitImpl.java``, ``core:table/sink/TableCommitImpl.java``; docs/spec/commit.md
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.expire.plan import ExpireRules
 
-# Looking for tags and consumers that have expired lists directories, which need not be done after each micro-batch.
+# Finding tags and consumers that have expired lists directories, which need not be done after each micro-batch.
 _LOOK_INTERVAL_MS: Final = 60_000
 
 
 class Retention:
-    """Makes tags of one table and lets go what has expired; keeps what it learned.
+    """Makes tags of one table and deletes what has expired; caches what it read.
 
     Args:
         committer: its store and clock are used, and with it partitions are dropped.
@@ -59,8 +59,8 @@ class Retention:
         self._latest: Snapshot | None = None
         self._known = Expiration()
         self._next_look = 0
-        # Many jobs that begin together do not all look together.
-        self._next_partition_look = self._now() + int(random.random() * self._partition_options.check_interval_ms)  # noqa: S311 - not for secrets
+        # Jobs that begin together do not all check at the same time.
+        self._next_partition_check = self._now() + int(random.random() * self._partition_options.check_interval_ms)  # noqa: S311 - not for secrets
 
     def keep(self, snapshot: Snapshot) -> None:
         """Do what is due after a snapshot. Raises whatever goes wrong."""
@@ -110,9 +110,9 @@ class Retention:
         options, committer = self._partition_options, self._committer
         if options.expiration_time_ms is None or not committer.ref.schema.partition_keys:
             return 0
-        if self._now() < self._next_partition_look and not (options.end_input_check and is_end):
+        if self._now() < self._next_partition_check and not (options.end_input_check and is_end):
             return 0
-        self._next_partition_look = self._now() + options.check_interval_ms
+        self._next_partition_check = self._now() + options.check_interval_ms
         expired = find_expired_partitions(committer.ref, committer.store, options=options)
         # One without this hook, and without what the job's own committer is in the middle of.
         own = replace(committer, index=BucketIndex(), after_commit=lambda _snapshot: None)
@@ -122,7 +122,7 @@ class Retention:
 def _may_expire(rules: ExpireRules, known: Expiration, latest_id: int) -> bool:
     earliest_id = known.earliest_id or 1
     if latest_id < earliest_id:
-        return True  # the table was made anew since
+        return True  # the table was recreated since
     if latest_id - rules.retain_min + 1 <= earliest_id:
         return False
     is_young = known.next_cutoff_millis is not None and rules.cutoff_millis <= known.next_cutoff_millis

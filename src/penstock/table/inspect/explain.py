@@ -1,6 +1,6 @@
-"""The pruning funnel of a plan as text: what a read opens, and why not more.
+"""The pruning of a plan as text: what a read opens, and why not more.
 
-Nothing is read for it but metadata.
+Only metadata is read.
 """
 
 from __future__ import annotations

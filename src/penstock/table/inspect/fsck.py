@@ -1,6 +1,6 @@
-"""Whether everything that a table names is there.
+"""Checks that every file that a table refers to exists.
 
-Only metadata and directory listings are read: a data file is taken to be whole when it has the recorded size.
+Reads only metadata and directory listings: a data file counts as intact when it has the recorded size.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FsckReport:
-    """What was looked at, and what is wrong with it.
+    """What was checked, and the problems found.
 
     Attributes:
         files: distinct data files, extra files left out.
@@ -72,11 +72,11 @@ def check_table(
     all_snapshots: bool = False,
     progress: Callable[[int, int | None], None] = lambda _files, _bytes: None,
 ) -> FsckReport:
-    """Look for every file that the latest snapshot needs.
+    """Check every file that the latest snapshot needs.
 
     Args:
         all_snapshots: also those that only older snapshots and tags need.
-        progress: told the number of data files looked at.
+        progress: called with the number of data files checked.
     """
     check = _Check(ref, store, progress)
     for snapshot in check.snapshots(all_snapshots=all_snapshots):
@@ -91,7 +91,7 @@ def check_table(
 
 
 class _Check:
-    """One run: what was seen is looked at once, however many snapshots need it."""
+    """One run; checks each file once, however many snapshots need it."""
 
     def __init__(self, ref: TableRef, store: MetadataStore, progress: Callable[[int, int | None], None]) -> None:
         self.findings: list[Finding] = []
@@ -222,7 +222,7 @@ class _Check:
 
     def _find_unreadable(self, what: str, path: str, snapshot_id: int, error: NotFoundError | FormatError) -> None:
         kind = FindingKind.MISSING if isinstance(error, NotFoundError) else FindingKind.DAMAGED
-        # One finding a file: the newest snapshot that needs it speaks for the others.
+        # One finding per file, for the newest snapshot that needs it.
         if all(finding.path != path for finding in self.findings):
             self._find(kind, what, path, snapshot_id, str(error))
 

@@ -1,4 +1,4 @@
-"""System tables: what a table knows of itself, with the reference's column names.
+"""System tables: a table's metadata as rows, with the reference's column names.
 
 Instants (``commit_time``, ``update_time``) are timestamps in UTC. What the format stores as a writer's wall clock
 (``creation_time``, ``last_update_time``, ``create_time``) stays a timestamp without a zone.
@@ -6,7 +6,7 @@ Instants (``commit_time``, ``update_time``) are timestamps in UTC. What the form
 A partition is ``dt=2026-01-01/hr=5`` in ``partitions``, as in the reference since 1.4, and in ``compaction``;
 ``files``, ``buckets`` and ``manifests`` show its values alone, as the reference does.
 
-``compaction`` is our own.
+``compaction`` is Penstock's own.
 
 Source:
     Paimon ``core:table/system/*.java``.
