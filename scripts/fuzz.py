@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -87,6 +88,7 @@ def _session() -> Any:  # noqa: ANN401 - pyspark is needed with a reader spark o
 
     from penstock.spark.source import PenstockDataSource  # noqa: PLC0415 - see above
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 of the PATH
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.sql.session.timeZone", "America/Los_Angeles").getOrCreate()
     spark.dataSource.register(PenstockDataSource)
