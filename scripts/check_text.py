@@ -8,6 +8,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 MOST_FILES: Final = 20
+KINDS: Final = ("added", "changed", "fixed", "removed", "security")
 # A word that readers of this field take for something else, with the one that they know.
 WORDS: Final = {
     r"rooms?": "package, space",
@@ -55,9 +56,16 @@ def quaint_words() -> Iterator[str]:
                 yield f"{path.relative_to(ROOT)}:{number}: {found[0]!r}; plainer: {plain}"
 
 
+def unnamed_fragments() -> Iterator[str]:
+    """Find changelog fragments that towncrier would not take."""
+    for path in sorted((ROOT / "changelog.d").glob("*.md")):
+        if path.name != "README.md" and not re.fullmatch(rf"[\w-]+\.(?:{'|'.join(KINDS)})\.md", path.name):
+            yield f"changelog.d/{path.name}: its name has to end in .<kind>.md, with one of {', '.join(KINDS)}"
+
+
 def main() -> int:
     """Print what is wrong; 1 if anything is."""
-    wrong = [*crowded_packages(), *broken_citations(), *quaint_words()]
+    wrong = [*crowded_packages(), *broken_citations(), *quaint_words(), *unnamed_fragments()]
     print("\n".join(wrong) or "packages, citations and words are as they should be")
     return 1 if wrong else 0
 
