@@ -343,8 +343,8 @@ def test_stopped_at_any_call_an_operation_has_happened_or_not_and_can_be_done_ag
         try:
             happened = check_outcome(case, storage, error, before, after)
             if fault not in CRASHES and not isinstance(error, CommitUnknownError):
-                # What a rollback leaves of its fence is two manifest lists.
-                assert len(unnamed_files(storage, known)) <= (2 if case.name.startswith("roll back") else 0)
+                # What a rollback leaves of its two fences is two manifest lists of each.
+                assert len(unnamed_files(storage, known)) <= (4 if case.name.startswith("roll back") else 0)
             is_gone = happened and "t" not in after
             again = process if fault not in CRASHES or is_gone else Process.start(storage)
             if not (fault in CRASHES and is_gone):
