@@ -1,18 +1,21 @@
 """How object stores are reached: said to the catalog, never by a table.
 
-With a table these keys do nothing, so giving them there warns as for any key that is ignored.
+With a table these keys do nothing, so giving them there warns as for any key that is ignored; credentials are refused
+there, since a table's options are stored for all of its readers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from penstock.options.group import Family, Key, OptionGroup, option_fields
 from penstock.options.values import at_least, parse_bool, parse_duration_ms, parse_int, parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_CREDENTIALS: Final = frozenset({"s3_access_key", "s3_secret_key", "s3_session_token", "azure_keys"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,15 +151,24 @@ def store_options(options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in options.items() if _is_of_store(key)}
 
 
+def credentials_among(options: Mapping[str, str]) -> list[str]:
+    """Return the keys whose values open a store to whoever reads them."""
+    return [key for key in options if _field_of(key) in _CREDENTIALS]
+
+
 def _is_of_store(key: str) -> bool:
+    return _field_of(key) is not None
+
+
+def _field_of(key: str) -> str | None:
     for each in option_fields(ObjectStoreOptions):
         match each.option:
             case Key(name=name, fallbacks=fallbacks):
                 if key == name or key in fallbacks:
-                    return True
+                    return each.name
             case Family(prefix=prefix):
                 if key.startswith(prefix):
-                    return True
+                    return each.name
             case _:
                 pass
-    return False
+    return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock import Catalog, TableStoreError
+from penstock import Catalog, InvalidOptionError, TableStoreError
 from penstock.catalog.warehouse import open_warehouse
 from penstock.options.kafka import parse_kafka
 
@@ -33,7 +33,7 @@ WITH = ", ".join(f"'{key}' = '{value}'" for key, value in KAFKA.items())
 def table(sql: Sql) -> Sql:
     sql(
         "CREATE DATABASE d; USE d; CREATE TABLE t (a INT) WITH "
-        f"('fs.s3a.secret.key' = '{SECRET}', 'fs.s3a.endpoint' = 'https://u:{SECRET}@host/x?sig={SECRET}', "
+        f"('fs.oss.accessKeySecret' = '{SECRET}', 'fs.s3a.endpoint' = 'https://u:{SECRET}@host/x?sig={SECRET}', "
         "'target-file-size' = '1 mb')"
     )
     return sql
@@ -51,14 +51,29 @@ def test_what_shows_options_masks_secrets(table: Sql, statement: str) -> None:
 
 
 def test_what_is_stored_stays_and_is_copied(table: Sql) -> None:
-    table("CREATE TABLE u LIKE t; ALTER TABLE u SET ('fs.s3a.access-key' = 'A')")
+    table("CREATE TABLE u LIKE t; ALTER TABLE u SET ('fs.oss.accessKeyId' = 'A')")
     for name in ("t", "u"):
         stored = table.catalog.load_table(f"d.{name}")
-        assert stored.options["fs.s3a.secret.key"] == SECRET
+        assert stored.options["fs.oss.accessKeySecret"] == SECRET
         assert stored.options["fs.s3a.endpoint"] == f"https://u:{SECRET}@host/x?sig={SECRET}"
         assert stored.options["target-file-size"] == "1 mb"
         assert SECRET not in repr(stored) + repr(stored.schema)
         assert "'target-file-size': '1 mb'" in repr(stored.schema)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"CREATE TABLE k (a INT) WITH ('s3.secret-key' = '{SECRET}')",
+        f"ALTER TABLE t SET ('fs.azure.account.key.a.blob.core.windows.net' = '{SECRET}')",
+        f"ALTER TABLE t SET ('fs.s3a.session.token' = '{SECRET}')",
+    ],
+)
+def test_credentials_of_object_stores_are_never_stored_with_a_table(table: Sql, statement: str) -> None:
+    with pytest.raises(InvalidOptionError, match=r"is a credential, .*: give it to the catalog") as caught:
+        table(statement)
+    assert SECRET not in str(caught.value)
+    assert SECRET not in str(table.catalog.load_table("d.t").options.get("s3.secret-key"))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.options.check import check_keys
+from penstock.options.object_store import credentials_among
 from penstock.options.status.known import GROUPS
 
 if TYPE_CHECKING:
@@ -84,8 +85,14 @@ def check_given_options(given: Mapping[str, str], table: str) -> None:
     What is stored already is not looked at: another engine may know values that Penstock does not.
 
     Raises:
-        InvalidOptionError: a value that is not what its key expects.
+        InvalidOptionError: a value that is not what its key expects, or credentials of an object store.
     """
+    for key in credentials_among(given):
+        raise InvalidOptionError(
+            f"table {table}: option '{key}' is a credential, and options of a table are stored in its schema, where "
+            "all its readers see them: give it to the catalog, penstock.Catalog(warehouse, options={...}), or to the "
+            "environment"
+        )
     check_keys(given, table, stacklevel=_USER_STACKLEVEL)
     for group in GROUPS.values():
         group.parse(given, table=table)
