@@ -23,6 +23,7 @@ CODES = {
     errors.CommitConflictError: 5,
     errors.CommitUnknownError: 6,
     errors.StorageError: 7,
+    errors.OutOfMemoryError: 7,
     errors.FormatError: 8,
     errors.SchemaMismatchError: 9,
     errors.UnsupportedFeatureError: 10,
