@@ -1,1 +1,1 @@
-"""Small files to large ones: what to merge, and the merge itself."""
+"""Compaction: planning which small files to merge, and merging them."""

@@ -1,8 +1,8 @@
-"""Compaction beside a stream: a thread that plans after commits, merges a few tasks at a time and commits them.
+"""Background compaction of a stream: a thread that plans after commits, merges a few tasks in parallel, commits them.
 
-It never delays a commit of the stream and never fails it: it has its own committer and its own thread, a merge that is
-outrun is dropped and planned again, one that fails is told and stays aside for a while, any other error is waited out.
-Of several streams into one table one at a time compacts, by a lease; when that dies another takes over.
+It never delays or fails a commit of the stream: it has its own committer and its own thread. A merge that loses a race
+is dropped and planned again. A merge that fails is logged and retried after a pause, as is any other error. If several
+streams write to a table, a lease lets only one of them compact; when its process dies, another one takes over.
 
 Source:
     Paimon ``core:append/AppendCompactCoordinator.java``, ``flink:sink/AppendCompactWorkerOperator.java``;
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 LEASE_NAME: Final = "compaction"
 _LOG: Final = open_log(__name__)
 _IDLE_SECONDS: Final = 10.0
-# A snapshot for each merge would be as many as a batch has partitions and buckets, each in a race with the stream's.
+# Merges are committed in groups. With a snapshot for each merge, a batch would cause as many snapshots as it has
+# partitions and buckets, each in a race with the stream's commits.
 _GROUP_TASKS: Final = 64
 _GROUP_SECONDS: Final = 10.0
 
@@ -53,12 +54,13 @@ class BackgroundCompactor:
     """Compacts a table until ``stop``.
 
     Args:
-        ref: the table; its stored options are looked at again when they change.
-        merge: runs one merge of the table as it is by then, on any thread; ``merge_one``, or what runs that elsewhere.
+        ref: the table; changes of its stored options take effect while the compactor runs.
+        merge: runs one merge of the table it is given, on any thread; ``merge_one``, or a function that runs it
+            elsewhere.
         commit_user: of the COMPACT snapshots.
-        max_tasks: merges at a time.
-        idle_seconds: wait between looks when nobody calls ``wake``.
-        cancel: ends calls of ``merge`` early, those that run and those that are to come.
+        max_tasks: most merges in parallel.
+        idle_seconds: pause between checks of the table if ``wake`` is not called.
+        cancel: ends calls of ``merge`` early, those that run and later ones.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class BackgroundCompactor:
 
     @property
     def state(self) -> CompactionState:
-        """What it has done so far; asked from any thread."""
+        """What it has done so far; may be read from any thread."""
         return self._state
 
     def start(self) -> None:
@@ -100,20 +102,20 @@ class BackgroundCompactor:
         self._thread.start()
 
     def wake(self) -> None:
-        """Say that something was committed. Returns at once."""
+        """Tell the thread that there is a new commit. Returns at once."""
         self._news.set()
 
     def stop(self) -> None:
-        """Cancel what runs, delete what is not committed, give the lease back; returns when that is done."""
+        """Cancel running merges, delete uncommitted files, release the lease; returns when that is done."""
         self._is_stopping = True
         self._news.set()
         self._cancel()
         self._thread.join()
 
     def finish(self) -> None:
-        """Merge what is there now, then give the lease back; returns when that is done, or at once without the lease.
+        """Run all merges that are possible now, then release the lease; returns when that is done.
 
-        An error, or ``stop``, ends it early.
+        Returns without a merge if another process holds the lease. An error, or ``stop``, ends it early.
         """
         self._is_finishing = True
         self._news.set()
@@ -135,7 +137,7 @@ class BackgroundCompactor:
                 self._wait(self._aside.pause_seconds)
 
     def _take_lease(self) -> LeaseKeeper | None:
-        """Take the lease if it is free; return None while another has it."""
+        """Take the lease if it is free; return None while another process holds it."""
         ref = self._watch.ref
         if find_holder(ref.file_io, ref.location, LEASE_NAME) is not None:
             return None
@@ -147,7 +149,7 @@ class BackgroundCompactor:
         return LeaseKeeper(lease)
 
     def _compact(self, pool: ThreadPoolExecutor, keeper: LeaseKeeper) -> None:
-        """Work as the holder of the lease, until stopped; raises when the lease is lost or something fails."""
+        """Compact as the holder of the lease, until stopped; raises when the lease is lost or an operation fails."""
         try:
             while not self._is_stopping:
                 is_last = self._is_finishing
@@ -169,7 +171,7 @@ class BackgroundCompactor:
             self._state = replace(self._state, is_active=False, running_tasks=0)
 
     def _look(self) -> None:
-        """Plan what was committed since the last look, by the options of the day."""
+        """Plan for the commits since the last call, with the table's current options."""
         store = self._watch.store
         latest = store.load_latest_schema()
         if latest.id != self._watch.ref.schema.id:
@@ -177,7 +179,7 @@ class BackgroundCompactor:
             self._watch.use(ref)
             self._committer = open_committer(ref, adds_rows=False)
         if self._watch.ref.parsed(WriteOptions).write_only:
-            return  # set while the stream runs: the work is left to a dedicated job
+            return  # the option was set while the stream runs: a dedicated job compacts the table
         self._queue.extend(self._watch.plan())
         found = self._watch.waiting()
         self._state = replace(
@@ -196,20 +198,20 @@ class BackgroundCompactor:
             future.add_done_callback(lambda _: self._news.set())
 
     def _is_at_work(self) -> bool:
-        """Whether as many merges run as may."""
+        """Whether ``max_tasks`` merges are running."""
         return sum(not future.done() for future in self._running) >= self._max_tasks
 
     def _is_due(self, done: Sequence[Future[MergedFiles]]) -> bool:
-        """Whether merges that are done should not wait for others."""
+        """Whether to commit the finished merges now, without waiting for more."""
         is_last = not self._queue and len(done) == len(self._running)
         has_failed = any(future.exception() or future.result().error for future in done)
         is_late = time.monotonic() - self._last_commit >= _GROUP_SECONDS
         return is_last or has_failed or is_late or len(done) >= _GROUP_TASKS
 
     def _commit_finished(self) -> None:
-        """Commit the merges that are done as one snapshot, when no more are to come soon.
+        """Commit the finished merges as one snapshot, when ``_is_due`` says so.
 
-        Those that failed stay aside for a while, and so do their files.
+        Failed merges go to the retry queue; until their retry, their files are in no other task.
         """
         messages: dict[int, CommitMessage] = {}
         tasks: dict[int, CompactTask] = {}
@@ -231,7 +233,7 @@ class BackgroundCompactor:
         self._retry_later(failed)
 
     def _retry_later(self, failed: Sequence[tuple[CompactTask, BaseException | None]]) -> None:
-        """Count merges that others outran so far that an input is gone from storage; tell what else went wrong."""
+        """Count a merge as lost if an input was replaced and has expired; log other errors and retry those merges."""
         for task, error in failed:
             if self._is_stopping or error is None:
                 self._watch.finish(task, is_done=False)
@@ -243,17 +245,17 @@ class BackgroundCompactor:
                 self._note_error(error)
 
     def _release(self, tasks: Iterable[CompactTask]) -> None:
-        """Let the files of tasks be planned again that came to nothing."""
+        """Let the files of uncommitted tasks be planned again."""
         for task in tasks:
             self._watch.finish(task, is_done=False)
 
     def _commit(self, messages: Mapping[int, CommitMessage], tasks: Mapping[int, CompactTask]) -> None:
-        """Commit merges, and say of each task whether it landed."""
+        """Commit merges, and tell the watch for each task whether it was committed."""
         done: Compacted | None = None
         try:
             done = commit_compacted(self._committer, tuple(messages.values()), commit_user=self._commit_user)
         except CommitConflictError:
-            # Appends won every race; nothing is lost but the work, and the stream goes first.
+            # Appends won every race. Only the work of the merges is lost; the stream's commits have priority.
             done = Compacted(snapshot=None, lost=tuple(messages.values()))
         finally:
             committed = set(map(id, done.committed)) if done is not None else set()
@@ -276,7 +278,7 @@ class BackgroundCompactor:
         )
 
     def _abandon(self) -> None:
-        """Wait for what runs, and delete what it made."""
+        """Cancel the running merges, wait for them, and delete their files."""
         if self._running:
             self._cancel()
         for future in self._running:
@@ -289,7 +291,7 @@ class BackgroundCompactor:
 
     def _note_error(self, error: BaseException) -> None:
         self._state = replace(self._state, last_error=str(error))
-        # One that does not come again is no reason to worry anybody.
+        # A single failure is normal; repeated ones are worth a warning.
         level = logging.INFO if self._aside.failures == 1 else logging.WARNING
         if (level, str(error)) != self._said:
             _LOG.log(level, "table %s: compaction beside the stream will try again: %s", self._watch.ref.name, error)

@@ -1,7 +1,7 @@
-"""Commit merged files into the table: what can still take its place does, the rest is dropped.
+"""Commit merged files; merges whose inputs were replaced meanwhile are dropped.
 
-Losing to another compaction, an overwrite or a dropped partition is an ordinary event: what was merged is deleted, and
-planned again from the latest snapshot if there is still anything to merge.
+A merge may conflict with another compaction, an overwrite or a dropped partition. This is normal: the merged files are
+deleted, and the next plan starts from the latest snapshot.
 
 Source:
     docs/spec/compaction.md sections 2 and 4.4, docs/spec/commit.md section 5.1.
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What became of merges.
+    """The outcome of committing merges.
 
     Attributes:
-        snapshot: None where nothing was left to commit.
-        committed: took the place of their inputs.
-        lost: an input was gone, or a file had come that was to be merged too; their new files are deleted.
+        snapshot: the new snapshot; None where no merge could be committed.
+        committed: merges that replaced their inputs.
+        lost: merges that conflicted: an input was not live any more, or another live file began with the same sequence
+            number as an output. Their new files are deleted.
     """
 
     snapshot: Snapshot | None
@@ -52,11 +53,10 @@ def commit_compacted(
     commit_identifier: int = BATCH_COMMIT_IDENTIFIER,
     kind: CommitKind = CommitKind.COMPACT,
 ) -> Compacted:
-    """Commit merges as one snapshot, without those that others have outrun.
+    """Commit merges as one snapshot; merges that conflict with other commits are left out.
 
     Args:
-        kind: COMPACT, or OVERWRITE where rows change their order. Either replaces the files that a message names and
-            no other.
+        kind: COMPACT, or OVERWRITE where rows change their order. Both replace only the files that a message names.
 
     Raises:
         TableStoreError: as ``TableCommitter.commit``; unless the outcome is unknown, all new files are deleted.
@@ -75,7 +75,7 @@ def commit_compacted(
         except CommitConflictError:
             alive, gone = _split_by_life(committer, pending)
             delete_new_files(committer.ref, gone)
-            if not gone:  # the races for a snapshot id were lost, not the files
+            if not gone:  # all inputs are live: only the races for a snapshot id were lost
                 delete_new_files(committer.ref, alive)
                 raise
             pending, lost = alive, (*lost, *gone)
@@ -89,7 +89,7 @@ def commit_compacted(
 
 
 def has_lost_race(committer: TableCommitter, task: CompactTask) -> bool:
-    """Whether another commit has taken an input of a task out of the table."""
+    """Whether another commit has removed an input of a task from the table."""
     live = _names(_load_live(committer, frozenset({task.partition})))
     return any((task.partition, task.bucket, file.file_name) not in live for file in task.files)
 
@@ -97,7 +97,7 @@ def has_lost_race(committer: TableCommitter, task: CompactTask) -> bool:
 def _split_by_life(
     committer: TableCommitter, messages: tuple[CommitMessage, ...]
 ) -> tuple[tuple[CommitMessage, ...], tuple[CommitMessage, ...]]:
-    """Return the messages that can still take the place of their inputs, and the others."""
+    """Return the messages that can still replace their inputs, and the others."""
     entries = _load_live(committer, frozenset(message.partition for message in messages))
     live, displaced = _names(entries), find_displaced(entries, messages)
     alive = tuple(
@@ -111,7 +111,7 @@ def _split_by_life(
 
 
 def _load_live(committer: TableCommitter, partitions: frozenset[bytes]) -> tuple[ManifestEntry, ...]:
-    """Load what is live now in some partitions."""
+    """Load the live entries of the latest snapshot in these partitions."""
     latest = committer.store.load_latest_snapshot()
     if latest is None:
         return ()
@@ -119,5 +119,5 @@ def _load_live(committer: TableCommitter, partitions: frozenset[bytes]) -> tuple
 
 
 def _names(entries: Iterable[ManifestEntry]) -> set[tuple[bytes, int, str]]:
-    """Return partition, bucket and name of the files."""
+    """Return partition, bucket and file name of each entry."""
     return {(entry.partition, entry.bucket, entry.file.file_name) for entry in entries}

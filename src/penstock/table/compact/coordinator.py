@@ -1,7 +1,7 @@
-"""Which small files of a scalable table are merged, round after round.
+"""Plans, in rounds, which small files of a scalable table are merged.
 
-Order does not matter here, so files are packed by size alone. A partition that nobody writes to any more does not hold
-its few files back for ever, nor stay in memory.
+Order does not matter here, so files are packed by size alone. When a partition gets no more small files, its remaining
+ones are merged after some rounds even if they are few, and the partition is then evicted from memory.
 
 Source:
     Paimon ``core:append/AppendCompactCoordinator.java``; docs/spec/compaction.md sections 4.1 and 4.2.
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
     from penstock.table.compact.task import CompactSizes
 
-# Rounds without an own merge after which a partition's files are merged few as they are, and after which they are
-# forgotten.
+# Rounds in which a partition had no merge: after the first number its files are merged even if they are few, after the
+# second the partition is evicted.
 _MERGE_AGE: Final = 5
 _FORGET_AGE: Final = 10
-# Without a bucket everything is bucket 0 of "no" buckets.
+# A table without buckets has total_buckets -1; all its files are in bucket 0.
 _UNAWARE: Final = -1
 
 
@@ -37,10 +37,10 @@ class _Candidates:
 
 @dataclass(slots=True)
 class SmallFiles:
-    """The small files of every partition, from scan to merge; a worker that lives as long as a stream.
+    """Tracks the small files of every partition from scan to merge, for as long as a stream runs.
 
     Attributes:
-        sizes: may be exchanged between rounds.
+        sizes: may be replaced between rounds.
     """
 
     sizes: CompactSizes
@@ -53,9 +53,9 @@ class SmallFiles:
         return {data: list(candidates.files.values()) for data, candidates in self._partitions.items()}
 
     def take(self, entries: Iterable[ManifestEntry]) -> None:
-        """Take in what a snapshot changed, or all that is live at the start.
+        """Apply the entries that a snapshot changed, or at the start all live entries.
 
-        Files that somebody else has removed leave memory, where the reference would fail to commit later.
+        Files that other commits removed are forgotten; the reference keeps them, and its commit fails later.
         """
         for entry in entries:
             if entry.kind is not FileKind.ADD:
@@ -69,7 +69,7 @@ class SmallFiles:
     def plan(self) -> tuple[CompactTask, ...]:
         """Plan one round; the files of its tasks are busy until ``finish``.
 
-        Nothing is planned, and nothing grows older, while no small file has come since the round before.
+        If there is no new small file since the previous round, nothing is planned and no partition ages.
         """
         if not self._has_new:
             return ()
@@ -86,14 +86,14 @@ class SmallFiles:
         return tasks
 
     def hold(self, task: CompactTask) -> None:
-        """Keep the files of a task that is under way from being planned, until ``finish``."""
+        """Keep the files of a running task out of new plans, until ``finish``."""
         candidates = self._partitions.get(task.partition, _Candidates()).files
         self._busy.update(
             (file.file_name, file) for file in task.files if candidates.pop(file.file_name, None) is not None
         )
 
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
-        """Take back a task's files that are still live, unless the task has landed."""
+        """Release the files of a task; unless the task was committed, those still live become candidates again."""
         for file in task.files:
             if self._busy.pop(file.file_name, None) is not None and not is_done:
                 self._add(task.partition, file)
@@ -117,11 +117,11 @@ class SmallFiles:
 
 
 def pack_small(files: Sequence[DataFileMeta], sizes: CompactSizes) -> tuple[tuple[DataFileMeta, ...], ...]:
-    """Pack the small files of one partition into merges; files that are in none stay as they are.
+    """Pack the small files of one partition into merges; files that fit in no merge stay as they are.
 
-    A bin is full at twice the target size, where every file weighs ``open_file_cost_bytes`` beside its bytes; the last
-    one is merged from ``min_files`` on. With ``max_files`` set the older rule holds: ``min_files`` files that together
-    reach the target size, or ``max_files`` whatever their size.
+    A bin is full at twice the target size; each file counts its bytes plus ``open_file_cost_bytes``. The last bin is
+    merged if it has at least ``min_files`` files. If ``max_files`` is set, the older rule holds: a bin is full with
+    ``min_files`` files that together reach the target size, or with ``max_files`` files whatever their size.
     """
     bins = []
     current: list[DataFileMeta] = []

@@ -1,7 +1,8 @@
-"""Places on a curve through several columns: rows near each other in all of them come near each other in a file.
+"""Sort keys along a curve through several columns, so that rows with near values in all columns are near in a file.
 
-A column's values count by rank, not by size: the reference interleaves the bits of the values themselves, so a
-timestamp beside a small number decides alone. Keys are never stored, so any consistent order is right.
+The keys use the rank of a value in its column, not the value. The reference interleaves the bits of the values, so with
+a timestamp and a small number, the timestamp alone decides the order. Keys are never stored, so any consistent order is
+correct.
 
 Source:
     docs/spec/compaction.md section 8.3; the Hilbert transform is J. Skilling, "Programming the Hilbert curve" (2004).
@@ -31,17 +32,17 @@ RANK_BITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The rank of a column's values among a sample of them. Picklable.
+    """Ranks the values of a column by a sample of them. Picklable.
 
     Attributes:
-        bounds: distinct values of the sample, ascending; no null.
+        bounds: distinct values of the sample, ascending, without null.
     """
 
     bounds: ArrowAny
 
     @staticmethod
     def of(sample: ArrowAny) -> Ranks:
-        """Take the values of a sample; more of them than ranks are thinned out evenly."""
+        """Build the bounds from a sample; thin it out evenly if it has more distinct values than there are ranks."""
         values = pc.unique(sample.drop_null())
         ordered = values.take(pc.array_sort_indices(values))
         most = (1 << RANK_BITS) - 2
@@ -50,25 +51,25 @@ class Ranks:
         return Ranks(ordered)
 
     def rank(self, values: ArrowAny) -> Codes:
-        """Return 0 for null, else 1 for less than all of the sample, and so on."""
+        """Return 0 for null, 1 for a value less than the whole sample, and so on."""
         return rank_values(values, self.bounds)
 
     def spread(self, values: ArrowAny) -> Codes:
-        """Return ranks stretched over all ``RANK_BITS`` bits, so that a column of few values weighs as much as others.
+        """Return ranks stretched over all ``RANK_BITS`` bits, so that a column of few values counts as much as others.
 
-        Null shares 0 with what is less than all of the sample.
+        Null gets 0, as does a value less than the whole sample.
         """
         if len(self.bounds) == 0:
             return np.zeros(len(values), dtype=np.uint64)
         least_one = np.maximum(self.rank(values), np.uint64(1))
-        # Of four values the last of each quarter: their first two bits are all different.
+        # With four values, each gets the end of its quarter of the range: their first two bits all differ.
         return (least_one - np.uint64(1)) * np.uint64((1 << RANK_BITS) - 1) // np.uint64(len(self.bounds))
 
 
 def rank_values(values: ArrowAny, bounds: ArrowAny) -> Codes:
     """Return how many ``bounds`` are less than or equal to each value, plus 1; 0 for null."""
     both = pa.concat_arrays([bounds, values])
-    # One sort gives all ranks, for every type that Arrow can order; stable, so equal bounds come before equal values.
+    # One sort gives all ranks, for every type that Arrow can order. It is stable: a bound sorts before an equal value.
     order = np.asarray(pc.array_sort_indices(both, null_placement="at_start"))
     is_bound = order < len(bounds)
     ranks = np.empty(len(both), dtype=np.uint64)
@@ -82,16 +83,16 @@ def zorder_keys(codes: Sequence[Codes], *, bits: int = RANK_BITS) -> Keys:
     """Interleave the bits of each row's codes, most significant first.
 
     Args:
-        codes: one array a column, of numbers below ``2 ** bits``.
+        codes: one array for each column, of numbers below ``2 ** bits``.
 
     Returns:
-        Keys of one length, to be compared as unsigned bytes.
+        Keys of equal length, to compare as unsigned bytes.
     """
     return _interleave(np.stack(codes, axis=1), bits)
 
 
 def hilbert_keys(codes: Sequence[Codes], *, bits: int = RANK_BITS) -> Keys:
-    """Return each row's place on the Hilbert curve through its codes; arguments and result as ``zorder_keys``."""
+    """Return each row's position on the Hilbert curve of its codes; arguments and result as ``zorder_keys``."""
     points = np.stack(codes, axis=1).astype(np.uint64)
     one = np.uint64(1)
     dimensions = points.shape[1]

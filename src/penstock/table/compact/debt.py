@@ -1,4 +1,4 @@
-"""What compaction has before it: small files, partition by partition."""
+"""Measures the pending work of compaction: the small files of each partition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-# Who looks wants to know how long ago it was; beyond that it is long enough.
+# The search for the last compaction goes back this far; an older one counts as none.
 _SNAPSHOTS_BACK: Final = 1_000
 
 
@@ -30,13 +30,13 @@ class PartitionDebt:
 
     Attributes:
         data: the partition's values as a serialized BinaryRow.
-        files: live ones.
-        small_files: that are smaller than compaction leaves them, with ``small_bytes``.
-        waiting_files: that a full compaction would merge now, with ``waiting_bytes``.
-        buckets: with a live file.
-        most_files: live files of the bucket that has most.
-        last_compaction: id of the newest COMPACT snapshot that is still there and merged files of the partition; None
-            where none of the newest 1,000 snapshots did.
+        files: number of live files.
+        small_files: files that are candidates for a merge, with ``small_bytes``.
+        waiting_files: files that a full compaction would merge now, with ``waiting_bytes``.
+        buckets: number of buckets with a live file.
+        most_files: live files of the bucket that has the most.
+        last_compaction: id of the newest unexpired COMPACT snapshot that merged files of the partition; None if none
+            of the newest 1,000 snapshots did.
     """
 
     data: bytes
@@ -53,14 +53,14 @@ class PartitionDebt:
 def measure_debt(
     ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, *, with_history: bool = True
 ) -> tuple[PartitionDebt, ...]:
-    """Measure what compaction has before it; reads metadata only.
+    """Measure the pending work of compaction; reads metadata only.
 
     Args:
-        snapshot: whose files; None for a table without one.
-        with_history: look for the last compaction of each partition too.
+        snapshot: the snapshot to measure; None for a table without one.
+        with_history: also find the last compaction of each partition.
 
     Raises:
-        UnsupportedFeatureError: a table that is not compacted here; as ``plan_compaction``.
+        UnsupportedFeatureError: Penstock cannot compact the table; as ``plan_compaction``.
     """
     check_compactable(ref, store, snapshot)
     if snapshot is None:
@@ -109,7 +109,7 @@ def _last_compactions(store: MetadataStore, snapshot: Snapshot, partitions: froz
             entries = store.load_delta(each) if each.commit_kind is CommitKind.COMPACT else ()
             touched = {entry.partition for entry in entries}
         except NotFoundError:
-            break  # expired, and so are all before it
+            break  # this snapshot has expired, and so have all earlier ones
         for partition in touched & partitions:
             found.setdefault(partition, snapshot_id)
     return found

@@ -1,7 +1,7 @@
-"""Which partitions got no rows for a while.
+"""Finds the partitions that got no rows for a while.
 
-A merged file is as old as its oldest part, so merging a partition does not make it busy. Of rows that came and were
-merged within the time in question, the snapshots that brought them tell, as far as they are still there.
+A merged file has the creation time of its oldest input, so a merge does not make a partition look written to. Rows that
+were both written and merged within the idle time are found in the snapshots that wrote them, unless those have expired.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class IdleTest:
-    """Tells of one partition after another whether it is idle.
+    """Tests partitions of one snapshot for being idle.
 
     Args:
-        snapshot: whose partitions are asked for.
-        idle_ms: without rows for so long.
+        snapshot: the snapshot whose partitions are tested.
+        idle_ms: a partition is idle when it got no rows for this long.
     """
 
     def __init__(self, store: MetadataStore, snapshot: Snapshot, idle_ms: int) -> None:
@@ -37,10 +37,11 @@ class IdleTest:
         self._merged_since: frozenset[bytes] | None = None
 
     def is_idle(self, data: bytes, entries: Sequence[ManifestEntry]) -> bool:
-        """Whether the partition of these live files got no rows.
+        """Whether a partition got no rows within the idle time.
 
         Args:
             data: the partition's values as a serialized BinaryRow.
+            entries: the partition's live files.
         """
         if _last_written(entries) > self._newest_allowed:
             return False
@@ -52,7 +53,10 @@ class IdleTest:
         return entry.kind is FileKind.ADD and (entry.file.creation_millis or 0) > self._newest_allowed
 
     def _rewritten(self) -> Iterator[ManifestEntry]:
-        """Yield what came within the time, but for what nothing has rewritten since: that is among the live files."""
+        """Yield the entries of snapshots within the idle time that a later snapshot may have rewritten.
+
+        Entries that no later snapshot rewrote are among the live files.
+        """
         snapshot, is_rewritten = self._snapshot, False
         while to_wall_clock(snapshot.time_millis) > self._newest_allowed:
             try:
@@ -61,11 +65,14 @@ class IdleTest:
                 is_rewritten = is_rewritten or snapshot.commit_kind is not CommitKind.APPEND
                 snapshot = self._store.load_snapshot(snapshot.id - 1)
             except NotFoundError:
-                return  # the first one, or all before it have expired
+                return  # there is no earlier snapshot, or all earlier ones have expired
 
 
 def _last_written(entries: Sequence[ManifestEntry]) -> int:
-    """Return when the rows of live files came, by the writers' wall clock in ms, as far as the files tell."""
+    """Return when the newest of the live files was written, by the writers' wall clock in ms.
+
+    Appended files count; merged files only where there are no others.
+    """
     appended = [
         entry.file.creation_millis or 0 for entry in entries if entry.file.file_source is not FileSource.COMPACT
     ]

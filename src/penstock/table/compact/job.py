@@ -1,4 +1,4 @@
-"""A planned compaction carried out: merges run where the caller says, and land in groups as they finish."""
+"""Runs a planned compaction: the caller's executor runs the merges, finished merges are committed in groups."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
-# What has been merged is not to be lost with a job that fails later, and a snapshot each would be too many.
+# Merges are committed in groups: a later failure of the job loses few of them, and there are not too many snapshots.
 _GROUP_TASKS: Final = 64
 _GROUP_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedFiles:
-    """What one task came to.
+    """The result of one task.
 
     Attributes:
-        message: None where ``error`` says why.
-        seconds: that the rewrite took.
+        message: None if the task failed with ``error``.
+        seconds: duration of the rewrite.
     """
 
     task: CompactTask
@@ -47,7 +47,7 @@ class MergedFiles:
 
 
 Execute: TypeAlias = "Callable[[Sequence[CompactTask]], Iterator[MergedFiles]]"
-"""Runs tasks, in any order and any number at once; yields each as it is done."""
+"""Runs tasks, in any order and any number in parallel; yields each result when its task is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +55,12 @@ class PartitionResult:
     """What a compaction did to one partition.
 
     Attributes:
-        files_before: live files when it was planned, with ``bytes_before``.
-        files_in: merged away, with ``bytes_in``.
-        files_out: that took their place, with ``bytes_out``.
-        skipped: why nothing, or not all that was planned, was done; None where all was.
-        seconds: of all its rewrites together.
-        dropped: merges that were done in vain, for another commit had replaced their files.
+        files_before: live files at planning, with ``bytes_before``.
+        files_in: files merged away, with ``bytes_in``.
+        files_out: files that replaced them, with ``bytes_out``.
+        skipped: why nothing, or only a part of the plan, was done; None if all was done.
+        seconds: sum over all rewrites of the partition.
+        dropped: merges that were dropped because another commit had replaced their files.
     """
 
     partition: str
@@ -80,8 +80,8 @@ class CompactionResult:
     """What a compaction did.
 
     Attributes:
-        snapshots: its snapshots, oldest first; empty where there was nothing to do, or nothing landed.
-        partitions: one for each in scope, in manifest order.
+        snapshots: its snapshots, oldest first; empty if there was nothing to do, or no merge was committed.
+        partitions: one result for each partition in scope, in manifest order.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -97,18 +97,19 @@ def run_compaction(
     kind: CommitKind = CommitKind.COMPACT,
     on_done: Callable[[MergedFiles], None] = lambda _: None,
 ) -> CompactionResult:
-    """Run all tasks of a plan and commit what they made.
+    """Run all tasks of a plan and commit the merged files.
 
-    A merge that others have outrun is dropped: its partition says so. So is one whose input they replaced and expired.
+    A merge is dropped when another commit has replaced its inputs, even if these have already expired; the result of
+    its partition counts it.
 
     Args:
         kind: as for ``commit_compacted``.
-        on_done: told of every finished task, for a progress bar.
+        on_done: called for every finished task, for a progress bar.
 
     Raises:
-        TableStoreError: as ``commit_compacted``: what landed before stays, the other new files are deleted. Of
-            rewrites that failed for another reason than that others replaced the files, the first error: all others
-            have landed by then.
+        TableStoreError: as ``commit_compacted``: groups committed before stay, the other new files are deleted. If
+            rewrites failed for another reason than replaced inputs, the error of the first one, raised after all other
+            merges are committed.
     """
     run = _Run(committer, commit_user, kind)
     done = execute(plan.tasks)
@@ -127,7 +128,7 @@ def run_compaction(
 
 
 def plan_only(plan: CompactionPlan) -> CompactionResult:
-    """Return what a plan would do, as a result without outputs: for a dry run."""
+    """Return the result of a dry run: the inputs of the plan, without outputs."""
     return CompactionResult(
         snapshots=(),
         partitions=tuple(
@@ -152,10 +153,12 @@ def merge_in_threads(
     ref: TableRef,
     cancel: Callable[[], None] = lambda: None,
 ) -> Iterator[MergedFiles]:
-    """Run ``merge`` on ``threads`` tasks at a time; given up half-way, wait for those and delete what they made.
+    """Run ``merge`` on ``threads`` tasks in parallel.
+
+    If the caller closes the iterator early, it waits for the running merges and deletes their files.
 
     Args:
-        merge: ``merge_one`` of a table, or what runs that elsewhere.
+        merge: ``merge_one`` bound to a table, or a function that runs it elsewhere.
         cancel: ends running calls of ``merge`` early.
     """
     waiting = deque(tasks)
@@ -170,7 +173,7 @@ def merge_in_threads(
                 while finished:
                     yield finished.pop().result()
         finally:
-            # Only when the caller gave up, or a merge raised: nobody will commit these.
+            # Not empty only if the caller closed the iterator or a merge raised: these are never committed.
             if running:
                 cancel()
             for future in (*running, *finished):
@@ -180,7 +183,7 @@ def merge_in_threads(
 
 
 def merge_one(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> MergedFiles:
-    """Rewrite one task; an error of ours becomes part of the answer."""
+    """Rewrite one task; a ``TableStoreError`` is returned in the result."""
     started = time.perf_counter()
     answer = partial(MergedFiles, task=task)
     try:
@@ -207,7 +210,7 @@ class _Run:
         partition = merged.task.partition
         self._seconds[partition] = self._seconds.get(partition, 0.0) + merged.seconds
         if merged.message is None:
-            # A file that was replaced may have expired meanwhile; one that is live must not be missing.
+            # A replaced file may have expired meanwhile, which is a lost race; a missing live file is an error.
             if isinstance(merged.error, NotFoundError) and has_lost_race(self.committer, merged.task):
                 self._drop(partition)
             else:
@@ -237,7 +240,7 @@ class _Run:
             raise self._error
 
     def discard(self, done: Iterator[MergedFiles]) -> None:
-        """Delete what was merged and will not be committed."""
+        """Delete the merged files that will not be committed."""
         close = getattr(done, "close", None)
         if close is not None:
             close()

@@ -1,4 +1,4 @@
-"""A dedicated compaction: what people ask for, and the way from there to the snapshots.
+"""Runs a dedicated compaction, from the user's arguments to the committed snapshots.
 
 Source:
     docs/spec/compaction.md section 7.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRequest:
-    """What to compact, and how much.
+    """What a dedicated compaction is asked to compact.
 
     Attributes:
         scope: the partitions; None for all.
@@ -51,12 +51,12 @@ def request_compaction(
     strategy: str | None = None,
     idle_time: str | None = None,
 ) -> CompactionRequest:
-    """Return the request of arguments as people give them; None leaves one out.
+    """Parse a request from user arguments; None leaves an argument out.
 
     Raises:
-        InvalidOptionError: ``partitions`` and ``where`` together, a column that is no partition column, another
-            strategy, no duration.
-        InvalidFilterError: ``where`` is about something else than partition columns.
+        InvalidOptionError: ``partitions`` and ``where`` together, a column that is not a partition column, an unknown
+            strategy, or a text that is not a duration.
+        InvalidFilterError: ``where`` cannot be parsed, or names other columns than partition columns.
     """
     if partitions is not None and where is not None:
         raise InvalidOptionError(f"table {ref.name}: say which partitions to compact by name or by WHERE, not by both")
@@ -73,7 +73,7 @@ def request_compaction(
 
 
 def for_compaction(ref: TableRef, options: Mapping[str, str] | None = None) -> TableRef:
-    """Return a table as the job compacts it: one that its writers only write to is compacted all the same.
+    """Return a table with the job's options, and with ``write-only`` set to false: the job compacts in any case.
 
     Args:
         options: of the job.
@@ -82,10 +82,10 @@ def for_compaction(ref: TableRef, options: Mapping[str, str] | None = None) -> T
 
 
 def run_here(ref: TableRef, threads: int | None = None) -> Execute:
-    """Return what merges in this process.
+    """Return an executor that merges in this process.
 
     Args:
-        threads: merges at once; None for what ``penstock.compaction.max-tasks`` says, else one a core.
+        threads: merges in parallel; None for the value of ``penstock.compaction.max-tasks``, else one for each core.
     """
     most = threads or ref.parsed(CompactOptions).max_tasks or os.cpu_count() or 1
     return partial(merge_in_threads, merge=partial(merge_one, ref=ref), threads=most, ref=ref)
@@ -104,10 +104,11 @@ def compact_table(
 
     Args:
         ref: from ``for_compaction``.
+        request: the partitions, and how much to merge.
         execute: runs the merges.
         dry_run: only plan; the result has no outputs.
-        on_plan: told what is going to be merged.
-        on_done: told of every finished merge.
+        on_plan: called with the plan before the merges.
+        on_done: called for every finished merge.
 
     Raises:
         UnsupportedFeatureError: as ``plan_compaction``.

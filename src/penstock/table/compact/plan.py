@@ -1,4 +1,4 @@
-"""What a dedicated compaction does to a table: partition by partition, with the reason where it does nothing.
+"""Plans a dedicated compaction, partition by partition, with the reason for each partition that is skipped.
 
 Source:
     docs/spec/compaction.md section 7. Two deviations: ``full`` merges small files of scalable tables too, where the
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 Pick: TypeAlias = "Callable[[list[DataFileMeta], bool], Iterable[tuple[DataFileMeta, ...]]]"
-"""Chooses, of the files of a bucket and whether it is one of a queue, those of each task."""
+"""Takes the files of a bucket and whether the table is a queue; returns the files of each task."""
 
-# Of a task of a full compaction; to open so many takes a few seconds.
+# Most tiny files in one task of a full compaction; opening that many takes a few seconds.
 _MOST_FILES: Final = 4_096
 
 
 class CompactStrategy(StrEnum):
-    """How much a dedicated compaction merges."""
+    """How much a dedicated compaction merges; see ``plan_compaction``."""
 
     MINOR = "minor"
     FULL = "full"
@@ -52,15 +52,15 @@ class CompactStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPlan:
-    """What is to be done to one partition.
+    """The planned merges of one partition.
 
     Attributes:
         data: serialized BinaryRow (arity prefix included) of the partition values.
         name: such as ``dt=2026-01-01``; empty where the table has no partitions.
-        files: live ones.
-        bytes: of the live files.
-        tasks: empty where ``skipped`` says why.
-        skipped: why nothing is done; None where something is.
+        files: number of live files.
+        bytes: size of the live files.
+        tasks: merges; empty if the partition is skipped.
+        skipped: why the partition is skipped; None if it is not.
     """
 
     data: bytes
@@ -73,11 +73,11 @@ class PartitionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """What a dedicated compaction is to do.
+    """The plan of a dedicated compaction.
 
     Attributes:
-        snapshot: None where nothing was ever committed.
-        partitions: those in scope, in manifest order.
+        snapshot: the planned snapshot; None where nothing was ever committed.
+        partitions: the partitions in scope, in manifest order.
     """
 
     snapshot: Snapshot | None
@@ -100,8 +100,8 @@ def plan_compaction(
     """Plan the merges of the latest snapshot; reads metadata only.
 
     Args:
-        strategy: ``minor`` merges what a stream beside it would have merged by now; ``full`` also what is too little
-            for that: in a scalable table every two small files of a partition, in a queue whole buckets of which most
+        strategy: ``minor`` merges what the background compaction of a stream would merge. ``full`` also merges fewer
+            files: in a scalable table, any two small files of a partition; in a queue, whole buckets in which most
             files are small.
         scope: the partitions; None for all.
         idle_ms: only partitions that got no rows for this long.
@@ -126,7 +126,7 @@ def plan_partitions(
     """Plan the tasks that ``pick`` chooses; other arguments and errors as ``plan_compaction``.
 
     Args:
-        otherwise: what to say of a partition of which it chooses nothing.
+        otherwise: the text of ``skipped`` for a partition in which ``pick`` chooses no file.
     """
     snapshot = store.load_latest_snapshot()
     check_compactable(ref, store, snapshot)
@@ -145,7 +145,7 @@ def plan_partitions(
 
 
 def _without_expired(plan: CompactionPlan, ref: TableRef, store: MetadataStore) -> CompactionPlan:
-    """Leave out the partitions that are to be dropped for their age, where that is asked for."""
+    """Skip partitions that partition expiration will drop, if the table's options ask for that."""
     if not ref.parsed(CompactOptions).skip_expired_partitions:
         return plan
     options = ref.parsed(PartitionExpireOptions)
@@ -163,7 +163,7 @@ def _without_expired(plan: CompactionPlan, ref: TableRef, store: MetadataStore) 
 
 
 def scope_of_filter(ref: TableRef, text: str) -> MatchingPartitions:
-    """Return the partitions that pass a WHERE condition on partition columns.
+    """Return the scope of the partitions that match a WHERE condition on partition columns.
 
     Raises:
         InvalidFilterError: it cannot be parsed, or names another column.
@@ -179,7 +179,7 @@ def scope_of_filter(ref: TableRef, text: str) -> MatchingPartitions:
 
 
 class _Planner:
-    """Plans partition after partition."""
+    """Plans one partition at a time."""
 
     def __init__(self, ref: TableRef, pick: Pick, idle_test: IdleTest | None, otherwise: str) -> None:
         self._pick = pick
@@ -213,7 +213,7 @@ class _Planner:
 
 
 def picker(ref: TableRef, strategy: CompactStrategy) -> Pick:
-    """Return what chooses the files of a bucket that a strategy merges."""
+    """Return the function that chooses the files that a strategy merges."""
     return partial(_pick, ref, strategy, CompactSizes.of(ref))
 
 
@@ -222,7 +222,7 @@ def _pick(
     strategy: CompactStrategy,
     sizes: CompactSizes,
     files: list[DataFileMeta],
-    is_queue: bool,  # noqa: FBT001 - as Pick has it
+    is_queue: bool,  # noqa: FBT001 - the signature of Pick
 ) -> Iterable[tuple[DataFileMeta, ...]]:
     is_full = strategy is CompactStrategy.FULL
     force = ref.parsed(CompactOptions).force_rewrite_all_files
@@ -231,7 +231,7 @@ def _pick(
     if is_full and force:
         return _all_in_bins(files, sizes)
     if is_full:
-        # Tiny files are not to become files that are small again, only for their number.
+        # With the full open cost, many tiny files would fill a bin and give a file that is small again.
         cost = min(sizes.open_file_cost_bytes, 2 * sizes.target_bytes // _MOST_FILES)
         sizes = replace(sizes, open_file_cost_bytes=cost)
     small = [file for file in files if sizes.is_small(file)]
@@ -244,7 +244,7 @@ def _pick(
 
 
 def _all_in_bins(files: list[DataFileMeta], sizes: CompactSizes) -> list[tuple[DataFileMeta, ...]]:
-    """Pack every file, so that no task reads more than about twice the target size."""
+    """Pack every file, so that a task reads at most about twice the target size."""
     bins: list[list[DataFileMeta]] = [[]]
     weight = 0
     for file in files:
@@ -257,7 +257,7 @@ def _all_in_bins(files: list[DataFileMeta], sizes: CompactSizes) -> list[tuple[D
 
 
 def check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> None:
-    """Check that merging keeps what the table's files mean. Raises ``UnsupportedFeatureError``."""
+    """Check that a merge keeps the meaning of the table's files. Raises ``UnsupportedFeatureError``."""
     if ref.parsed(SortOptions).incremental_clustering:
         raise UnsupportedFeatureError(
             f"table {ref.name}: 'clustering.incremental' keeps files in levels, which a merge would undo: compact it "

@@ -1,4 +1,4 @@
-"""The small files of one commit merged before it, so that no reader ever sees them (``precommit-compact``).
+"""Merges the small files of one commit before the commit, so that readers never see them (``precommit-compact``).
 
 Source:
     Paimon ``core:append/AppendPreCommitCompactCoordinator.java``;
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def merge_if_asked(messages: tuple[CommitMessage, ...], ref: TableRef, execute: Execute) -> tuple[CommitMessage, ...]:
-    """Do ``merge_before_commit`` where the option ``precommit-compact`` is set."""
+    """Call ``merge_before_commit`` if the option ``precommit-compact`` is set."""
     if not ref.parsed(CompactOptions).precommit:
         return messages
     return merge_before_commit(messages, ref, execute)
@@ -38,18 +38,18 @@ def merge_if_asked(messages: tuple[CommitMessage, ...], ref: TableRef, execute: 
 def merge_before_commit(
     messages: tuple[CommitMessage, ...], ref: TableRef, execute: Execute
 ) -> tuple[CommitMessage, ...]:
-    """Merge the small files that several tasks wrote for one bucket; delete them when all merges are done.
+    """Merge the small files that several tasks wrote into the same bucket; delete them after all merges are done.
 
     Args:
         messages: in input order, not committed yet.
         execute: runs the merges.
 
     Returns:
-        One message for each partition and bucket, its files in the order of the rows; the very messages where there is
-        nothing to merge.
+        One message for each partition and bucket, with its files in the order of the rows; ``messages`` unchanged where
+        there is nothing to merge.
 
     Raises:
-        TableStoreError: a merge failed; all files, those of the messages too, are deleted.
+        TableStoreError: a merge failed; all files, including those of the messages, are deleted.
     """
     sizes = CompactSizes.of(ref)
     buckets: dict[Key, list[DataFileMeta]] = {}
@@ -85,11 +85,11 @@ def merge_before_commit(
 def pack_new(
     files: Iterable[DataFileMeta], sizes: CompactSizes, *, in_order: bool
 ) -> tuple[tuple[DataFileMeta, ...], ...]:
-    """Pack the small files of one bucket into merges of about the target size, two files at least.
+    """Pack the small files of one bucket into merges of about the target size, each of at least two files.
 
     Args:
         files: in the order of the rows.
-        in_order: merge neighbours only: what is large enough stays a wall between them.
+        in_order: merge adjacent files only: no merge crosses a file that is large enough.
     """
     bins: list[list[DataFileMeta]] = [[]]
     weight = 0
@@ -124,7 +124,7 @@ def _check(merged: MergedFiles) -> None:
 
 
 def _delete_inputs(messages: Iterable[CommitMessage], names: set[str], ref: TableRef) -> None:
-    """Delete merged files; what cannot be deleted stays an orphan."""
+    """Delete the inputs of the merges; a file that cannot be deleted remains as an orphan."""
     delete_new_files(
         ref,
         (

@@ -1,10 +1,11 @@
-"""Which adjacent files of a queue's bucket are merged.
+"""Chooses which adjacent files of a queue's bucket are merged.
 
-Only neighbours in write order are, so the order of rows stays; and only files of which none is larger than all newer
-ones together, so a row is rewritten about once each time its file has doubled, and a bucket has twice
-``compaction.min.file-num`` small files at most. Paimon's rule merges the five oldest small files again and again: tiny
-commits are rewritten with every fourth one until they weigh 0.7 of the target. Of 10,000 commits of one row each, a
-row is rewritten 1,250 times on average there, and 6 times here (tests/unit/table/compact/test_queue.py).
+Only files that are adjacent in write order are merged, so the order of the rows stays. In a merge no file has more rows
+than all newer ones together, so a row is rewritten about once each time its file doubles, and a bucket has at most
+twice ``compaction.min.file-num`` small files. Paimon's rule merges the five oldest small files again and again: every
+fourth tiny commit rewrites the same rows, until their file reaches 0.7 of the target size. With 10,000 commits of one
+row each, a row is rewritten 1,250 times on average by Paimon's rule, and 6 times by this one
+(tests/unit/table/compact/test_queue.py).
 
 Source:
     Paimon ``core:append/BucketedAppendCompactManager.java``; docs/spec/compaction.md section 3.
@@ -23,22 +24,22 @@ if TYPE_CHECKING:
     from penstock.table.compact.task import CompactSizes
 
     _Block = tuple[DataFileMeta, ...]
-    """Files of a bucket that cannot be parted."""
+    """Files of a bucket that are merged together or not at all."""
 
-# A full merge of less is not worth its while (docs/spec/compaction.md section 3.3).
+# A full merge of fewer files is not worth its cost (docs/spec/compaction.md section 3.3).
 _FULL_MIN_FILES: Final = 3
 _FULL_RUN_TARGETS: Final = 8
 
 
 def plan_bucket(files: Iterable[DataFileMeta], sizes: CompactSizes) -> tuple[_Block, ...]:
-    """Return runs of adjacent files of one bucket to be merged, each in write order.
+    """Return the runs of adjacent files of one bucket to merge, each in write order.
 
     Args:
         files: the bucket's live files.
 
     Returns:
-        Runs of at least two files; together no more than twice the target size, where they are more than two and can
-        be parted.
+        Runs of at least two files. By the current rule, a run is larger than twice the target size only if it cannot
+        be cut.
     """
     blocks = _blocks(files)
     if sizes.max_files is not None:
@@ -54,7 +55,7 @@ def plan_bucket(files: Iterable[DataFileMeta], sizes: CompactSizes) -> tuple[_Bl
 
 
 def plan_bucket_fully(files: Iterable[DataFileMeta], sizes: CompactSizes, *, force: bool) -> tuple[_Block, ...]:
-    """Return what a full compaction of one bucket rewrites, in write order; cut where one task would take minutes.
+    """Return the files that a full compaction of one bucket rewrites, in write order, cut into tasks of limited size.
 
     Args:
         force: rewrite every file (``compaction.force-rewrite-all-files``).
@@ -72,21 +73,22 @@ def plan_bucket_fully(files: Iterable[DataFileMeta], sizes: CompactSizes, *, for
 
 
 def in_write_order(files: Iterable[DataFileMeta]) -> list[DataFileMeta]:
-    """Sort files by the sequence number of their first row; equal ones stay in manifest order."""
+    """Sort files by the sequence number of their first row; files with equal numbers stay in manifest order."""
     return sorted(files, key=lambda file: file.min_sequence_number)
 
 
 def _blocks(files: Iterable[DataFileMeta]) -> tuple[_Block, ...]:
-    """Return files in write order, those together that begin with the same number.
+    """Return the files in write order; files that begin with the same sequence number form one block.
 
-    What they are merged into would begin with that number too, and come behind the others in the manifest: so they are
-    merged together or not at all. Several files of one compaction of Java's are such, and all files of pypaimon's.
+    A merged file begins with the number of its first input and is the last in the manifest, so it would be read after
+    all files with the same number. Such files are therefore merged together or not at all. One compaction by Java may
+    write several of them, and all files of pypaimon are such.
     """
     return tuple(tuple(block) for _, block in groupby(in_write_order(files), key=lambda file: file.min_sequence_number))
 
 
 def _from_file(blocks: Sequence[_Block], first: int) -> Sequence[_Block]:
-    """Return the blocks from the one on that holds the file of that number; none behind the last."""
+    """Return the blocks from the one with the file at index ``first`` on; none if the index is past the last file."""
     for place, block in enumerate(blocks):
         first -= len(block)
         if first < 0:
@@ -95,9 +97,9 @@ def _from_file(blocks: Sequence[_Block], first: int) -> Sequence[_Block]:
 
 
 def _first_to_merge(rows: Sequence[int], min_files: int) -> int:
-    """Return where the run to merge begins, which reaches to the newest file; ``len(rows)`` for none.
+    """Return the index of the first file to merge; the run ends with the newest file. ``len(rows)`` for no merge.
 
-    Rows are what is compared, not bytes: a file of one row is nearly all footer, and five of them make no larger one.
+    Rows are compared, not bytes: a file of one row is nearly all footer, and a merge of five is hardly larger.
     """
     first = _last_run(rows, at_least=1)
     if len(rows) - first >= min_files:
@@ -108,10 +110,10 @@ def _first_to_merge(rows: Sequence[int], min_files: int) -> int:
 
 
 def _last_run(rows: Sequence[int], *, at_least: int) -> int:
-    """Return where the longest run at the end begins of which no file is larger than all newer ones together.
+    """Return the first index of the longest run to the end in which no file has more rows than all newer ones together.
 
     Args:
-        at_least: newest files that belong to it in any case.
+        at_least: number of newest files that are in the run in any case.
     """
     first = len(rows) - at_least
     total = sum(rows[first:])
@@ -122,7 +124,7 @@ def _last_run(rows: Sequence[int], *, at_least: int) -> int:
 
 
 def _cut(run: Iterable[_Block], most_bytes: int) -> list[_Block]:
-    """Cut a run between blocks into parts that one task each can merge in a few seconds."""
+    """Cut a run, between blocks, into parts of at most ``most_bytes``; a larger block is a part of its own."""
     parts: list[_Block] = []
     size = 0
     for block in run:
@@ -137,7 +139,10 @@ def _cut(run: Iterable[_Block], most_bytes: int) -> list[_Block]:
 
 
 def _plan_by_older_rule(blocks: Sequence[_Block], sizes: CompactSizes) -> tuple[_Block, ...]:
-    """Return what ``compaction.max.file-num`` asks for: ``min_files`` that reach the target size, or ``max_files``."""
+    """Return the first run of ``min_files`` files that reach the target size, or of ``max_files`` files.
+
+    This is the rule of ``compaction.max.file-num``.
+    """
     window: deque[_Block] = deque()
     count, size = 0, 0
     for block in blocks:

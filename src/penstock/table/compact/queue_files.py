@@ -1,4 +1,4 @@
-"""The small files of a queue's buckets and where they stand in write order, from scan to merge."""
+"""Tracks the small files of a queue's buckets, and their write order, from scan to merge."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Bucket:
-    """What is known of a bucket.
+    """The known files of one bucket.
 
     Attributes:
-        small: by name; those that a task has are in ``busy`` too.
-        walls: first sequence numbers of files that are no candidates, by name: nothing is merged across them.
+        small: small files by name, including those in ``busy``.
+        walls: first sequence numbers of files that are large enough, by name: no merge crosses them.
+        busy: names of the small files that a task already has.
     """
 
     small: dict[str, DataFileMeta] = field(default_factory=dict)
@@ -35,9 +36,10 @@ class _Bucket:
     busy: set[str] = field(default_factory=set)
 
     def runs(self) -> Iterator[list[DataFileMeta]]:
-        """Yield adjacent small files that no task has, in write order.
+        """Yield runs of adjacent small files that no task has, in write order.
 
-        Those stay out that begin with the same number as a wall, or as a file that a task has: see ``plan_bucket``.
+        A small file that begins with the same sequence number as a wall or a busy file is left out; ``_blocks`` in
+        ``queue.py`` says why.
         """
         walls = sorted(self.walls.values(), reverse=True)
         taken = {*walls, *(self.small[name].min_sequence_number for name in self.busy)}
@@ -57,12 +59,12 @@ class _Bucket:
 
 @dataclass(slots=True)
 class QueueFiles:
-    """The small files of all buckets; a worker that lives as long as a stream.
+    """Tracks the small files of all buckets, for as long as a stream runs.
 
-    Of a file that is large enough only its place is kept.
+    Of a file that is large enough, only the name and the first sequence number are kept.
 
     Attributes:
-        sizes: may be exchanged between rounds.
+        sizes: may be replaced between rounds.
     """
 
     sizes: CompactSizes
@@ -80,7 +82,7 @@ class QueueFiles:
         return found
 
     def take(self, entries: Iterable[ManifestEntry]) -> None:
-        """Take in what a snapshot changed, or all that is live at the start."""
+        """Apply the entries that a snapshot changed, or at the start all live entries."""
         for entry in entries:
             key = (entry.partition, entry.bucket, entry.total_buckets)
             bucket = self._buckets[key]
@@ -99,26 +101,26 @@ class QueueFiles:
                 bucket.walls[name] = entry.file.min_sequence_number
 
     def plan(self) -> tuple[CompactTask, ...]:
-        """Plan the buckets that got small files since the round before."""
+        """Plan merges in the buckets that got small files since the previous round."""
         touched, self._touched = self._touched, set()
         return tuple(self._tasks(touched, plan_bucket))
 
     def plan_fully(self) -> tuple[CompactTask, ...]:
-        """Plan full merges of the small files of buckets that got some since the last time.
+        """Plan full merges of the small files, in the buckets that got small files since the previous full plan.
 
-        Files that are large enough stay where they are: they would only be rewritten for their neighbours' sake.
+        Files that are large enough are not rewritten.
         """
         touched, self._touched_since_full = self._touched_since_full, set()
         return tuple(self._tasks(touched, lambda files, sizes: plan_bucket_fully(files, sizes, force=False)))
 
     def hold(self, task: CompactTask) -> None:
-        """Keep the files of a task that is under way from being planned, until ``finish``."""
+        """Keep the files of a running task out of new plans, until ``finish``."""
         bucket = self._buckets.get((task.partition, task.bucket, task.total_buckets))
         if bucket is not None:
             bucket.busy.update(file.file_name for file in task.files if file.file_name in bucket.small)
 
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
-        """Let go of a task's files, to be planned again unless the task has landed."""
+        """Release the files of a task; unless the task was committed, they are planned again."""
         key = (task.partition, task.bucket, task.total_buckets)
         bucket = self._buckets.get(key)
         if bucket is None:

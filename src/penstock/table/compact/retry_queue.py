@@ -1,4 +1,4 @@
-"""Merges that failed, and stay out of the way of the others until it is time to try again."""
+"""Holds failed merges back until their next retry."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _DOUBLINGS: Final = 10
 
 @dataclass(slots=True, kw_only=True)
 class RetryQueue:
-    """Tasks of one round that failed, and how long to wait after how many such rounds.
+    """Failed tasks of one round, and the pause before their retry, which grows with each failed round.
 
     Attributes:
-        first_pause_seconds: half of the pause after one failure; each further one doubles it, up to a minute.
-        failures: rounds in a row, and looks at the table, that failed.
+        first_pause_seconds: half of the pause after one failure; each further failure doubles it, up to a minute.
+        failures: failures in a row, of rounds and of whole attempts to plan and commit.
     """
 
     first_pause_seconds: float
@@ -28,26 +28,26 @@ class RetryQueue:
     _due: float = 0.0
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether any task waits for its retry."""
         return bool(self._tasks)
 
     @property
     def pause_seconds(self) -> float:
-        """How long to wait after so many failures."""
+        """Pause before the next retry, which depends on ``failures``."""
         return min(self.first_pause_seconds * (1 << min(self.failures, _DOUBLINGS)), _LONGEST_PAUSE_SECONDS)
 
     def put(self, task: CompactTask) -> None:
-        """Put a failed task to the others of its round."""
+        """Add a failed task to the others of its round."""
         if not self._tasks:
             self.failures += 1
             self._due = time.monotonic() + self.pause_seconds
         self._tasks.append(task)
 
     def take_due(self) -> list[CompactTask]:
-        """Take all out when it is time to try again; none before."""
+        """Remove and return all tasks if their retry is due; else none."""
         return self.take_all() if time.monotonic() >= self._due else []
 
     def take_all(self) -> list[CompactTask]:
-        """Take all out."""
+        """Remove and return all tasks."""
         tasks, self._tasks = self._tasks, []
         return tasks

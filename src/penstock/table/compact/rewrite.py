@@ -1,4 +1,4 @@
-"""The merge itself: files of one bucket read in order and written anew.
+"""Executes a merge: reads the files of one bucket in order and writes their rows to new files.
 
 Source:
     Paimon ``core:operation/BaseAppendFileStoreWrite.java`` (``compactRewrite``); docs/spec/compaction.md section 2.
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 
 def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> CommitMessage:
-    """Write the rows of a task's files to new files; nothing is committed and nothing deleted.
+    """Write the rows of a task's files to new files, without a commit; the old files are not deleted.
 
     Memory is bounded by a batch of rows and one row group, whatever the files' sizes.
 
     Args:
-        ref: its schema is that of the new files; older files are evolved to it. Where a file has a newer one, that is
-            taken.
-        job_id: from ``new_job_id``; the new files are found by it.
+        ref: the new files have its schema, and older files are evolved to it. If a file has a newer schema, that one is
+            used.
+        job_id: from ``new_job_id``; part of the new files' names, so that they can be found.
 
     Returns:
         The message of a COMPACT commit: the task's files before, the new ones after.
 
     Raises:
-        NotFoundError: a file is gone, as after another compaction and expiration; no new file is left.
-        FormatError: a file does not hold the rows that the table says; no new file is left.
+        NotFoundError: a file is gone, for example after another compaction and expiration; the new files are deleted.
+        FormatError: a file does not hold the rows that the table says; the new files are deleted.
     """
     store = MetadataStore(ref)
     ref = _at_schema_of(task, ref, store)
@@ -77,7 +77,7 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
 
 
 def _at_schema_of(task: CompactTask, ref: TableRef, store: MetadataStore) -> TableRef:
-    """Return the table at the newest schema that a file of the task has: an older one lacks some of its columns."""
+    """Return the table at the newest schema of the task's files, if that is newer: an older one may lack columns."""
     newest = max(file.schema_id for file in task.files)
     return ref if newest <= ref.schema.id else replace(ref, schema=store.load_schema(newest))
 
@@ -96,7 +96,7 @@ def _as_split(task: CompactTask, ref: TableRef) -> DataSplit:
 
 
 def check_rows(task: CompactTask, new_files: Sequence[DataFileMeta], ref: TableRef) -> None:
-    """Raise ``FormatError`` unless new files have as many rows as the task's."""
+    """Raise ``FormatError`` unless the new files have as many rows as the task's files."""
     before = sum(file.row_count for file in task.files)
     after = sum(file.row_count for file in new_files)
     if before != after:
@@ -114,10 +114,10 @@ def _delete_new(ref: TableRef, message: CommitMessage) -> None:
 
 
 def _as_outputs(task: CompactTask, outputs: Sequence[DataFileMeta]) -> tuple[DataFileMeta, ...]:
-    """Give the new files the place of the old ones.
+    """Give the new files the sequence numbers and the creation time of the old ones.
 
-    Their creation is that of the oldest input, so that a merge moves no partition in the order of reading, and brings
-    no old row back to a read from a creation time on. (Java writes the present.)
+    The creation time is that of the oldest input, so a merge does not change the read order of partitions, and a read
+    from a creation time on does not return old rows. (Java writes the current time.)
     """
     first, last = _number_range(task.files)
     created = [file.creation_millis for file in task.files if file.creation_millis is not None]
@@ -128,8 +128,8 @@ def _as_outputs(task: CompactTask, outputs: Sequence[DataFileMeta]) -> tuple[Dat
         result.append(
             replace(
                 output,
-                # Where ranges have gaps or overlap, as those of several writers of other engines do, a number inside
-                # could pass that of the file behind; equal numbers keep the order of the manifest.
+                # With several writers of other engines, ranges have gaps or overlap. Ascending numbers could exceed
+                # those of the next file, so all outputs get one range; equal numbers keep manifest order.
                 min_sequence_number=number if is_dense else first,
                 max_sequence_number=number + output.row_count - 1 if is_dense else last,
                 file_source=FileSource.COMPACT,

@@ -1,8 +1,8 @@
-"""Sort compaction but for the sorting itself: by what, which files, and what takes their place.
+"""Sort compaction: the order, the plan and the commit message. Spark does the sorting itself.
 
-Rows of a partition change their order, so its snapshots are OVERWRITE on disk, which streaming readers pass over. Where
-the reference replaces whatever is live at the commit, a commit of ours names the files that were read: rows that came
-meanwhile stay, and where one of those files is gone the result of its partition is dropped.
+The order of the rows changes, so sort compaction commits OVERWRITE snapshots, which streaming readers skip. The
+reference replaces all files that are live at the commit. Penstock's commit names the files that were read: rows written
+meanwhile stay, and if one of those files is not live any more, the result of its partition is dropped.
 
 Source:
     docs/spec/compaction.md section 8; Paimon ``flink:action/SortCompactAction.java``.
@@ -45,8 +45,9 @@ _UNSORTABLE: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMET
 class OrderStrategy(StrEnum):
     """How a sort compaction orders rows by several columns.
 
-    ORDER: by the first, among equals by the next, and so on; null first.
-    ZORDER, HILBERT: along a curve, so that files are narrow in every column; HILBERT has fewer leaps.
+    ORDER: by the first column, equal rows by the next one, and so on; null first.
+    ZORDER, HILBERT: along a space-filling curve, so that each file has a narrow range in every column; HILBERT keeps
+        near rows together better.
     """
 
     ORDER = "order"
@@ -56,10 +57,10 @@ class OrderStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortOrder:
-    """The order of the rows to write.
+    """The order in which rows are written.
 
     Attributes:
-        columns: names, at least one, at least two on the Hilbert curve.
+        columns: column names, at least one, for HILBERT at least two.
     """
 
     strategy: OrderStrategy
@@ -68,11 +69,11 @@ class SortOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortJob:
-    """A sort compaction, planned.
+    """A planned sort compaction.
 
     Attributes:
-        ref: the table at its latest schema: with an older one, younger columns would be lost.
-        plan: one task a partition, which holds all its files.
+        ref: the table at its latest schema: with an older one, columns that were added later would be lost.
+        plan: one task for each partition, with all its files.
     """
 
     ref: TableRef
@@ -88,7 +89,7 @@ def plan_sort(
     scope: OverwriteScope | None = None,
     idle_ms: int | None = None,
 ) -> SortJob:
-    """Plan the sorting of the latest snapshot; reads metadata only.
+    """Plan a sort compaction of the latest snapshot; reads metadata only.
 
     Args:
         scope: the partitions; None for all.
@@ -96,13 +97,13 @@ def plan_sort(
 
     Raises:
         InvalidOptionError: columns that cannot be sorted by.
-        UnsupportedFeatureError: a queue, deletion vectors, files that are kept in levels, or a column of which Spark
-            cannot hold all values.
+        UnsupportedFeatureError: a queue, deletion vectors, files that are kept in levels, or a column with values that
+            Spark cannot hold.
     """
     plan = plan_partitions(
         ref, store, _every_file, scope=scope, idle_ms=idle_ms, otherwise="its files are those of a queue"
     )
-    # Loaded behind the snapshot, so it is not older than any of the snapshot's files.
+    # Loaded after the snapshot, so the schema is not older than that of any of its files.
     ref = replace(ref, schema=store.load_latest_schema())
     _check_is_scalable(ref)
     _check_order(ref, order)
@@ -111,10 +112,10 @@ def plan_sort(
 
 
 def parse_order(ref: TableRef, strategy: str | None, order_by: Sequence[str] | None) -> SortOrder | None:
-    """Return the order of arguments as people give them; None when there are none.
+    """Parse the order from user arguments; None when there are none.
 
     Args:
-        strategy: None for ``order`` where columns are given.
+        strategy: None means ``order`` if columns are given.
 
     Raises:
         InvalidOptionError: there is no such strategy.
@@ -142,10 +143,10 @@ def sort_table(
 
     Args:
         ref: from ``for_compaction``.
-        request: which partitions.
+        request: the partitions to sort.
         sort: runs the plan; None where there is no Spark.
         dry_run: only plan; the result has no outputs.
-        on_plan: told what is going to be sorted.
+        on_plan: called with the plan before the sort.
 
     Raises:
         InvalidOptionError: ``sort`` is None, or the strategy ``minor``, which leaves files as they are.
@@ -167,16 +168,16 @@ def sort_table(
 
 
 def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: TableRef) -> CommitMessage:
-    """Return what a sort came to as one message, which names the files that were read and those that replace them.
+    """Combine the messages of a sort into one, which names the files that were read and those that replace them.
 
-    The new files are numbered through in their order, so a read by number sees the rows sorted, and are as old as the
-    oldest of those that they replace.
+    The new files get ascending sequence numbers in their order, so a read in that order returns sorted rows. They get
+    the creation time of the oldest file that they replace.
 
     Args:
-        messages: as they were written, in order.
+        messages: in the order of the rows.
 
     Raises:
-        FormatError: other rows, or those of another partition, came out of the files than the table says.
+        FormatError: the files held rows of another partition, or another number of rows than the table says.
     """
     for message in messages:
         if (message.partition, message.bucket) != (task.partition, task.bucket):
@@ -219,13 +220,13 @@ def has_lost_race(task: CompactTask, ref: TableRef, store: MetadataStore) -> boo
 
 
 def count_ranges(task: CompactTask, target_bytes: int) -> int:
-    """Return into how many files of about the target size a task's rows go."""
+    """Return how many files of about the target size a task's rows need."""
     return max(1, -(-task.size_bytes // target_bytes))
 
 
 def _every_file(
     files: list[DataFileMeta],
-    is_queue: bool,  # noqa: FBT001 - as Pick has it
+    is_queue: bool,  # noqa: FBT001 - the signature of Pick
 ) -> tuple[tuple[DataFileMeta, ...], ...]:
     return () if is_queue else (tuple(files),)
 

@@ -1,4 +1,4 @@
-"""Whether a table's rows come out of Spark, which sorts them, as they went in."""
+"""Checks that Spark, which sorts the rows, returns every value unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PRECISION: Final = 6
 
 
 def check_types(ref: TableRef) -> None:
-    """Check that Spark holds every value of every column. Raises ``UnsupportedFeatureError``."""
+    """Check that Spark can hold every value of every column. Raises ``UnsupportedFeatureError``."""
     for each in ref.schema.fields:
         if not _holds(each.type):
             raise UnsupportedFeatureError(
@@ -35,7 +35,7 @@ def check_types(ref: TableRef) -> None:
 
 
 def _holds(data_type: DataType) -> bool:
-    """Whether Spark gives every value back as it was."""
+    """Whether Spark returns every value of this type unchanged."""
     match data_type:
         case ArrayType(element=element) | MultisetType(element=element) | VectorType(element=element):
             return _holds(element)

@@ -1,4 +1,4 @@
-"""What the compaction beside a stream says of itself."""
+"""The state that a stream's background compaction reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARTITIONS_TOLD: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingFiles:
-    """Small files of one partition that no merge has yet.
+    """Small files of one partition that are in no merge yet.
 
     Attributes:
         partition: such as ``dt=2026-01-01``; empty where the table has no partitions.
@@ -29,18 +29,19 @@ class WaitingFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionState:
-    """What the compaction beside a stream has done, and what lies before it.
+    """What a stream's background compaction has done, and what is pending.
 
     Attributes:
-        is_active: this one has the lease; else another process compacts the table.
-        waiting_files: small files in no task yet, with ``waiting_bytes``.
-        waiting: the same of the 20 partitions that have most of them, most first.
-        running_tasks: merges that run, or wait for a free worker.
+        is_active: this process holds the lease; if not, another process compacts the table, or none does.
+        waiting_files: small files in no task yet.
+        waiting_bytes: size of these files.
+        waiting: the same for the 20 partitions with the most such files, most first.
+        running_tasks: merges that run or wait for a free worker.
         landed: merges committed so far.
-        lost: merges that others outran, and that were dropped.
-        files_in: merged away so far, with ``bytes_in``.
-        files_out: that took their place, with ``bytes_out``.
-        last_error: what the last failed round said; None after a good one.
+        lost: merges dropped because another commit replaced their inputs, or won every race.
+        files_in: files merged away so far, with ``bytes_in``.
+        files_out: files that replaced them, with ``bytes_out``.
+        last_error: text of the last error; None again when all work is done without one.
     """
 
     is_active: bool = False
@@ -58,10 +59,10 @@ class CompactionState:
 
 
 def waiting_of(files: Mapping[bytes, list[DataFileMeta]], locator: FileLocator) -> tuple[WaitingFiles, ...]:
-    """Return what waits in the partitions that have most small files, most first.
+    """Return the waiting files of the partitions that have the most small files, most first.
 
     Args:
-        files: by serialized partition.
+        files: waiting files by serialized partition.
     """
     most = sorted(files.items(), key=lambda item: len(item[1]), reverse=True)[:_PARTITIONS_TOLD]
     return tuple(

@@ -1,4 +1,4 @@
-"""What compaction merges, and by which sizes it decides."""
+"""A compaction task, and the sizes that decide which files are merged."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactTask:
-    """Files of one bucket to be replaced by their concatenation. Picklable.
+    """Files of one bucket to concatenate and replace. Picklable.
 
     Attributes:
         partition: serialized BinaryRow (arity prefix included) of the partition values.
         bucket: 0 in unaware tables.
-        total_buckets: as the files' entries say; -1 for unaware.
-        files: in the order of the rows to write, in a queue that of their sequence numbers; at least one.
+        total_buckets: as in the files' manifest entries; -1 for unaware.
+        files: at least one, in the order in which their rows are written; in a queue this is the order of their
+            sequence numbers.
     """
 
     partition: bytes
@@ -38,17 +39,17 @@ class CompactTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactSizes:
-    """The numbers that decide what is merged.
+    """The sizes and counts that decide which files are merged.
 
     Attributes:
-        target_bytes: size of the files to make.
-        small_bytes: files that are smaller, and have fewer rows than ``small_rows``, are candidates.
-        min_files: small files at which a merge starts.
-        max_files: files at which a merge starts whatever their size, the rule of releases up to 1.0; None for
-            today's rule.
-        open_file_cost_bytes: what a file weighs beside its bytes.
-        round_files: files that the merges planned in one round may have together.
-        small_rows: of files that are closed by their rows.
+        target_bytes: target size of the merged files.
+        small_bytes: a file with fewer bytes than this, and fewer rows than ``small_rows``, is a candidate.
+        min_files: number of small files that starts a merge.
+        max_files: number of files that starts a merge whatever their size, the rule of releases up to 1.0; None for
+            the current rule.
+        open_file_cost_bytes: added to the size of each file when files are packed.
+        round_files: most files that all merges of one round may read.
+        small_rows: as ``small_bytes``, for tables whose files are closed at a number of rows.
 
     Source:
         docs/spec/compaction.md section 1.
@@ -63,12 +64,12 @@ class CompactSizes:
     small_rows: int = MAX_LONG
 
     def is_small(self, file: DataFileMeta) -> bool:
-        """Whether a file is a candidate: a merge would make a larger one of it and others."""
+        """Whether a file is a candidate for a merge."""
         return file.file_size < self.small_bytes and file.row_count < self.small_rows
 
     @staticmethod
     def of(ref: TableRef) -> CompactSizes:
-        """Return those of a table's options."""
+        """Return the sizes that a table's options set."""
         options = ref.parsed(CompactOptions)
         write = ref.parsed(WriteOptions)
         return CompactSizes(

@@ -1,4 +1,4 @@
-"""A table's small files, followed from snapshot to snapshot.
+"""Follows a table's small files from snapshot to snapshot and plans their merges.
 
 Source:
     docs/spec/compaction.md sections 4.1 and 4.4.
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CompactionWatch:
-    """Plans merges while a table grows; a worker of one thread, that keeps small files in memory and nothing else.
+    """Plans merges while a table grows. For one thread; keeps only the small files in memory.
 
-    A fresh one scans anew. Snapshots that expired before it saw them, and a rollback, make it scan anew too.
+    It scans the whole table at the start, after a rollback, and when snapshots expired before it saw them. In between
+    it reads the deltas only.
 
     Attributes:
-        ref: exchange it by ``use`` when the table's options have changed.
+        ref: replace it by ``use`` when the table's options have changed.
     """
 
     ref: TableRef
@@ -43,31 +44,31 @@ class CompactionWatch:
     _files: SmallFiles | QueueFiles = field(init=False)
     _seen: Snapshot | None = field(init=False, default=None)
     _commits: int = field(init=False, default=0)
-    # By their first file, which is in no other.
+    # Running tasks by the name of their first file, which is in no other task.
     _given: dict[str, CompactTask] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Start with nothing seen."""
+        """Start without any snapshot read."""
         self._files = self._new_files()
 
     def waiting(self) -> dict[bytes, list[DataFileMeta]]:
-        """Return the small files that wait for a merge, by partition: the debt."""
+        """Return the small files that wait for a merge, by partition."""
         return self._files.waiting()
 
     def use(self, ref: TableRef) -> None:
-        """Go by a table's changed options from the next round on."""
+        """Use the changed options of a table from the next round on."""
         if ref.schema.id != self.ref.schema.id:
             self.ref = ref
             self._seen = None
 
     def plan(self) -> tuple[CompactTask, ...]:
-        """Look at what was committed since the last look, and plan.
+        """Read the snapshots committed since the last call, and plan.
 
-        Every task has to be handed back by ``finish``.
+        The caller must return every task by ``finish``.
 
         Raises:
-            StorageError, FormatError: metadata cannot be read; ask again.
-            UnsupportedFeatureError: merges would change what the table's files mean.
+            StorageError, FormatError: metadata cannot be read; call again.
+            UnsupportedFeatureError: merges would change the meaning of the table's files.
         """
         latest = self.store.load_latest_snapshot()
         if latest is None:
@@ -84,16 +85,16 @@ class CompactionWatch:
         return tasks
 
     def finish(self, task: CompactTask, *, is_done: bool) -> None:
-        """Take a task back.
+        """Take back a task.
 
         Args:
-            is_done: it landed; else its files are planned again, as far as they live.
+            is_done: the merge was committed; if not, its files are planned again where they are still live.
         """
         self._given.pop(task.files[0].file_name, None)
         self._files.finish(task, is_done=is_done)
 
     def _cut(self, tasks: Iterable[CompactTask]) -> Iterator[CompactTask]:
-        """Yield as many tasks as one round may have, at least one; the others wait for the next."""
+        """Yield as many tasks as one round may have, at least one; the others wait for the next round."""
         most = CompactSizes.of(self.ref).round_files
         files = 0
         for task in tasks:
@@ -104,7 +105,7 @@ class CompactionWatch:
                 yield task
 
     def _full_tasks(self) -> tuple[CompactTask, ...]:
-        """Return the merges of ``full-compaction.delta-commits``, when it is their turn."""
+        """Return the merges of ``full-compaction.delta-commits``, if enough commits were made since the last ones."""
         every = self.ref.parsed(CompactOptions).delta_commits
         if every is None or self._commits < every or not isinstance(self._files, QueueFiles):
             return ()
@@ -112,12 +113,12 @@ class CompactionWatch:
         return self._files.plan_fully()
 
     def _follow(self, latest: Snapshot) -> bool:
-        """Take in what came since the last look; False when only a scan can tell."""
+        """Apply the snapshots since the last call; False when a full scan is necessary."""
         seen = self._seen
         if seen is None or latest.id < seen.id:
             return False
         try:
-            # A rollback may have put another history under the same ids.
+            # After a rollback, other snapshots may have the same ids.
             if (latest if latest.id == seen.id else self.store.load_snapshot(seen.id)) != seen:
                 return False
             news: list[tuple[Snapshot, tuple[ManifestEntry, ...]]] = []

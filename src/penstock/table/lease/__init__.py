@@ -1,1 +1,1 @@
-"""Leases: one holder of a name at a time, across processes."""
+"""Leases: across processes, at most one holder of a name at a time."""

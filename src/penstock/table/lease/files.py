@@ -1,4 +1,4 @@
-"""The files of a lease: one for each holder, of which the one with the highest epoch counts."""
+"""The files of a lease: each holder has one, and the file with the highest epoch is valid."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from penstock.table.lease.process import Process
 
 LEASE_MS: Final = 30_000
-"""How long a lease lasts that nobody renews: what the next one waits at most for a holder on a lost machine."""
+"""How long a lease lasts without renewal: the longest wait for the lease of a holder on a lost machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """What the file of a lease says.
+    """The content of a lease file.
 
     Attributes:
         epoch: counts the holders, from 1.
-        token: drawn for each holder.
-        process: of the holder; None where the file is damaged.
+        token: random, different for each holder.
+        process: the holder's process; None where the file is damaged.
         acquired_millis: ms since 1970-01-01 UTC.
-        expires_millis: ms since 1970-01-01 UTC; 0 when it was given back.
-        ttl_ms: how long each renewal lasts.
+        expires_millis: ms since 1970-01-01 UTC; 0 when the lease was released.
+        ttl_ms: how long the lease lasts from each renewal.
     """
 
     epoch: int
@@ -41,12 +41,12 @@ class LeaseRecord:
     ttl_ms: int
 
     def is_free(self, now_millis: int) -> bool:
-        """Whether it was given back, is over, or its holder surely is dead."""
+        """Whether the lease was released, has expired, or its holder is certainly dead."""
         return self.expires_millis <= now_millis or self.is_settled
 
     @property
     def is_settled(self) -> bool:
-        """Whether its holder surely acts no more: one whose time is over may only be paused."""
+        """Whether its holder is certainly inactive: the holder of an expired lease may be paused and go on."""
         return self.expires_millis == 0 or (self.process is not None and is_surely_dead(self.process))
 
 
@@ -71,29 +71,30 @@ class LeaseFiles:
         try:
             return _decode(self._file_io.read(path), path, epoch)
         except FormatError:
-            # Its holder was killed where files appear before they are whole; it lasts as long as most do.
+            # The holder was killed during the write, on a storage where incomplete files are visible. The lease gets
+            # the default time.
             return _damaged(epoch, modified_millis)
         except NotFoundError:
-            return self.load_newest()  # a younger one has come
+            return self.load_newest()  # there is a newer epoch
 
     def put(self, record: LeaseRecord) -> bool:
-        """Create the file of a new epoch; False when another one came first. Files of lower epochs go."""
+        """Create the file of a new epoch and delete those of lower epochs; False when another process was first."""
         path = self._path(record.epoch)
         try:
             created = self._file_io.put_if_absent(path, _encode(record))
         except StorageError:
-            if self.load_newest() == record:  # only the answer was lost
+            if self.load_newest() == record:  # the file was created, only the response was lost
                 return True
             raise
-        if not created and self.load_newest() != record:  # storages may try again by themselves
+        if not created and self.load_newest() != record:  # a storage client that retried finds its own file
             return False
         try:
             is_late = max(self._epochs(), default=0) > record.epoch
         except StorageError:
-            self._delete_quietly(path)  # nobody holds it, and others would wait for its end
+            self._delete_quietly(path)  # the lease is not held, but others would wait until it expires
             raise
         if is_late:
-            # Who looked long ago may get an epoch whose file was deleted when the next one was taken.
+            # A process that read the epochs long ago may create one whose file was deleted in favor of a later epoch.
             self._file_io.delete(path)
             return False
         with contextlib.suppress(StorageError):
@@ -109,13 +110,13 @@ class LeaseFiles:
         self._file_io.delete(self._path(record.epoch))
 
     def delete_below(self, epoch: int | None) -> None:
-        """Delete the files of lower epochs; None for all."""
+        """Delete the files of lower epochs; None deletes all."""
         for each in self._epochs():
             if epoch is None or each < epoch:
                 self._file_io.delete(self._path(each))
 
     def held(self, record: LeaseRecord, now: int) -> LeaseHeldError:
-        """Return the error for who wants what another one has."""
+        """Return the error for a process that wants a lease that another one holds."""
         age = max(0, now - record.acquired_millis) // 1000
         return LeaseHeldError(
             f"table at {self._location}: '{self.name}' is in use by {record.process or 'somebody else'} "
@@ -124,7 +125,7 @@ class LeaseFiles:
         )
 
     def lost(self, newest: LeaseRecord | None, now: int) -> LeaseHeldError:
-        """Return the error for who has lost it."""
+        """Return the error for a holder that has lost its lease."""
         if newest is None:
             return LeaseHeldError(
                 f"table at {self._location}: '{self.name}' was deleted while it was in use; stop here, and start again "

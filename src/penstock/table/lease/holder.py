@@ -1,13 +1,13 @@
-"""Leases: who may act under a name of a table, until it stops saying that it is there.
+"""Leases: give one process at a time the right to act under a name of a table, as long as it renews the lease.
 
-A lease is a file ``.penstock/leases/<name>-<epoch>`` of the table; the one with the highest epoch counts. Whoever takes
-the lease creates the file of the next epoch by ``put_if_absent``, so that one of several wins; the holder rewrites its
-own file to renew it, and who was overtaken finds a higher epoch. Nothing here stops a holder that has lost its lease
-between two looks: what it does then must be harmless by itself, as a commit is.
+A lease is a file ``.penstock/leases/<name>-<epoch>`` of the table; the one with the highest epoch is valid. To acquire
+the lease, a process creates the file of the next epoch by ``put_if_absent``, so only one of several processes succeeds.
+The holder rewrites its own file to renew the lease; a holder that lost it finds a higher epoch. Between two checks, a
+holder that has lost its lease does not know it: what it does then must be harmless without the lease, as a commit is.
 
-The clocks of machines that compete have to agree within a fraction of the lease's time. Where one is far ahead, or
-steps back, nobody waits longer than the time of one lease: who waits counts the time that passed, and an end that no
-clock near ours would state counts for nothing unless its holder is seen to renew it.
+The clocks of competing machines have to agree within a fraction of the lease's time. If a clock is far ahead, or steps
+back, no process waits longer than the time of one lease: a waiting process counts the time that it slept, and an expiry
+time that is implausibly late is ignored unless the holder renews the lease meanwhile.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from penstock.io.file_io import FileIO
 
-# A renewal may fail, or come late, twice before the lease is over.
+# Two renewals in a row may fail or be late before the lease expires.
 _RENEWALS_A_LEASE: Final = 3
 _LOOKS_A_LEASE: Final = 30
-# Clocks that differ by less than a lease's time do no harm; an end further off than this is no end.
+# Clocks that differ by less than a lease's time do no harm; an expiry time later than this many leases is implausible.
 _PLAUSIBLE_LEASES: Final = 2
 _LONGEST_WATCH_MS: Final = 60_000
 
@@ -42,8 +42,8 @@ class Lease:
     """A lease that this process holds. Several threads may share it; it is never pickled. Made by ``acquire``.
 
     Attributes:
-        may_have_rival: the holder before did not give it back, and is not known to be dead: it may be paused, and go on
-            for a moment before it finds that its lease is lost.
+        may_have_rival: the previous holder did not release the lease and is not certainly dead: it may be paused, and
+            act for a moment before it finds that its lease is lost.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Lease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(StorageError):  # it ends by itself, and what was done under it counts
+        with contextlib.suppress(StorageError):  # the lease expires by itself, and the work done under it is valid
             self.release()
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class Lease:
 
     @property
     def epoch(self) -> int:
-        """Grows with each holder."""
+        """Number of this holder; each next holder has a higher one."""
         return self._record.epoch
 
     @property
@@ -78,42 +78,42 @@ class Lease:
         return self._record.ttl_ms
 
     def check(self) -> None:
-        """Return while nobody else has taken the lease, even if it is over. Two calls to the storage.
+        """Check that no other process has taken the lease; an expired lease passes. Two calls to the storage.
 
         Raises:
-            LeaseHeldError: somebody else took it, or it was deleted.
+            LeaseHeldError: another process took it, or it was deleted.
         """
         newest = self._files.load_newest()
         if newest is None or newest.token != self._record.token:
             raise self._files.lost(newest, self._clock())
 
     def renew(self) -> None:
-        """Make it last for its whole time from now. Raises as ``check``."""
+        """Extend the lease to its full time from now. Raises as ``check``."""
         with self._lock:
             self.check()
             self._record = replace(self._record, expires_millis=self._clock() + self._record.ttl_ms)
             self._files.write(self._record)
 
     def release(self) -> None:
-        """Give it back, so that the next one need not wait; nothing if it is lost already.
+        """Release the lease, so that the next process need not wait; does nothing if it is already lost.
 
         Raises:
-            StorageError: it could not be given back; it ends by itself.
+            StorageError: it could not be released; it expires by itself.
         """
         with self._lock, contextlib.suppress(LeaseHeldError):
             self.check()
-            # The file stays, so that epochs only grow.
+            # The file is kept, so that epochs only grow.
             self._record = replace(self._record, expires_millis=0)
             try:
                 self._files.write(self._record)
             except StorageError:
-                # A full disk has space for no file, but deletes one. Who comes next has a token of its own, by which
-                # holders are known, so it may have an epoch again.
+                # A full disk cannot write a file but can delete one. The next holder may then reuse an epoch: holders
+                # are told apart by their tokens.
                 self._files.delete(self._record)
 
 
 class Renewable(Protocol):
-    """What says that somebody is there, and lasts for a while each time."""
+    """A sign of life, such as a lease, that lasts for a limited time from each renewal."""
 
     @property
     def ttl_ms(self) -> int:
@@ -121,16 +121,16 @@ class Renewable(Protocol):
         ...
 
     def renew(self) -> None:
-        """Make it last for its whole time from now; on a thread of the keeper's. Raises ``LeaseHeldError`` if lost."""
+        """Extend it to its full time from now; called on the keeper's thread. Raises ``LeaseHeldError`` if lost."""
         ...
 
     def release(self) -> None:
-        """Give it back."""
+        """Release it."""
         ...
 
 
 class LeaseKeeper:
-    """Renews a lease, or what is like one, in the background until it is closed, which gives it back.
+    """Renews a lease, or another ``Renewable``, in the background until it is closed; closing releases the lease.
 
     Args:
         interval_ms: between renewals; None for a third of the lease's time.
@@ -153,15 +153,15 @@ class LeaseKeeper:
         self.close()
 
     def check(self) -> None:
-        """Return while no renewal found the lease taken; no call to the storage. Raises ``LeaseHeldError``."""
+        """Check that no renewal found the lease lost; no call to the storage. Raises ``LeaseHeldError``."""
         if self._lost is not None:
             raise self._lost
 
     def close(self) -> None:
-        """Stop renewing and give the lease back; again does nothing.
+        """Stop renewing and release the lease; a second call does nothing.
 
         Raises:
-            StorageError: it could not be given back; it ends by itself.
+            StorageError: it could not be released; it expires by itself.
         """
         if self._stop.is_set():
             return
@@ -177,7 +177,7 @@ class LeaseKeeper:
                 self._lost = error
                 return
             except (StorageError, MemoryError):
-                continue  # the next renewal may come through before the lease is over
+                continue  # the next renewal may succeed before the lease expires
 
 
 def acquire(
@@ -189,23 +189,23 @@ def acquire(
     clock: Callable[[], int] = wall_clock_millis,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Lease:
-    """Take a lease that is free, is over, or whose holder surely is dead; else wait for its end while nobody renews it.
+    """Acquire a lease that is free, has expired or has a dead holder; else wait until it expires or is renewed.
 
     Args:
         location: the table's directory.
-        name: what is leased, such as ``consumer-<id>``.
+        name: name of the lease, such as ``consumer-<id>``.
         ttl_ms: how long the lease lasts from each renewal.
         clock: ms since 1970-01-01 UTC.
         sleep: seconds.
 
     Raises:
-        LeaseHeldError: the holder renewed it meanwhile, or another one was faster.
+        LeaseHeldError: the holder renewed it meanwhile, or another process was faster.
         InvalidOptionError: a name that is blank or a path.
         StorageError: the storage failed.
     """
     files = LeaseFiles(file_io, location, name)
     seen = files.load_newest()
-    # Counted by what was slept: the clock may step while we wait.
+    # Counted by the time slept: the clock may step during the wait.
     rest_ms = float(_rest_ms(seen, clock()))
     while True:
         now = clock()
@@ -231,10 +231,11 @@ def find_holder(
     clock: Callable[[], int] = wall_clock_millis,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LeaseRecord | None:
-    """Return what the file of a lease says that somebody holds now; None where it is free.
+    """Return the record of a lease that is held now; None if it is free.
 
-    An end further off than any renewal puts it comes from a clock far ahead of ours. Whether such a holder is there
-    shows by its renewals, for which this waits as long as the lease lasts; one that lasts over a minute counts as held.
+    An expiry time later than any renewal can set comes from a clock far ahead of this one. In that case this function
+    waits for the lease's time: the lease is held if it is renewed meanwhile. It does not wait for a lease that lasts
+    over a minute, which counts as held.
 
     Args:
         clock: ms since 1970-01-01 UTC.
@@ -256,12 +257,12 @@ def find_holder(
 
 
 def discard_lease(file_io: FileIO, location: str, name: str) -> None:
-    """Delete the files of a lease that the caller holds or that nobody needs any more."""
+    """Delete the files of a lease that the caller holds or that is not needed any more."""
     LeaseFiles(file_io, location, name).delete_below(None)
 
 
 def _rest_ms(record: LeaseRecord | None, now: int) -> int:
-    # A holder whose clock is ahead of ours says an end that is too late: its renewals show within its own time.
+    # A holder whose clock is ahead of ours writes an expiry time that is too late, but it renews within its own time.
     return 0 if record is None else max(0, min(record.expires_millis - now, record.ttl_ms))
 
 

@@ -1,4 +1,4 @@
-"""Which process holds something, and whether it surely is gone.
+"""Identifies a process, and tells whether it is certainly dead.
 
 Source:
     Linux ``proc(5)``: ``/proc/<pid>/stat``, ``/proc/sys/kernel/random/boot_id``, ``/proc/<pid>/ns/pid``.
@@ -23,10 +23,11 @@ class Process:
     """One process of one machine.
 
     Attributes:
-        host: its name, for people.
-        machine: one start of one machine, as one set of process ids sees it; empty where that cannot be told.
-        started: clock ticks from the machine's start to the process's, which tells it from one that got the id later;
-            None where that cannot be told.
+        host: name of the machine, for messages.
+        machine: identifies one boot of a machine and one PID namespace; empty where that is unknown.
+        pid: process id.
+        started: clock ticks from the boot of the machine to the start of the process, which distinguishes it from a
+            later process with the same id; None where that is unknown.
     """
 
     host: str
@@ -39,22 +40,22 @@ class Process:
 
 
 def this_process() -> Process:
-    """Return the process that asks."""
+    """Return the current process."""
     pid = os.getpid()
     state = _load_state(pid)
     return Process(host=platform.node(), machine=_machine(), pid=pid, started=state[1] if state else None)
 
 
 def encode_process(process: Process) -> dict[str, Any]:
-    """Return the members of a JSON object that says who holds something."""
+    """Return the process as members of a JSON object."""
     return asdict(process)
 
 
 def decode_process(values: JsonObject) -> Process:
-    """Decode what ``encode_process`` made, among others.
+    """Decode the members that ``encode_process`` returned; other members are ignored.
 
     Raises:
-        FormatError: something is missing, or something else.
+        FormatError: a member is missing or has another type.
     """
     return Process(
         host=values.text("host"),
@@ -65,7 +66,7 @@ def decode_process(values: JsonObject) -> Process:
 
 
 def is_surely_dead(process: Process) -> bool:
-    """Whether the process ran on this machine and has ended; False whenever that cannot be told."""
+    """Whether the process ran on this machine and has ended; False where that is unknown."""
     if not process.machine or process.machine != _machine():
         return False
     try:
@@ -73,7 +74,7 @@ def is_surely_dead(process: Process) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        pass  # there, but another user's
+        pass  # it exists, but belongs to another user
     state = _load_state(process.pid)
     if state is None:
         return False
@@ -84,18 +85,18 @@ def is_surely_dead(process: Process) -> bool:
 def _machine() -> str:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        # Containers share their machine's boot id, but number their processes each for itself.
+        # Containers share the boot id of their machine, but each has its own process ids.
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return ""
 
 
 def _load_state(pid: int) -> tuple[str, int] | None:
-    """Return the letter of the state, and the ticks at the start."""
+    """Return the state letter of a process, and its start time in clock ticks."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The name in parentheses may itself hold spaces and parentheses. Fields 3 and 22 count from the line's start.
+    # The name in parentheses may itself contain spaces and parentheses. These are fields 3 and 22 of the line.
     fields = text.rpartition(")")[2].split()
     return fields[0], int(fields[19])

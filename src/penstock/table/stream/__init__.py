@@ -1,1 +1,1 @@
-"""A table followed as a stream: where it starts, how far a step goes, which files lie in between."""
+"""Streaming reads: where a stream starts, where each micro-batch ends, and which files it reads."""

@@ -1,4 +1,4 @@
-"""Following a table in step with the other sources of a group."""
+"""Follows a table within the limits of an alignment group."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from penstock.table.stream.offset import StreamOffset
     from penstock.table.stream.scanner import StreamScanner
 
-# Other sources of the same query are not asked meanwhile.
+# Spark does not call the other sources of the same query during the wait.
 _LONGEST_WAIT_SECONDS: Final = 10
 
 
 class AlignedScanner:
-    """A follower that goes no further than its group allows. Not for several threads.
+    """A scanner that advances only as far as its group allows. Not for several threads.
 
     Args:
-        membership: None to wait for nobody.
+        membership: in the group; None for a stream that waits for no others.
         clock: seconds that only grow.
         sleep: seconds.
 
     Attributes:
-        held_by: who held the last call back, though there was more; None when nobody did.
+        held_by: the member that held back the last call although there were more rows; None when there was none.
     """
 
     def __init__(
@@ -49,21 +49,21 @@ class AlignedScanner:
 
     @property
     def update_interval_ms(self) -> int:
-        """How long to wait where others hold it back."""
+        """How long to wait when other members hold this stream back."""
         return 0 if self._membership is None else self._membership.rule.update_interval_ms
 
     def join(self) -> None:
-        """Let the group know before the first call, so that nobody runs away until then. Raises ``StorageError``."""
+        """Join the group before the first call, so that the others already wait. Raises ``StorageError``."""
         if self._membership is not None:
             self._membership.join()
 
     def advance(self, offset: StreamOffset, limits: ReadLimits, *, until: int | None = None) -> StreamOffset:
-        """Go one micro-batch further, as ``StreamScanner.advance``.
+        """Advance by one micro-batch, as ``StreamScanner.advance``.
 
-        Who has come to the end, or to ``until``, leaves the group.
+        A stream that has reached its end, or ``until``, leaves the group.
 
         Raises:
-            StorageError: nobody can say how far the others are.
+            StorageError: the progress of the others cannot be read.
         """
         self.held_by = None
         membership = self._membership
@@ -72,7 +72,7 @@ class AlignedScanner:
         if offset.ended:
             membership.leave()
             return offset
-        # Who ends by itself goes on or waits by what the others have just done.
+        # A stream that ends by itself needs the current state of the group, not a cached one.
         limit_by_watermark = WatermarkLimit(
             allowance=membership.look(is_fresh=until is not None), own=membership.watermark
         )
@@ -91,10 +91,10 @@ class AlignedScanner:
         return end
 
     def advance_or_wait(self, offset: StreamOffset, limits: ReadLimits, *, until: int | None) -> StreamOffset:
-        """Do the same, but stay here for a while where others hold it back: who calls again at once gains nothing.
+        """Advance as ``advance``, but wait for a while if another member holds this stream back.
 
-        It does not wait for one that has planned something since the last call: that may be a source of the same
-        query, which is asked after this one.
+        It does not wait for a member that has made progress since the last call: that may be a source of the same
+        query, which Spark calls after this one.
         """
         end = self.advance(offset, limits, until=until)
         first = slowest = self.held_by

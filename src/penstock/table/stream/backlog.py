@@ -1,4 +1,4 @@
-"""What a reader still has before it.
+"""Measures the backlog of a reader.
 
 Source:
     Spark's ``reportLatestOffset`` and source metrics; design.md section 5 for what a stream delivers.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-# A look at a snapshot costs three reads.
+# Measuring a snapshot costs three reads of storage.
 _MAX_LOOKS: Final = 1_000
 
 
@@ -34,12 +34,14 @@ class Backlog:
     """What a stream has yet to deliver, before any filter.
 
     Attributes:
-        snapshots: with rows to deliver; one that is delivered in part counts.
-        bytes: of data files on storage.
-        event_time_lag_ms: how far the watermark of the table is ahead of that of the last snapshot delivered; None
-            where one of them has none.
+        snapshots: number of snapshots with rows to deliver; a partly delivered one counts.
+        files: number of data files.
+        bytes: size of the data files on storage.
+        rows: number of rows in the data files.
+        event_time_lag_ms: how far the watermark of the table is ahead of that of the last delivered snapshot; None
+            where one of them has no watermark.
         latest_snapshot_id: None when nothing was ever committed.
-        is_partial: there are more snapshots than were looked at, so the numbers are too small.
+        is_partial: not all snapshots are measured yet, so the numbers are too small.
     """
 
     snapshots: int
@@ -62,12 +64,12 @@ _NOTHING: Final = _Size(0, 0, 0)
 
 @dataclass(slots=True, kw_only=True)
 class BacklogCache:
-    """What snapshots hold, as far as looked at; kept by whoever measures again and again.
+    """Caches the sizes of measured snapshots for a caller that measures repeatedly.
 
     Attributes:
-        units: of a reader that follows the same table; None to list them anew.
-        max_looks: snapshots that one call looks at; None for a thousand.
-        sizes: what a snapshot delivers, by id.
+        units: unit store of a reader of the same table; None for a new one.
+        max_looks: most snapshots that one call measures; None for 1,000.
+        sizes: files, bytes and rows that a snapshot delivers, by snapshot id.
         watermarks: ms by snapshot id.
     """
 
@@ -77,7 +79,7 @@ class BacklogCache:
     watermarks: dict[int, int | None] = field(default_factory=dict)
 
     def forget(self, first: int, latest: int) -> None:
-        """Forget what lies before ``first``; and everything when snapshots were rolled back."""
+        """Evict the snapshots before ``first``; evict everything when snapshots were rolled back."""
         if any(known > latest for known in self.watermarks):
             self.sizes.clear()
             self.watermarks.clear()
@@ -87,10 +89,10 @@ class BacklogCache:
 
 
 def measure_backlog(store: MetadataStore, ref: TableRef, at: StreamOffset | int, cache: BacklogCache) -> Backlog:
-    """Count what lies ahead of a reader.
+    """Measure the backlog of a reader.
 
-    Looks at a thousand snapshots at most in a call, or at as many as the cache says; the next call with the same cache
-    goes on there.
+    One call measures at most 1,000 snapshots, or ``max_looks`` of the cache; the next call with the same cache goes on
+    after them.
 
     Args:
         at: an offset, or the id of the next snapshot that a consumer reads.
@@ -127,7 +129,7 @@ def _backlog(sizes: list[_Size], lag: int | None, latest: int | None, *, is_part
 
 
 def _look(store: MetadataStore, ref: TableRef, snapshot_ids: range, cache: BacklogCache) -> bool:
-    """Look at snapshots that are not known yet; whether some are left."""
+    """Measure snapshots that are not in the cache yet; return whether some are left."""
     overwrites = ref.parsed(StreamOptions).read_append_overwrite
     unknown = [snapshot_id for snapshot_id in snapshot_ids if snapshot_id not in cache.sizes]
     most = cache.max_looks or _MAX_LOOKS
@@ -143,14 +145,14 @@ def _changes_of(store: MetadataStore, snapshot: Snapshot, *, overwrites: bool) -
         return _NOTHING
     try:
         return _size(entry.file for entry in store.load_delta(snapshot) if entry.kind is FileKind.ADD)
-    except NotFoundError:  # it expires while we look; whoever reads it will say so
+    except NotFoundError:  # it expired meanwhile; the stream's reader will report that
         return _NOTHING
 
 
 def _rest_of(
     store: MetadataStore, ref: TableRef, offset: StreamOffset, position: Position, cache: BacklogCache
 ) -> _Size:
-    """What is left of the snapshot that the position is in."""
+    """Return the size of the undelivered units of the snapshot that the position is inside of."""
     if cache.units is None:
         cache.units = UnitStore(ref, store)
     snapshot = store.find_snapshot(position.snapshot_id)

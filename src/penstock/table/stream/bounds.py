@@ -1,4 +1,4 @@
-"""Where a stream ends by itself.
+"""The bounds at which a stream ends by itself.
 
 Source:
     Paimon ``core:table/source/snapshot/BoundedChecker.java``;
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What ends a stream; None for no such bound.
+    """The bounds of a stream; None for no such bound.
 
     Attributes:
-        watermark: ms of event time.
-        time_millis: commit time, ms since 1970-01-01 UTC.
+        watermark: last watermark of a snapshot to deliver, ms of event time.
+        time_millis: last commit time of a snapshot to deliver, ms since 1970-01-01 UTC.
         last_id: the last snapshot to deliver.
     """
 
@@ -34,7 +34,7 @@ class Bounds:
 
     @classmethod
     def of(cls, options: StreamOptions, last_id: int | None) -> Self:
-        """Return the bounds that the options set, and that a stream has fixed for itself."""
+        """Return the bounds of the options, and of the last snapshot id that ``scan.bounded`` fixed at the start."""
         ids = [each for each in (options.bounded_snapshot_id, last_id) if each is not None]
         return cls(
             watermark=options.bounded_watermark,
@@ -43,12 +43,12 @@ class Bounds:
         )
 
     def is_beyond(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot, by its content, is not part of the stream any more."""
+        """Whether the snapshot's watermark or commit time is beyond a bound."""
         watermark = watermark_of(snapshot)
         return (self.watermark is not None and watermark is not None and watermark > self.watermark) or (
             self.time_millis is not None and snapshot.time_millis > self.time_millis
         )
 
     def is_beyond_id(self, snapshot_id: int) -> bool:
-        """Whether a snapshot of that id, there or not, is not part of the stream any more."""
+        """Whether a snapshot id is beyond the last one to deliver; the snapshot need not exist."""
         return self.last_id is not None and snapshot_id > self.last_id

@@ -1,4 +1,4 @@
-"""Where a Spark query stands, from its checkpoint.
+"""Reads the progress of a Spark query from its checkpoint.
 
 Source:
     Spark ``OffsetSeqLog``: ``offsets/<batch>`` holds a version, the batch's metadata, then a line a source with where
@@ -24,13 +24,13 @@ _POLICY: Final = "spark.sql.streaming.multipleWatermarkPolicy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEnds:
-    """What Spark wrote down about a micro-batch before it ran.
+    """What Spark wrote to the checkpoint about a micro-batch before it ran.
 
     Attributes:
-        sources: where it ends in each source, in the query's order; None for what is not a table of ours, and for a
-            source that has had no data yet.
-        spark_watermark: Spark's own, ms of event time, told from the batches before this one; None where it has none.
-        takes_least: whether that is the least of several, rather than the greatest.
+        sources: end offset of each source, in the query's order; None for a source that is not a Penstock table, and
+            for one without data so far.
+        spark_watermark: Spark's own watermark, ms of event time, from the batches before this one; None for none.
+        takes_least: whether Spark takes the minimum of several watermarks; if not, the maximum.
     """
 
     sources: tuple[StreamOffset | None, ...]
@@ -55,13 +55,13 @@ def decode_batch(data: bytes, path: str) -> BatchEnds:
 
 
 def load_delivered(file_io: FileIO, checkpoint: str) -> tuple[StreamOffset, ...]:
-    """Load what the query's sources have delivered, as far as they read tables of ours, in the query's order.
+    """Load how far a query's sources have delivered, in the query's order; only sources that read Penstock tables.
 
     Returns:
-        Where the last batch that is done ended; where the first one began when none is.
+        The end offsets of the last completed batch; if none is completed, the start offsets of the first one.
 
     Raises:
-        NotFoundError: there is no checkpoint, or no batch was begun with it.
+        NotFoundError: there is no checkpoint, or no batch was started with it.
         FormatError: it is damaged.
     """
     begun, done = (_batches(file_io, f"{checkpoint}/{part}") for part in ("offsets", "commits"))
@@ -98,7 +98,7 @@ def _parse(line: str) -> Any:  # noqa: ANN401 - whatever JSON holds
     try:
         return json.loads(line)
     except ValueError:
-        return None  # the version, a dash for a source without data, or another source's text
+        return None  # the line is the version, a dash for a source without data, or the text of another source
 
 
 def _is_ours(value: dict[str, Any]) -> bool:

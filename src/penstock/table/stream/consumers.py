@@ -1,4 +1,4 @@
-"""Consumers: positions of readers that the table keeps, which hold back the expiration of what is unread.
+"""Consumers: read positions stored in the table, which keep unread snapshots from expiring.
 
 Source:
     Paimon ``core:consumer/ConsumerManager.java``; docs/spec/format.md section 3.2, docs/spec/streaming.md section 7.
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def lease_of(consumer_id: str) -> str:
-    """Return the name of the lease that who reads as this consumer holds."""
+    """Return the name of the lease that a reader with this consumer id holds."""
     return f"consumer-{consumer_id}"
 
 
 def check_consumer_id(consumer_id: str, table: str) -> None:
-    """Return when a consumer can have that name.
+    """Check that a consumer id is valid.
 
     Raises:
         InvalidOptionError: it is blank or a path.
@@ -37,19 +37,19 @@ def check_consumer_id(consumer_id: str, table: str) -> None:
 
 
 def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int) -> int:
-    """Keep how far a consumer has read; the caller holds its lease.
+    """Store how far a consumer has read; the caller holds its lease.
 
-    The file is written also when nothing has moved: its modification time says that the consumer is alive.
+    The file is also written when the position does not change: its modification time shows that the consumer is alive.
 
     Args:
-        next_snapshot: the first snapshot that is not, or not wholly, delivered.
+        next_snapshot: the first snapshot that is not completely delivered.
 
     Returns:
-        The position that is kept, which never moves back.
+        The stored position, which never moves back.
 
     Raises:
         InvalidOptionError: an id that is blank or a path, or a snapshot id below 1.
-        FormatError: the file is damaged; ``reset_consumer`` puts a new one in its place.
+        FormatError: the file is damaged; ``reset_consumer`` replaces it.
     """
     _check(store, consumer_id, next_snapshot)
     position = max(next_snapshot, store.load_consumer(consumer_id) or 0)
@@ -58,13 +58,13 @@ def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int) 
 
 
 def reset_consumer(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
-    """Make a consumer go on at a snapshot, forwards or backwards; makes the consumer if there is none.
+    """Set the position of a consumer, forwards or backwards; creates the consumer if there is none.
 
     Args:
         next_snapshot: from the earliest snapshot to the one after the latest.
 
     Raises:
-        NotFoundError: it has expired, or is further ahead; the message says what is there.
+        NotFoundError: the snapshot has expired, or is too far ahead; the message names the possible ones.
         LeaseHeldError: a query reads as this consumer.
         InvalidOptionError: as ``record_progress``.
     """
@@ -74,7 +74,7 @@ def reset_consumer(store: MetadataStore, consumer_id: str, next_snapshot: int) -
 
 
 def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
-    """Return when ``reset_consumer`` would take this; raises as it does."""
+    """Check the arguments of ``reset_consumer`` without a change; raises as it does."""
     _check(store, consumer_id, next_snapshot)
     first, end = store.earliest_snapshot_id() or 1, (store.latest_snapshot_id() or 0) + 1
     if not first <= next_snapshot <= end:
@@ -85,10 +85,10 @@ def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> N
 
 
 def delete_consumer(store: MetadataStore, consumer_id: str) -> None:
-    """Delete a consumer, which then holds back no snapshot.
+    """Delete a consumer; it then keeps no snapshot from expiring.
 
     Raises:
-        NotFoundError: there is no such consumer; the message says which there are.
+        NotFoundError: there is no such consumer; the message names the existing ones.
         LeaseHeldError: a query reads as this consumer.
     """
     check_consumer(store, consumer_id)
@@ -98,10 +98,10 @@ def delete_consumer(store: MetadataStore, consumer_id: str) -> None:
 
 
 def check_consumer(store: MetadataStore, consumer_id: str) -> None:
-    """Return when there is such a consumer.
+    """Check that a consumer exists.
 
     Raises:
-        NotFoundError: there is none; the message says which there are.
+        NotFoundError: it does not; the message names the existing ones.
     """
     known = store.list_consumers()
     if consumer_id not in known:
@@ -112,14 +112,14 @@ def check_consumer(store: MetadataStore, consumer_id: str) -> None:
 def expire_consumers(
     store: MetadataStore, expiration_time_ms: int, *, clock: Callable[[], int] = wall_clock_millis
 ) -> tuple[str, ...]:
-    """Delete the consumers that were silent for long; those whose lease is held stay.
+    """Delete the consumers whose files were not written for a long time; consumers whose lease is held are kept.
 
     Args:
-        expiration_time_ms: option ``consumer.expiration-time``; the age of the file's modification.
+        expiration_time_ms: option ``consumer.expiration-time``; age of the file's last modification.
         clock: ms since 1970-01-01 UTC, which the storage's clock should agree with.
 
     Returns:
-        Ids of those that were deleted, sorted. Files without a modification time never go.
+        Ids of the deleted consumers, sorted. Files without a modification time are never deleted.
     """
     limit = clock() - expiration_time_ms
     expired: list[str] = []
@@ -138,7 +138,7 @@ def first_protected(store: MetadataStore) -> int | None:
     """Return the least position of all consumers, from which on no snapshot may expire; None without consumers.
 
     Raises:
-        FormatError: a consumer's file is damaged, so nobody can say what it still needs.
+        FormatError: a consumer's file is damaged, so its position is unknown.
     """
     positions = (store.load_consumer(consumer_id) for consumer_id in store.list_consumers())
     return min((position for position in positions if position is not None), default=None)

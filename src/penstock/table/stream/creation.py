@@ -1,7 +1,7 @@
-"""When the partitions of a table were created, followed from snapshot to snapshot.
+"""Tracks the creation times of a table's partitions from snapshot to snapshot.
 
-A partition's creation is the least creation time of its live files, so it says the same whoever computes it, and a
-compaction that hands its inputs' times on moves nothing.
+A partition's creation time is the least creation time of its live files, so every process computes the same. A
+compaction that keeps the creation times of its inputs does not change it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
-# Beyond this many snapshots a fresh look at the live files costs less than walking the deltas.
+# Beyond this many snapshots, loading all live files costs less than reading the deltas.
 _MAX_STEPS: Final = 256
 
 
 class CreationTracker:
-    """Knows the creation of every partition at one snapshot; going on to a later one reads the deltas in between.
+    """Knows the creation time of every partition at one snapshot; reads only the deltas to advance to a later one.
 
-    Holds one number a live file. Not for several threads.
+    Keeps one number for each live file in memory. Not for several threads.
     """
 
     def __init__(self, store: MetadataStore) -> None:
@@ -36,10 +36,10 @@ class CreationTracker:
         self._least: dict[bytes, int] = {}
 
     def advance(self, snapshot: Snapshot) -> None:
-        """Make the tracker describe a snapshot. Raises as ``MetadataStore.load_manifest`` does."""
+        """Advance the tracker to a snapshot. Raises as ``MetadataStore.load_manifest``."""
         if self._at == snapshot:
             return
-        at, self._at = self._at, None  # were it known before a load that fails, half a walk would count as a whole one
+        at, self._at = self._at, None  # cleared first: if a load fails, the next call must not use half of the deltas
         if at is None or not self._walk(at, snapshot):
             self._times.clear()
             self._least.clear()
@@ -47,14 +47,14 @@ class CreationTracker:
         self._at = snapshot
 
     def created_millis(self, partition: bytes) -> int:
-        """Least creation of the partition's live files, a wall clock in ms; 0 for one without files."""
+        """Return the least creation time of the partition's live files, a wall clock in ms; 0 if it has no files."""
         least = self._least.get(partition)
         if least is None:
             least = self._least[partition] = min(self._times.get(partition, ()), default=0)
         return least
 
     def _walk(self, at: Snapshot, snapshot: Snapshot) -> bool:
-        """Take in the deltas between; False, and nothing is changed, where that cannot be done or costs too much."""
+        """Apply the deltas between two snapshots; False, with no change, if some are missing or there are too many."""
         if not 0 < snapshot.id - at.id <= _MAX_STEPS or self._store.find_snapshot(at.id) != at:
             return False
         steps = [self._store.find_snapshot(number) for number in range(at.id + 1, snapshot.id)]

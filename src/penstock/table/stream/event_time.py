@@ -1,8 +1,8 @@
-"""How far event time has come in a stream, told from the statistics of its files and not from its rows.
+"""Computes the watermarks of a stream's buckets from the statistics of its files, without reading rows.
 
-A table that declares a watermark keeps, for each bucket, the largest event time of what is delivered, less the declared
-delay. It moves at the ends of snapshots only: inside of one, and in the full phase above all, partitions come in an
-order of their own, and rows that come later may be older.
+If a table declares a watermark, each bucket's watermark is the largest event time of the delivered rows, less the
+declared delay. It moves only at the end of a snapshot: inside a snapshot, and above all in the full phase, partitions
+are not delivered in the order of event time, so later rows may be older.
 
 Source:
     Flink's ``WATERMARK FOR`` as Paimon keeps it (docs/spec/streaming.md section 8); docs/spec/streaming.md section 6.2.
@@ -30,9 +30,9 @@ _NANOS_PER_MILLI: Final = 1_000_000
 
 
 def usable_watermark(ref: TableRef) -> DeclaredWatermark | None:
-    """Return the watermark that a table declares, if it can be told here.
+    """Return the watermark that a table declares; None if there is none, or Penstock cannot compute it.
 
-    Flink's computed columns are not there, nor can expressions other than a delay be evaluated.
+    Penstock does not have Flink's computed columns, and evaluates no expression other than a delay.
     """
     declared = declared_watermark(ref.schema.option_map)
     if declared is None or declared.delay_millis is None or declared.column not in ref.schema.field_names:
@@ -41,7 +41,7 @@ def usable_watermark(ref: TableRef) -> DeclaredWatermark | None:
 
 
 class EventTimes:
-    """Moves the watermarks of a stream's buckets over snapshots. Not for several threads.
+    """Computes the watermarks of a stream's buckets snapshot by snapshot. Not for several threads.
 
     Args:
         ref: its schema declares the watermark, or none.
@@ -55,14 +55,15 @@ class EventTimes:
         self._has_warned = False
 
     def advance(self, known: BucketWatermarks | None, entries: Iterable[ManifestEntry]) -> BucketWatermarks | None:
-        """Return the watermarks behind a snapshot.
+        """Return the watermarks after a snapshot.
 
         Args:
-            known: before it; None where none was declared.
-            entries: the files of the snapshot that are delivered.
+            known: the watermarks before it; None where none was declared.
+            entries: the delivered files of the snapshot.
 
         Returns:
-            By bucket, ms of event time; buckets without a time yet are not there. None where the table declares none.
+            Watermarks by bucket, ms of event time, without the buckets that have no time yet. None where the table
+            declares no watermark.
         """
         if self._declared is None:
             return None
@@ -74,7 +75,7 @@ class EventTimes:
         return tuple(sorted(found.items()))
 
     def latest_millis(self, file: DataFileMeta) -> int | None:
-        """Return the latest event time of a file, less the delay, ms; None where it has none, or does not say."""
+        """Return the latest event time of a file, less the delay, ms; None if it has none or no statistics of it."""
         declared = self._declared
         if declared is None:
             return None

@@ -1,8 +1,8 @@
-"""The units of a snapshot: its data files in the order of delivery.
+"""Lists the units of a snapshot: its data files in the order of delivery.
 
-Their order depends on the table alone, never on filters, columns or limits, so a count of units is a place in it.
-Partitions follow each other; inside a partition come the first files of all buckets, then the second ones, and so on,
-so that wherever a micro-batch ends every bucket has work in it; inside a bucket files keep the order of writes.
+The order depends on the table only, never on filters, columns or limits, so a number of units is a position in it.
+Partitions are delivered one after another. In a partition the first files of all buckets come first, then the second
+files, and so on, so that every micro-batch has work for all buckets. In a bucket, files keep the order of writes.
 
 Source:
     docs/spec/streaming.md section 5; Paimon ``core:table/source/snapshot/SnapshotReaderImpl.java``.
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 
 Units: TypeAlias = "tuple[ManifestEntry, ...]"
 
-# About 1 KB a unit that only this cache holds: a full phase of any size stays, beside it what two triggers look at.
+# About 1 KB for each unit that only this cache holds. The last list is always kept, whatever its size, so a full phase
+# stays cached; older lists are evicted beyond this number.
 _CACHED_UNITS: Final = 50_000
 
 
 class UnitStore:
-    """Lists the units of snapshots; keeps the last lists, so that a snapshot cut into many pieces is planned once.
+    """Lists the units of snapshots, with a cache, so that a snapshot read in many micro-batches is planned once.
 
     Not for several threads.
     """
@@ -49,11 +50,11 @@ class UnitStore:
         self._checked_index: str | None = None
 
     def load_units(self, snapshot: Snapshot, phase: Phase, *, by_value: bool) -> Units:
-        """List what a snapshot delivers.
+        """List the units that a snapshot delivers.
 
         Args:
-            phase: FULL for all its live files, CHANGES for those that it added.
-            by_value: order partitions by value, null first; else by creation, then value.
+            phase: FULL for all live files, CHANGES for the files that the snapshot added.
+            by_value: order partitions by value, null first; else by creation time, then value.
 
         Raises:
             NotFoundError: its metadata is missing.
@@ -91,7 +92,8 @@ class UnitStore:
         return tuple(unit for data in ordered for unit in interleave(groups[data]))
 
     def _created(self, snapshot: Snapshot, groups: dict[bytes, list[ManifestEntry]]) -> dict[bytes, int]:
-        # Scalable tables promise no order inside of a commit: all live files need not be read.
+        # Scalable tables have no order inside of a commit, so creation times, for which all live files are read, are
+        # not needed.
         if len(groups) < 2 or not any(is_ordered(entry) for entries in groups.values() for entry in entries):
             return {}
         self._tracker.advance(snapshot)
@@ -104,7 +106,7 @@ class UnitStore:
 
 
 def is_ordered(entry: ManifestEntry) -> bool:
-    """Whether the file lies in a bucket with an order of writes; scalable tables have none inside of a commit."""
+    """Whether the file is in a bucket with an order of writes; scalable tables have none inside of a commit."""
     return entry.total_buckets > 0
 
 
@@ -112,7 +114,7 @@ def interleave(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     """Order the files of one partition: the first of every bucket, by bucket, then the second of every bucket, ...
 
     Args:
-        entries: in manifest order, which scalable tables keep: it is that of the commits.
+        entries: in manifest order, which is the order of the commits; scalable tables keep it.
     """
     buckets: dict[int, list[ManifestEntry]] = {}
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Whether the history that a stream rests on is still the table's.
+"""Checks that the snapshots a stream has read are still in the table's history.
 
 Source:
     Paimon ``core:utils/NextSnapshotFetcher.java``;
@@ -30,7 +30,7 @@ _NEW_START: Final = (
 
 
 def digest_of(snapshot: Snapshot) -> str:
-    """Return a digest that no other snapshot has, one of the same id after a rollback neither."""
+    """Return a digest that differs for every snapshot, also for one with the same id after a rollback."""
     return _digest(snapshot.delta_manifest_list.encode())
 
 
@@ -39,10 +39,10 @@ def _digest(data: bytes) -> str:
 
 
 class History:
-    """Finds the snapshots that a stream goes through, and says why one is not there.
+    """Checks a stream's offsets against the table's history, and explains why a snapshot is missing.
 
     Args:
-        fails: refuse to go on behind rows that have expired.
+        fails: raise an error when unread rows have expired; if false, warn and go on after them.
     """
 
     def __init__(self, store: MetadataStore, *, fails: bool) -> None:
@@ -66,10 +66,10 @@ class History:
         return _digest(data)
 
     def check_table(self, offset: StreamOffset) -> None:
-        """Refuse an offset of another table; looks at storage once.
+        """Refuse an offset of another table; reads storage only in the first call.
 
         Raises:
-            DataLossError: the table was made anew since, or dropped.
+            DataLossError: the table was dropped since, or dropped and created again.
         """
         if self._table is None:
             self._table = self.load_table_digest()
@@ -77,13 +77,13 @@ class History:
             raise self._recreated()
 
     def check_seen(self, snapshot: Snapshot | None, offset: StreamOffset) -> None:
-        """Refuse a snapshot that is not the one that the stream rests on.
+        """Refuse a snapshot that differs from the one that the stream has read.
 
         Args:
             snapshot: None when it has expired, so that only the table can be compared.
 
         Raises:
-            DataLossError: the table was rolled back or made anew since.
+            DataLossError: the table was rolled back, or dropped and created again, since.
         """
         if snapshot is not None and offset.seen is not None and digest_of(snapshot) == offset.seen:
             return
@@ -93,13 +93,13 @@ class History:
             raise self.rolled_back(snapshot.id)
 
     def check_reach(self, position: Position, offset: StreamOffset, latest: int | None) -> None:
-        """Refuse a position that lies beyond the next snapshot.
+        """Refuse a position after the table's next snapshot.
 
         Args:
             latest: id of the latest snapshot.
 
         Raises:
-            DataLossError: the table was rolled back, made anew or dropped.
+            DataLossError: the table was rolled back, dropped, or dropped and created again.
         """
         if latest is None or position.rests_on > latest:
             self._check_same(offset)
@@ -107,10 +107,10 @@ class History:
             raise self.rolled_back(position.rests_on)
 
     def lost(self, snapshot_id: int) -> int:
-        """Return the earliest snapshot, to go on at in the place of one that is not there any more; warns of it.
+        """Return the earliest later snapshot, where the stream goes on after an expired one; warns of it.
 
         Raises:
-            DataLossError: that is not allowed; or no snapshot is later, so it was rolled back.
+            DataLossError: data loss is not allowed; or there is no later snapshot, so this one was rolled back.
         """
         ids = self._store.list_snapshot_ids()
         later = [number for number in ids if number > snapshot_id]
@@ -131,13 +131,13 @@ class History:
         return later[0]
 
     def lost_since(self, millis: int, earliest: Snapshot) -> int:
-        """Return the earliest snapshot, to begin at where the stream was to begin before it; warns of it.
+        """Return the earliest snapshot, for a stream whose requested start time is before it; warns of it.
 
         Args:
-            millis: the start asked for, since 1970-01-01 UTC; younger snapshots before ``earliest`` may have expired.
+            millis: requested start, ms since 1970-01-01 UTC; snapshots between it and ``earliest`` may have expired.
 
         Raises:
-            DataLossError: that is not allowed.
+            DataLossError: data loss is not allowed.
         """
         what = (
             f"table {self._store.name}: the stream was to begin at {utc_text(millis)} ({millis}), and snapshots before "
@@ -157,7 +157,7 @@ class History:
         return earliest.id
 
     def rolled_back(self, snapshot_id: int) -> DataLossError:
-        """Return the error for a snapshot that was read and is not in the table's history any more."""
+        """Return the error for a snapshot that the stream has read and that was rolled back."""
         return DataLossError(
             f"table {self._store.name}: the stream has read snapshot {snapshot_id}, which is not in the table's "
             f"history any more: it was rolled back; {self._available(self._store.list_snapshot_ids())}: {_NEW_START}. "

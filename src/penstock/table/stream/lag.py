@@ -1,4 +1,4 @@
-"""How far readers are behind a table."""
+"""Measures the lag of a table's readers."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def measure_lag(
     *,
     clock: Callable[[], int] = wall_clock_millis,
 ) -> pa.Table:
-    """Measure how far every consumer of the table, and the queries of these checkpoints, are behind it.
+    """Measure the lag of every consumer of the table, and of the queries with these checkpoints.
 
     Args:
         checkpoints: of Spark queries that read the table; paths or URIs.
         clock: ms since 1970-01-01 UTC.
 
     Returns:
-        A row a reader: consumers by name, then checkpoints. Rows, files and bytes are those of files, before any
-        filter. ``event_time_lag_ms`` is null where a watermark is missing; ``oldest_unread_ms``, the age of the first
-        commit with rows that were not read, where there is none; ``expired_snapshots`` counts those that expired
+        One row for each reader: consumers by name, then checkpoints. Rows, files and bytes are counted before any
+        filter. ``event_time_lag_ms`` is null where a watermark is missing. ``oldest_unread_ms`` is the age of the first
+        commit with unread rows; null where there is none. ``expired_snapshots`` counts the snapshots that expired
         before they were read.
 
     Raises:
-        NotFoundError: a checkpoint that does not exist, or of a query that does not read the table.
+        NotFoundError: a checkpoint that does not exist, or whose query does not read the table.
         FormatError: a consumer or a checkpoint is damaged.
     """
     readers = [
@@ -70,10 +70,10 @@ def measure_lag(
         offsets = _load_offsets(store, checkpoint)
         readers += [("checkpoint", checkpoint, offset) for offset in offsets]
     cache = BacklogCache()
-    # One moment for all, so that who is further behind is never told to be younger.
+    # The same time for all, so that the ages of different readers can be compared.
     now = clock()
     earliest = store.earliest_snapshot_id() or 1
-    # What was looked at for the slowest serves the faster ones.
+    # The slowest reader is measured first: the cache then has the snapshots for the faster ones.
     order = sorted(range(len(readers)), key=lambda index: _next_id(readers[index][2]))
     rows: list[dict[str, Any]] = [{}] * len(readers)
     for index in order:
@@ -101,7 +101,7 @@ def _next_id(offset: StreamOffset) -> int:
 
 
 def _from_earliest(offset: StreamOffset, earliest: int) -> StreamOffset:
-    # The backlog is what can be read; who goes on, goes on there.
+    # The backlog counts only readable snapshots: a reader of an expired one goes on at the earliest.
     if offset.position is None or offset.position.snapshot_id >= earliest:
         return offset
     return StreamOffset(position=Position(snapshot_id=earliest))
@@ -111,7 +111,7 @@ def _measure(
     ref: TableRef, store: MetadataStore, offset: StreamOffset, cache: BacklogCache, now: int
 ) -> dict[str, int | None]:
     backlog = measure_backlog(store, ref, offset, cache)
-    while backlog.is_partial and offset.position is not None:  # each look goes a thousand snapshots on
+    while backlog.is_partial and offset.position is not None:  # each call measures up to 1,000 more snapshots
         backlog = measure_backlog(store, ref, offset, cache)
     return {
         "latest_snapshot_id": backlog.latest_snapshot_id,

@@ -1,4 +1,4 @@
-"""How much one micro-batch takes.
+"""Limits on the size of one micro-batch.
 
 Source:
     Paimon ``spark:SparkConnectorOptions.java``; the short names are Delta's.
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """What ends a micro-batch; None for no limit. The first that is reached counts.
+    """The limits of a micro-batch, which ends at the first one reached; None for no limit.
 
     Attributes:
-        max_bytes: of data files on storage.
-        max_rows: of the files, of which a filter may drop some.
-        max_snapshots: from which files are taken.
-        min_rows: rows worth a micro-batch; fewer wait until ``max_delay_ms`` are over.
+        max_files: data files.
+        max_bytes: size of the data files on storage.
+        max_rows: rows in the data files, before any filter.
+        max_snapshots: snapshots from which files are taken.
+        min_rows: least rows of a micro-batch; fewer wait for more until ``max_delay_ms`` have passed.
+        max_delay_ms: longest such wait.
     """
 
     max_files: int | None = None
@@ -38,7 +40,7 @@ class ReadLimits:
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether a micro-batch takes all there is."""
+        """Whether a micro-batch takes all available rows."""
         limits = (self.max_files, self.max_bytes, self.max_rows, self.max_snapshots)
         return all(limit is None for limit in limits)
 
@@ -50,7 +52,7 @@ def limits_of(options: StreamOptions) -> ReadLimits:
     """Return the limits that the options set.
 
     Raises:
-        InvalidOptionError: a least number of rows without a longest wait, or the reverse.
+        InvalidOptionError: a minimum of rows without a maximum delay, or the reverse.
     """
     if (options.min_rows_per_trigger is None) != (options.max_trigger_delay_ms is None):
         raise InvalidOptionError(
@@ -69,11 +71,11 @@ def limits_of(options: StreamOptions) -> ReadLimits:
 
 @dataclass(slots=True, kw_only=True)
 class Budget:
-    """What a micro-batch has taken so far.
+    """The amount that a micro-batch has taken so far.
 
     Attributes:
         limits: of the micro-batch.
-        snapshots: of which files were taken.
+        snapshots: number of snapshots from which files were taken.
     """
 
     limits: ReadLimits
@@ -84,11 +86,11 @@ class Budget:
 
     @property
     def has_room(self) -> bool:
-        """Whether files of one more snapshot may come."""
+        """Whether files of one more snapshot may be taken."""
         return self.limits.max_snapshots is None or self.snapshots < self.limits.max_snapshots
 
     def fits(self, files: Iterable[DataFileMeta]) -> bool:
-        """Whether these files may come too; the first always may."""
+        """Whether these files may be taken too; always true for the first files of a micro-batch."""
         taken = tuple(files)
         return not self.files or not (
             _exceeds(self.files + len(taken), self.limits.max_files)
@@ -97,7 +99,7 @@ class Budget:
         )
 
     def take(self, files: Iterable[DataFileMeta]) -> None:
-        """Count files in."""
+        """Add files to the amount taken."""
         for file in files:
             self.files += 1
             self.bytes += file.file_size

@@ -1,4 +1,4 @@
-"""How far a stream has come, as a value that a checkpoint keeps.
+"""The offset of a stream: its whole progress as a value that a checkpoint stores.
 
 Source:
     docs/spec/streaming.md sections 1 and 2; PySpark's Python Data Source API for what an offset may hold.
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BucketWatermarks: TypeAlias = tuple[tuple[int, int], ...]
-"""Buckets with their watermarks, ms of event time, by bucket."""
+"""Pairs of bucket and watermark, ms of event time, sorted by bucket."""
 
 _UNRESOLVED: Final = "unresolved"
 
 
 class Phase(StrEnum):
-    """What is delivered of a snapshot; the value is the text in an offset."""
+    """Which files of a snapshot are delivered; the value is the text in an offset."""
 
     FULL = "full"
     CHANGES = "changes"
@@ -30,12 +30,12 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """A place in the table's history; everything before it is delivered.
+    """A position in the table's history; everything before it is delivered.
 
     Attributes:
-        snapshot_id: the snapshot to go on in; in phase CHANGES it may not exist yet.
-        index: units of that snapshot that are delivered already.
-        phase: FULL while all live files of the snapshot are delivered, CHANGES when only what it added.
+        snapshot_id: the snapshot to read next; in phase CHANGES it may not exist yet.
+        index: number of units of that snapshot that are already delivered.
+        phase: FULL if all live files of the snapshot are delivered, CHANGES if only the files that it added.
     """
 
     snapshot_id: int
@@ -44,12 +44,12 @@ class Position:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the snapshot must exist already: it is delivered whole, or in part."""
+        """Whether the snapshot must already exist: it is in phase FULL, or partly delivered."""
         return self.phase is Phase.FULL or self.index > 0
 
     @property
     def rests_on(self) -> int:
-        """The last snapshot that must have existed: the one that it is inside of, else the one before."""
+        """Id of the last snapshot that must have existed: this one if the position is inside it, else the previous."""
         return self.snapshot_id if self.is_inside else self.snapshot_id - 1
 
     def behind(self) -> Position:
@@ -57,29 +57,30 @@ class Position:
         return Position(snapshot_id=self.snapshot_id + 1)
 
     def at(self, index: int) -> Position:
-        """Return the position inside the same snapshot, behind that many units."""
+        """Return the position in the same snapshot after that many units."""
         return replace(self, index=index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOffset:
-    """The whole state of a stream.
+    """The whole progress of a stream.
 
     Attributes:
-        start: where the stream began, resolved once; None while nobody could say.
-        position: where it goes on; None as long as ``start`` is.
-        by_value: partitions come in the order of their values, else of their creation; stays as the query began.
-        ended: a bound was reached; nothing comes after.
-        table: digest of the table's first schema file, which tells it from one made later in the same place.
-        overwrites: what OVERWRITE snapshots added was delivered up to here.
-        seen: digest of the snapshot that the position is in, or at its beginning of the one before it; a rollback
-            shows by it. None where there was none.
+        start: where the stream began, resolved once; None while it is not resolved.
+        position: where the stream goes on; None while ``start`` is None.
+        by_value: partitions are ordered by their values, else by their creation time; never changes for a query.
+        ended: a bound was reached; there are no more rows.
+        table: digest of the table's first schema file, which distinguishes the table from a later one at the same
+            location.
+        overwrites: whether the files that OVERWRITE snapshots added are delivered.
+        seen: digest of the snapshot that the position is inside of, else of the previous one; it reveals a rollback.
+            None where there was none.
         created_from: only files created at or after it, a wall clock as ms since 1970-01-01; None for all.
-        last_id: the last snapshot to deliver, fixed at the start by ``scan.bounded``; None where nothing fixes it.
-        watermarks: of the buckets that had rows with a time, behind the last snapshot that is delivered to its end;
-            None where the table declares no watermark.
-        waits: how often a query that ends by itself was asked and had to wait for others; it only makes this offset
-            another one, so that the query goes on.
+        last_id: the last snapshot to deliver, fixed at the start by ``scan.bounded``; None where it is not fixed.
+        watermarks: of the buckets that had rows with a time, after the last completely delivered snapshot; None where
+            the table declares no watermark.
+        waits: how often a query that ends by itself had to wait for other sources; it only makes the offset a new
+            value, so that the query goes on.
     """
 
     start: Position | None = None
@@ -96,11 +97,11 @@ class StreamOffset:
 
 
 UNRESOLVED: Final = StreamOffset()
-"""Nothing is known yet: the first offset of every query, the same whenever it is asked for."""
+"""The first offset of every query, before its start is resolved."""
 
 
 def encode_offset(offset: StreamOffset) -> dict[str, Any]:
-    """Encode as nested dicts of texts, integers and truth values."""
+    """Encode an offset as nested dicts of strings, integers and booleans."""
     if offset.start is None or offset.position is None:
         return {_UNRESOLVED: True}
     encoded = {
@@ -121,10 +122,10 @@ def encode_offset(offset: StreamOffset) -> dict[str, Any]:
 
 
 def decode_offset(encoded: Mapping[str, Any]) -> StreamOffset:
-    """Decode what ``encode_offset`` made.
+    """Decode the result of ``encode_offset``.
 
     Raises:
-        FormatError: something else, or made by a newer version.
+        FormatError: it is damaged, or written by another version.
     """
     if encoded.get(_UNRESOLVED):
         return UNRESOLVED

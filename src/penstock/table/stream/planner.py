@@ -1,4 +1,4 @@
-"""One step of a stream: from an offset over snapshots and units to the end of the next micro-batch.
+"""Plans one micro-batch: from a start offset, over snapshots and units, to its end offset.
 
 Source:
     Paimon ``core:table/source/DataTableStreamScan.java``; docs/spec/streaming.md sections 2.1 and 2.3.
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from penstock.table.stream.offset import BucketWatermarks, StreamOffset
     from penstock.table.stream.tasks import TaskPlanner
 
-# About 1 KB each; the plan of a longer micro-batch reads the others again.
+# About 1 KB each. A micro-batch with more snapshots reads the others again when its tasks are planned.
 _KEPT_SNAPSHOTS: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What a walk looks at."""
+    """The readers of a table's metadata that a planner uses."""
 
     store: MetadataStore
     history: History
@@ -48,19 +48,19 @@ class Table:
 
 
 def delivers(snapshot: Snapshot, position: Position, *, overwrites: bool) -> bool:
-    """Whether the snapshot's changes are rows of the stream: by its kind, or because some are delivered already."""
+    """Whether the stream delivers the snapshot's changes: by its kind, or because some are already delivered."""
     kind = snapshot.commit_kind
     return position.index > 0 or kind is CommitKind.APPEND or (overwrites and kind is CommitKind.OVERWRITE)
 
 
 def load_units(table: Table, snapshot: Snapshot, position: Position, offset: StreamOffset) -> Units | None:
-    """List what the snapshot delivers at a position; None when its metadata has expired meanwhile.
+    """List the units that a snapshot delivers at a position; None when its metadata has expired meanwhile.
 
     Args:
-        offset: whose order of partitions and kinds hold.
+        offset: sets the order of partitions and the delivered kinds of snapshots.
 
     Raises:
-        DataLossError: units that are delivered already are not there.
+        DataLossError: the snapshot has fewer units than are already delivered: it was rolled back.
         UnsupportedFeatureError: rows were deleted through deletion vectors.
         FormatError: metadata is damaged.
     """
@@ -79,11 +79,12 @@ def load_units(table: Table, snapshot: Snapshot, position: Position, offset: Str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadProgress:
-    """How far a stream has come in event time.
+    """The progress of a stream in event time.
 
     Attributes:
-        watermark: behind what is planned, ms; None where that has none.
-        by_unit: of buckets, inside the full phase, where the files tell.
+        watermark: after the planned rows, ms; None where there is none.
+        by_unit: watermarks by bucket after the last planned unit; None outside of the full phase, or where the table
+            declares no watermark.
     """
 
     watermark: int | None = None
@@ -91,9 +92,9 @@ class ReadProgress:
 
 
 def load_progress(table: Table, offset: StreamOffset, position: Position) -> ReadProgress:
-    """Return how far a stream has come at an offset that is resolved; a look at the snapshot before it, and no more.
+    """Return the progress in event time at a resolved offset; reads only the previous snapshot.
 
-    In the full phase that is what its units tell, which needs them all.
+    In the full phase it comes from the delivered units, which requires the list of all units.
 
     Raises:
         FormatError: metadata is damaged.
@@ -110,19 +111,19 @@ def load_progress(table: Table, offset: StreamOffset, position: Position) -> Rea
 
 @dataclass(slots=True, kw_only=True)
 class MicroBatchPlanner:
-    """A walk in progress.
+    """Plans one micro-batch, and holds the state of the plan.
 
     Attributes:
-        start: where it began, or goes on after a pause.
-        offset: where it goes on; moves over what has nothing to deliver too.
-        reached: behind the last unit that was taken.
-        budget: what was taken.
-        horizon: the last snapshot to look at.
+        start: offset where the plan began, or went on after a pause.
+        offset: offset where the plan goes on; it also moves over snapshots without rows to deliver.
+        reached: offset after the last unit that was taken.
+        budget: the amount taken.
+        horizon: the last snapshot to read.
         ready_millis: only snapshots committed until then are read, ms since 1970-01-01 UTC; None for all.
-        pace: None where it waits for nobody.
-        standing: at ``offset``; empty where it waits for nobody.
-        is_cut: a limit ended it, and there is more.
-        snapshots: the first that were visited, by id.
+        limit_by_watermark: limit set by the alignment group; None for a stream without a group.
+        progress: in event time at ``offset``; empty for a stream without a group.
+        is_cut: a limit ended the micro-batch, and there are more rows.
+        snapshots: the first snapshots that were read, by id.
     """
 
     table: Table
@@ -141,13 +142,13 @@ class MicroBatchPlanner:
 
     @property
     def position(self) -> Position:
-        """Where the walk goes on."""
+        """Position where the plan goes on."""
         if self.offset.position is None:
-            raise AssertionError  # a walk begins at an offset that is resolved
+            raise AssertionError  # a plan begins at a resolved offset
         return self.offset.position
 
     def go_on(self, horizon: int, ready_millis: int | None, limit_by_watermark: WatermarkLimit | None) -> None:
-        """Let it look further, after it came to an end before a limit did."""
+        """Set new ends for a plan that ended before a limit was reached, so that ``run`` goes on."""
         self.start, self.horizon, self.ready_millis, self.limit_by_watermark = (
             self.offset,
             horizon,
@@ -156,7 +157,7 @@ class MicroBatchPlanner:
         )
 
     def run(self) -> None:
-        """Go on until a limit, a bound, the horizon or what others allow."""
+        """Plan until a limit, a bound, the horizon, or the limit of the alignment group."""
         self._check_predecessor()
         while not self.is_cut and not self.offset.ended and not self._is_held:
             snapshot = self._next_snapshot()
@@ -176,7 +177,7 @@ class MicroBatchPlanner:
 
     @property
     def _limit_by_file(self) -> WatermarkLimit | None:
-        """The pace where it is kept file by file: a full phase may span all the time that there is."""
+        """The group's limit if it is checked file by file: in the full phase, which may span all event time."""
         is_by_unit = self.position.phase is Phase.FULL and not self.options.align_checkpoints
         return self.limit_by_watermark if is_by_unit and self.progress.by_unit is not None else None
 
@@ -195,12 +196,12 @@ class MicroBatchPlanner:
         return True
 
     def _watermark_behind(self, snapshot: Snapshot, watermarks: BucketWatermarks | None) -> int | None:
-        # The later one: batch writers repeat the last watermark that a stream has stored, while their rows go on.
+        # The later of both: batch writers repeat the last watermark that a stream has stored, but their rows are newer.
         return latest_of(watermark_of(snapshot), least_of(watermarks))
 
     def _check_predecessor(self) -> None:
         position = self.position
-        # What was taken before a pause may be rolled back with nothing after it.
+        # Snapshots taken before a pause may be rolled back even if no later snapshot exists.
         may_differ = position.snapshot_id <= self.horizon or self.budget.files > 0
         if not position.is_inside and may_differ:
             before = self.table.store.find_snapshot(position.rests_on) if position.rests_on > 0 else None
@@ -256,7 +257,7 @@ class MicroBatchPlanner:
             self.reached = self.offset
 
     def _watermarks_behind(self, units: Units) -> BucketWatermarks | None:
-        # Also where a filter keeps none of their rows: time goes on over those too.
+        # Files that a filter prunes count too: event time advances over their rows as well.
         created_from = self.offset.created_from
         delivered = (unit for unit in units if created_from is None or (unit.file.creation_millis or 0) >= created_from)
         return self.table.times.advance(self.offset.watermarks, delivered)

@@ -1,4 +1,4 @@
-"""Following a table: how far a micro-batch goes, and what its tasks read.
+"""Follows a table as a stream: plans where a micro-batch ends, and what its tasks read.
 
 Source:
     Paimon ``core:table/source/DataTableStreamScan.java``; docs/spec/streaming.md sections 1 and 2.
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
     from penstock.table.stream.align.limit import WatermarkLimit
 
-# A reader that finds nothing moves all the same after so many snapshots, so that expiration does not overtake it.
+# After this many snapshots without rows the offset moves all the same, so that it does not point to expired snapshots.
 _MAX_SKIPPED: Final = 50
-# A micro-batch waits for the count of what is behind it: about a hundred reads of storage.
+# A micro-batch waits while this many snapshots of the backlog are measured: about a hundred reads of storage.
 _COUNTED_SNAPSHOTS: Final = 32
 
 
@@ -45,11 +45,12 @@ def _now_millis() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pause:
-    """A walk that has found too few rows, and goes on when there are more snapshots.
+    """A plan that has found too few rows, and goes on when there are more snapshots.
 
     Attributes:
-        begun: the offset behind which it looks.
-        since_millis: when the first of its rows were seen.
+        begun: the start offset of the micro-batch.
+        planner: its state, to go on with.
+        since_millis: when the first of its rows were found.
     """
 
     begun: StreamOffset
@@ -58,18 +59,18 @@ class _Pause:
 
 
 class StreamScanner:
-    """Follows one table. It keeps what it looked at between calls, but a fresh one answers the same.
+    """Follows one table. It caches metadata between calls, but a new scanner returns the same results.
 
     Not for several threads; not picklable.
 
     Args:
-        ref: its schema is the read schema, its options say how to read.
-        predicate: prunes files; what is left of it stands in the splits.
+        ref: its schema is the read schema, its options are those of the read.
+        predicate: prunes files; the splits carry the part that must still be applied to rows.
         clock_millis: ms since 1970-01-01 UTC.
 
     Raises:
         InvalidOptionError: options that contradict each other, or that a stream does not have.
-        UnsupportedFeatureError: a scan mode that only a batch read has, or what Penstock does not have.
+        UnsupportedFeatureError: a scan mode that only a batch read has, or a feature that Penstock does not have.
         InvalidFilterError: the filter does not fit the schema.
     """
 
@@ -112,19 +113,20 @@ class StreamScanner:
         until: int | None = None,
         limit_by_watermark: WatermarkLimit | None = None,
     ) -> StreamOffset:
-        """Go one micro-batch further.
+        """Advance by one micro-batch.
 
-        The first call that can tell where the stream begins returns that even without rows, so that a checkpoint
-        keeps it. Else the offset moves only when there are rows, when the stream ends, or when more than 50 snapshots
-        had none.
+        The first call that resolves where the stream begins returns that offset even without rows, so that a checkpoint
+        stores it. Later the offset moves only when there are rows, when the stream ends, or when at least 50 snapshots
+        had no rows.
 
         Args:
-            limits: the first that is reached ends the micro-batch; one unit always passes.
-            until: the last snapshot to look at; None for the latest. With it no micro-batch waits for more rows.
-            pace: how far others let it go; says afterwards how far it has come.
+            offset: where the micro-batch starts.
+            limits: the first one reached ends the micro-batch; at least one unit is always taken.
+            until: the last snapshot to read; None for the latest. If it is set, no micro-batch waits for more rows.
+            limit_by_watermark: how far the alignment group lets the stream go; afterwards it holds the progress made.
 
         Raises:
-            DataLossError: what is next has expired, was rolled back or belongs to another table.
+            DataLossError: the next snapshot has expired, was rolled back or belongs to another table.
             InvalidOptionError: options that contradict each other.
             UnsupportedFeatureError: rows were deleted through deletion vectors.
             FormatError: metadata is damaged.
@@ -142,7 +144,7 @@ class StreamScanner:
         except DataLossError:
             if planner.start == begun:
                 raise
-            # What it had gone over, nobody has been given: that may be rolled back without any loss.
+            # The snapshots skipped or planned since ``begun`` were not delivered: their rollback loses nothing.
             self._skipped = self._pause = None
             planner = self._new_planner(begun, begun, limits, horizon, limit_by_watermark)
             self._run(planner, latest)
@@ -157,14 +159,14 @@ class StreamScanner:
         return end
 
     def plan_range(self, start: StreamOffset, end: StreamOffset) -> tuple[StreamTask, ...]:
-        """Plan what a micro-batch reads; the same whenever and by whomever it is asked for.
+        """Plan the tasks of a micro-batch; every call with the same offsets returns the same, in any process.
 
         Args:
-            start: unresolved for the first micro-batch; it then begins where ``end`` says that the stream began.
-            end: as ``advance`` returned it.
+            start: unresolved for the first micro-batch; it then begins at the stream's start, which ``end`` holds.
+            end: as returned by ``advance``.
 
         Raises:
-            DataLossError: it has expired, was rolled back or belongs to another table.
+            DataLossError: a snapshot has expired, was rolled back or belongs to another table.
             UnsupportedFeatureError: rows were deleted through deletion vectors.
             FormatError: metadata is damaged.
         """
@@ -175,7 +177,7 @@ class StreamScanner:
         return self._table.tasks.plan(self._deliveries(first, end.position, end))
 
     def measure_backlog(self, offset: StreamOffset) -> Backlog:
-        """Count what lies ahead of an offset, with what this follower knows already; 32 more snapshots with each call.
+        """Measure the backlog after an offset with a cache; each call measures at most 32 more snapshots.
 
         Raises as ``measure_backlog``.
         """
@@ -186,7 +188,7 @@ class StreamScanner:
         last_id = (self._store.latest_snapshot_id() or 0) if self._options.bounded else None
         start = resolve_start(self._store, self._ref, self._read, consumer)
         if start is None and last_id is not None:
-            # Where it would begin is not there, and nothing that comes is part of it.
+            # The start does not exist, and later snapshots are not part of a bounded stream: it ends without rows.
             start = StreamStart(position=Position(snapshot_id=last_id + 1))
         if start is None:
             return None
@@ -228,7 +230,7 @@ class StreamScanner:
         *,
         may_wait: bool,
     ) -> MicroBatchPlanner:
-        """Return the walk that goes on where the one before it came to, if that began at the same offset."""
+        """Return a planner that goes on after what earlier calls with the same offset planned or skipped."""
         pause = self._pause
         if may_wait and pause is not None and pause.begun == begun and pause.planner.budget.limits == limits:
             pause.planner.go_on(horizon or 0, self._ready_millis(), limit_by_watermark)
@@ -286,7 +288,7 @@ class StreamScanner:
         return planner.reached
 
     def _paused(self, begun: StreamOffset, planner: MicroBatchPlanner) -> _Pause | None:
-        """Let too few rows wait for more; None when they have waited for long enough since the first look at them."""
+        """Pause a plan with too few rows; return None when it has waited for ``max_delay_ms`` since they were found."""
         now, pause = self._clock_millis(), self._pause
         since = pause.since_millis if pause is not None and pause.begun == begun else now
         if now - since >= (planner.budget.limits.max_delay_ms or 0):
@@ -308,7 +310,7 @@ class StreamScanner:
             position = last if is_last else position.behind()
 
     def _find(self, position: Position, end: StreamOffset, last: Position) -> Snapshot | None:
-        """Find a snapshot of a range, and see that the last one is the one that the range was made with."""
+        """Load a snapshot of a range; check that the last one is still the one that the end offset was made with."""
         snapshot = self._snapshots.get(position.snapshot_id) or self._store.find_snapshot(position.snapshot_id)
         if snapshot is not None and position.snapshot_id == last.rests_on:
             self._history.check_seen(snapshot, end)

@@ -1,4 +1,4 @@
-"""Where a stream begins.
+"""Resolves where a stream begins.
 
 Source:
     Paimon ``core:table/source/snapshot/*StartingScanner.java``, ``core:schema/SchemaValidation.java``;
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-# Mode to the positions of which it takes exactly one; every other position contradicts it.
+# For each mode, the position options of which exactly one must be set; all other position options contradict the mode.
 _ONE_OF: Final[dict[ScanMode, tuple[str, ...]]] = {
     ScanMode.LATEST_FULL: (),
     ScanMode.LATEST: (),
@@ -49,7 +49,7 @@ _ONE_OF: Final[dict[ScanMode, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStart:
-    """Where a stream begins.
+    """The start of a stream.
 
     Attributes:
         created_from: only files created at or after it, a wall clock as ms since 1970-01-01; None for all.
@@ -60,7 +60,7 @@ class StreamStart:
 
 
 def check_start(options: ReadOptions, table: str) -> ScanMode:
-    """Return the mode of a stream with ``default`` resolved, after checking that the positions fit it.
+    """Return the scan mode of a stream, with ``default`` resolved; checks that the position options fit it.
 
     Raises:
         InvalidOptionError: options that contradict each other, or that only a batch read has.
@@ -88,18 +88,18 @@ def check_start(options: ReadOptions, table: str) -> ScanMode:
 def resolve_start(
     store: MetadataStore, ref: TableRef, read: ReadOptions, consumer: ConsumerOptions
 ) -> StreamStart | None:
-    """Find where a stream with these options begins.
+    """Resolve where a stream with these options begins.
 
-    A position that a consumer has kept wins over the options, unless ``consumer.ignore-progress`` is set.
+    The stored position of a consumer takes precedence over the options, unless ``consumer.ignore-progress`` is set.
 
     Returns:
-        None while nobody can say, since nothing was committed yet or the snapshot asked for lies in the future: ask
-        again.
+        The start; None while it cannot be resolved, because nothing was committed yet or the requested snapshot does
+        not exist yet: call again later.
 
     Raises:
         InvalidOptionError: options that contradict each other, or that only a batch read has.
         UnsupportedFeatureError: a mode that only a batch read has.
-        DataLossError: the snapshot asked for has expired, or such since a time may have, and
+        DataLossError: the requested snapshot has expired, or snapshots since the requested time may have, and
             ``penstock.fail-on-data-loss`` is true.
         FormatError: metadata is damaged.
     """
@@ -107,16 +107,16 @@ def resolve_start(
     if consumer.consumer_id is not None and not consumer.ignore_progress:
         kept = store.load_consumer(consumer.consumer_id)
         if kept is not None:
-            return _changes(kept)  # expired or not: whoever reads on there says what is lost
+            return _changes(kept)  # may have expired: the scanner that reads it reports the loss
     latest = store.load_latest_snapshot()
     if latest is None:
-        # What is written from now on is incremental for these; the others wait for a first snapshot to look at.
+        # These modes deliver the changes of the first snapshot; the others wait until it exists.
         is_first = mode in {ScanMode.LATEST, ScanMode.EARLIEST} or _snapshot_id(read) in {0, 1}
         return _changes(1) if is_first and mode is not ScanMode.FROM_SNAPSHOT_FULL else None
     return _start(store, ref, mode, read, latest)
 
 
-def _start(  # noqa: PLR0911 - one line a mode
+def _start(  # noqa: PLR0911 - one return for each mode
     store: MetadataStore, ref: TableRef, mode: ScanMode, read: ReadOptions, latest: Snapshot
 ) -> StreamStart | None:
     earliest = store.earliest_snapshot_id() or latest.id
@@ -156,7 +156,7 @@ def _full(snapshot_id: int, created_from: int | None = None) -> StreamStart:
 
 
 def _still_there(store: MetadataStore, ref: TableRef, wanted: int, earliest: int) -> int:
-    """The snapshot asked for; where it has expired, the earliest, if rows may be missed."""
+    """Return the requested snapshot id; if it has expired and data loss is allowed, the earliest one."""
     if wanted >= earliest:
         return wanted
     if earliest <= 1:
@@ -165,9 +165,10 @@ def _still_there(store: MetadataStore, ref: TableRef, wanted: int, earliest: int
 
 
 def _begun_at(store: MetadataStore, ref: TableRef, latest: Snapshot, millis: int) -> int:
-    """The first snapshot committed at or after a time; the earliest, if rows may be missed, where that may be gone.
+    """Return the id of the first snapshot committed at or after a time.
 
-    The reference begins at the earliest without a word.
+    If that one may have expired and data loss is allowed, it is the earliest, with a warning. The reference begins at
+    the earliest without a warning.
     """
     earliest = store.load_earliest_snapshot()
     if earliest is not None and earliest.id > 1 and earliest.time_millis > millis:
@@ -180,7 +181,7 @@ def _history(store: MetadataStore, ref: TableRef) -> History:
 
 
 def _snapshot_id(read: ReadOptions) -> int:
-    """The snapshot asked for; -1 where none is."""
+    """Return the requested snapshot id; -1 for none."""
     if read.snapshot_id is not None:
         return max(read.snapshot_id, 0)
     return int(read.version) if read.version is not None else -1
@@ -193,13 +194,13 @@ def _start_millis(read: ReadOptions, table: str) -> int:
 
 
 def _first_since(store: MetadataStore, latest: Snapshot, millis: int) -> int:
-    """Id behind the newest snapshot that is older than that; the earliest where none is."""
+    """Return the id after the newest snapshot older than a time; the earliest id where no snapshot is older."""
     older = newest_by_time(store, latest, millis)
     return older.id + 1 if older is not None else store.earliest_snapshot_id() or latest.id
 
 
 def _is_full_compaction(ref: TableRef) -> Callable[[Snapshot], bool]:
-    """What counts as a compaction to start from: with ``full-compaction.delta-commits`` only the full ones."""
+    """Return the test for compactions to start from; with ``full-compaction.delta-commits`` only full ones pass."""
     step = ref.parsed(CompactOptions).delta_commits
     return lambda snapshot: (
         step is None or snapshot.commit_identifier % step == 0 or snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER

@@ -1,4 +1,4 @@
-"""The rows of a stream one after another, for one reader without Spark."""
+"""Reads a stream in this process, without Spark."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from penstock.table.stream.offset import Position, StreamOffset
     from penstock.table.stream.tasks import StreamTask
 
-# Each step is one snapshot, so that all rows of one come before all rows of the next.
+# Each step reads one snapshot, so all rows of a snapshot are delivered before those of the next one.
 _ONE_SNAPSHOT: Final = ReadLimits(max_snapshots=1)
-# A consumer that has nothing to read says that it is alive.
+# A consumer without new rows writes its position again in this interval, so that it does not expire.
 _ALIVE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollOptions:
-    """How a tail waits.
+    """How a reader polls for new snapshots.
 
     Attributes:
-        interval_ms: between looks that found nothing.
-        once: end where a look finds nothing, nor anything that others hold back.
+        interval_ms: pause after a poll that found nothing.
+        once: end when a poll finds no rows, and no other source of an alignment group holds any back.
         sleep: seconds.
     """
 
@@ -54,12 +54,12 @@ class PollOptions:
 class LocalStreamReader:
     """Reads a table as a stream, in this process, snapshot by snapshot.
 
-    In a snapshot partitions come in the order of the stream; in a partition bucket after bucket; in a bucket of a queue
-    the order of writes holds. Not for several threads.
+    In a snapshot, partitions are read in the order of the stream; in a partition, bucket after bucket; in a bucket of a
+    queue, rows keep the order of writes. Not for several threads.
 
     Args:
-        ref: its options say where the stream begins and ends, and which others it waits for; ``consumer-id`` keeps the
-            position in the table.
+        ref: its options set where the stream begins and ends, and its alignment group; with ``consumer-id`` the
+            position is stored in the table.
         columns: names in the order wanted; None for all.
         on_snapshot: called before the rows of each snapshot.
 
@@ -91,17 +91,18 @@ class LocalStreamReader:
         self.schema = self._reader.schema
 
     def read(self, waiting: PollOptions, *, limit: int | None = None) -> Generator[pa.RecordBatch]:
-        """Yield rows until the stream's bound, or for ever; a consumer is held while it goes on.
+        """Yield rows until the stream's bound, or for ever; meanwhile it holds the consumer's lease.
 
-        A consumer moves when the caller asks for more behind the last row of a snapshot; rows of a snapshot that was
-        not taken to its end come again to the next who reads as that consumer.
+        The consumer's position moves when the caller asks for more after the last row of a snapshot. A snapshot that
+        was not read to its end is read again by the next reader with this consumer id.
 
         Args:
+            waiting: how to poll.
             limit: most rows; None for all.
 
         Raises:
-            DataLossError: what is next has expired, was rolled back or belongs to another table.
-            LeaseHeldError: another one reads as this consumer.
+            DataLossError: the next snapshot has expired, was rolled back or belongs to another table.
+            LeaseHeldError: another process reads as this consumer.
         """
         if limit == 0:
             return
@@ -114,7 +115,7 @@ class LocalStreamReader:
             left = limit
             is_kept = False
             for offset, batches in self._steps(waiting):
-                if not is_kept:  # from now on what is unread does not expire
+                if not is_kept:  # from now on unread snapshots do not expire
                     self._keep(offset.start, keeper)
                     is_kept = True
                 for batch in batches:
@@ -129,7 +130,7 @@ class LocalStreamReader:
                     return
 
     def _steps(self, waiting: PollOptions) -> Iterator[tuple[StreamOffset, Iterable[pa.RecordBatch]]]:
-        """Yield where each step ends, with its rows; without rows while there is nothing new."""
+        """Yield the end offset of each step with its rows; without new rows, yield an empty step every minute."""
         offset, alive = UNRESOLVED, time.monotonic()
         while not offset.ended:
             end = self._aligned.advance(offset, _ONE_SNAPSHOT)
@@ -157,18 +158,18 @@ class LocalStreamReader:
         if self._consumer is None or keeper is None or position is None:
             return
         keeper.check()
-        # Who went on by a position in the full phase would miss the rest of it.
+        # A consumer stores a snapshot id only: stored inside the full phase, it would lose the rest of that phase.
         if position.phase is Phase.CHANGES:
             record_progress(self._store, self._consumer, position.snapshot_id)
 
 
 def in_order(tasks: Sequence[StreamTask]) -> tuple[DataSplit, ...]:
-    """Put the splits of one snapshot into one sequence: partition by partition, in each bucket by bucket.
+    """Order the splits of one snapshot: partition by partition, and inside a partition bucket by bucket.
 
     Args:
-        tasks: each has its partitions in the order of the stream, though not all of them.
+        tasks: each has its partitions in the order of the stream, but need not have all partitions.
     """
-    # The orders of the tasks agree with each other, since they are parts of one.
+    # The orders of the tasks do not contradict each other, since they are parts of one order.
     order: TopologicalSorter[bytes] = TopologicalSorter()
     splits: dict[bytes, list[DataSplit]] = {}
     for task in tasks:

@@ -1,4 +1,4 @@
-"""Units of a micro-batch as the work of tasks.
+"""Assigns the units of a micro-batch to tasks.
 
 Source:
     docs/spec/streaming.md section 5.2, 5.3. One task a bucket number is Penstock's own: it keeps the order of a bucket
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Delivery(NamedTuple):
-    """A unit, and the snapshot that it is delivered with."""
+    """A unit, and the id of the snapshot that delivers it."""
 
     snapshot_id: int
     entry: ManifestEntry
@@ -37,10 +37,10 @@ class Delivery(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTask:
-    """What one task of a micro-batch reads. Picklable.
+    """The splits that one task of a micro-batch reads. Picklable.
 
     Attributes:
-        bucket: number of the bucket; -1 where no order is kept.
+        bucket: number of the bucket; -1 where there is no order to keep.
         splits: in the order of delivery.
     """
 
@@ -49,10 +49,10 @@ class StreamTask:
 
 
 class TaskPlanner:
-    """Prunes units and hands them to tasks.
+    """Prunes units and assigns them to tasks.
 
     Args:
-        ref: its schema is the read schema, to whose columns the filter is bound.
+        ref: its schema is the read schema, to which the filter is bound.
 
     Raises:
         InvalidFilterError: the filter does not fit the schema.
@@ -71,10 +71,10 @@ class TaskPlanner:
         self._verdicts: dict[bytes, PartitionPruneResult] = {}
 
     def keeps(self, entry: ManifestEntry, created_from: int | None) -> bool:
-        """Whether the file may hold a row that passes.
+        """Whether the file may hold a row that passes the filter.
 
         Args:
-            created_from: least creation of the file, a wall clock in ms; None for any.
+            created_from: least creation time of the file, a wall clock in ms; None for any.
         """
         if created_from is not None and (entry.file.creation_millis or 0) < created_from:
             return False
@@ -82,7 +82,11 @@ class TaskPlanner:
         return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
 
     def plan(self, deliveries: Iterable[Delivery]) -> tuple[StreamTask, ...]:
-        """Hand out units, in the order of delivery: a task a bucket number, else runs of about a split's size."""
+        """Assign units to tasks: one task for each bucket number; without an order, runs of about a split's size.
+
+        Args:
+            deliveries: in the order of delivery, which each task keeps.
+        """
         buckets: dict[int, list[Delivery]] = {}
         loose: list[Delivery] = []
         for delivery in deliveries:
@@ -101,7 +105,7 @@ class TaskPlanner:
         return [list(islice(left, len(pack))) for pack in packs]
 
     def _splits(self, deliveries: Sequence[Delivery]) -> tuple[DataSplit, ...]:
-        """Make a split of each stretch of files of one snapshot, partition and bucket."""
+        """Make one split of consecutive files with the same snapshot, partition and bucket."""
         splits = []
         for _, group in groupby(
             deliveries, key=lambda each: (each.snapshot_id, each.entry.partition, each.entry.bucket)

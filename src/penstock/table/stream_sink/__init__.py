@@ -1,1 +1,1 @@
-"""Exactly-once commits of the batches of a stream."""
+"""Exactly-once commits of the micro-batches of a stream."""

@@ -1,7 +1,7 @@
-"""What the checkpoint of a streaming query keeps for us: whose it is, and a note before each commit.
+"""The files that Penstock keeps in a streaming query's checkpoint: the table it belongs to, and a note for each batch.
 
-A file that cannot be read counts as not there: each is written before what it speaks of happens, so it was cut off
-by the end of a process that did nothing more.
+An unreadable file counts as missing: each file is written before the action that it announces, so a truncated file
+means that the process was killed during the write and did nothing afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEPT_NOTES: Final = 2
 
 
 class CheckpointFiles(Protocol):
-    """A directory of our own inside of a query's checkpoint. Every failure is a ``StorageError``."""
+    """Penstock's own directory inside a query's checkpoint. Every failure is a ``StorageError``."""
 
     @property
     def place(self) -> str:
@@ -31,31 +31,31 @@ class CheckpointFiles(Protocol):
         ...
 
     def list(self) -> Sequence[str]:
-        """Names of the files, in any order; empty where there is no directory."""
+        """List the names of the files, in any order; empty where there is no directory."""
         ...
 
     def read(self, name: str) -> bytes | None:
-        """Bytes of a file; None when it is not there. A file may be seen before it is whole."""
+        """Return the bytes of a file; None when it does not exist. An incomplete file may be visible."""
         ...
 
     def write(self, name: str, data: bytes) -> None:
-        """Create or replace."""
+        """Create or replace a file."""
         ...
 
     def delete(self, name: str) -> None:
-        """Delete, if it is there."""
+        """Delete a file, if it exists."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointMark:
-    """Which table a checkpoint belongs to.
+    """The table that a checkpoint belongs to.
 
     Attributes:
         location: of the table.
         identity: from ``load_identity``.
-        base_id: the table's latest snapshot when the mark was made; 0 when there was none, or when the query may have
-            committed before.
+        base_id: id of the table's latest snapshot when the mark was made; 0 when there was none, or when the query may
+            have committed before.
     """
 
     location: str
@@ -65,14 +65,14 @@ class CheckpointMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNote:
-    """What was known before a micro-batch was written.
+    """The state before a micro-batch is written.
 
     Attributes:
-        base_id: the latest snapshot, among which and whose predecessors the batch is not.
+        base_id: id of the latest snapshot; neither it nor an earlier one holds the batch.
         job_id: of the files that the batch writes.
-        killed_jobs: of earlier attempts at the same batch, whose files may still lie about.
-        upstream_times: what observed partitions had come to before the batch, or behind it where it made no snapshot;
-            None where none are observed.
+        killed_jobs: job ids of earlier attempts at the same batch, whose files may still exist.
+        upstream_times: event times of the observed partitions before the batch, or after it where it made no snapshot;
+            None where no partition is observed.
     """
 
     batch_id: int
@@ -83,7 +83,7 @@ class BatchNote:
 
 
 class BatchNotes:
-    """Reads and writes them; the notes of the last two batches are kept."""
+    """Reads and writes the mark and the notes; keeps the notes of the last two batches."""
 
     def __init__(self, files: CheckpointFiles) -> None:
         self._files = files
@@ -95,7 +95,7 @@ class BatchNotes:
         return self._files.place
 
     def load_mark(self) -> CheckpointMark | None:
-        """Load whose checkpoint it is; None when it is nobody's."""
+        """Load the mark of the checkpoint; None when it belongs to no table yet."""
         values = self._load(_MARK)
         if values is None:
             return None
@@ -107,7 +107,7 @@ class BatchNotes:
             return None
 
     def write_mark(self, mark: CheckpointMark) -> None:
-        """Make the checkpoint that table's."""
+        """Assign the checkpoint to a table."""
         self._files.write(_MARK, encode_json({"table": mark.location, "identity": mark.identity, "base": mark.base_id}))
 
     def load_newest(self) -> BatchNote | None:
@@ -128,7 +128,7 @@ class BatchNotes:
         return None
 
     def write(self, note: BatchNote) -> None:
-        """Write a note, and delete those that nobody needs any more."""
+        """Write a note, and delete those that are not needed any more."""
         name = f"{_NOTE_PREFIX}{note.batch_id}"
         values = {
             "batch": note.batch_id,
@@ -139,7 +139,7 @@ class BatchNotes:
         }
         self._files.write(name, encode_json({key: value for key, value in values.items() if value is not None}))
         names = sorted({*self._list(), name}, key=_batch_id)
-        # Notes of later batches are those of a checkpoint that was set back: they go too.
+        # Notes of later batches exist when the checkpoint was set back: they are deleted too.
         place = names.index(name) + 1
         self._names = names[max(0, place - _KEPT_NOTES) : place]
         for each in names:

@@ -1,4 +1,4 @@
-"""Whose a query's checkpoint is: it belongs to one table, which may move."""
+"""Binds a query's checkpoint to one table, which may be moved."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ACCEPT: Final = "set the write option 'penstock.accept-unknown-batch' = 'true' f
 def claim_checkpoint(
     ref: TableRef, notes: BatchNotes, *, base_id: int, has_batches: bool, accept_unknown: bool
 ) -> CheckpointMark:
-    """Return the mark of a checkpoint, made now if there is none; it stays the table's from then on.
+    """Return the mark of a checkpoint; a checkpoint without a mark is assigned to the table now.
 
-    A mark from a start that came to no batch binds nobody, and a table that was moved takes its mark along.
+    A mark made by a start that ran no batch is replaced. If the table was moved, its mark gets the new location.
 
     Args:
-        base_id: the table's latest snapshot; 0 for none.
-        has_batches: whether some query has run with the checkpoint.
-        accept_unknown: take over the checkpoint of such a query.
+        base_id: id of the table's latest snapshot; 0 for none.
+        has_batches: whether a query has already run with the checkpoint.
+        accept_unknown: take over a checkpoint without a mark that a query has already run with.
 
     Raises:
         CheckpointError: it belongs to another table, or to another sink.
@@ -50,14 +50,14 @@ def claim_checkpoint(
                 "batches are not in this table; use a new checkpoint; or, to go on here with the batch that comes "
                 f"next, {ACCEPT}"
             )
-        # A query that wrote through another door may have committed here under the same id.
+        # The query may have committed to this table under the same id through another API that writes no mark.
         moved = CheckpointMark(location=ref.location, identity=identity, base_id=0 if has_batches else base_id)
     notes.write_mark(moved)
     return moved
 
 
 def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: BatchNotes) -> None:
-    """Raise ``CheckpointError`` where the table is not the one that the checkpoint was made for."""
+    """Raise ``CheckpointError`` if the table is not the one that the checkpoint belongs to."""
     is_same = mark.identity == identity
     if is_same and (_is_same_place(mark.location, ref) or not _may_be_there(ref, mark.location)):
         return
@@ -75,14 +75,14 @@ def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: Ba
 
 
 def _is_same_place(location: str, ref: TableRef) -> bool:
-    """Whether a location is that of the table, spelt in any way: links and mounts give one directory several paths."""
+    """Whether a location is that of the table, also by another path to the same directory, as by a link or a mount."""
     if location == ref.location:
         return True
     return isinstance(ref.file_io, LocalFileIO) and is_same_file(Path(location), Path(ref.location))
 
 
 def _may_be_there(ref: TableRef, location: str) -> bool:
-    """Whether a table may be at a place; one on another storage cannot be seen from here."""
+    """Whether a table may exist at a location; True for another storage, which cannot be checked from here."""
     return _storage_of(location) != _storage_of(ref.location) or unconfined(ref.file_io).exists(
         schema_path(location, 0)
     )

@@ -1,9 +1,9 @@
-"""Committing the micro-batches of a streaming query, each exactly once.
+"""Commits each micro-batch of a streaming query exactly once.
 
-A batch is known by the query (the commit user), its id (the commit identifier) and a digest of the offsets that it
-covers, which its snapshot keeps. Before anything is written, the batch is looked for among the snapshots made since
-the checkpoint's last note; so a replay finds itself, and a checkpoint that does not fit the table is refused while
-the table is as it was.
+The snapshot of a batch stores the query (the commit user), the batch id (the commit identifier) and a digest of the
+offsets that the batch covers. Before a batch is written, it is searched among the snapshots made since the checkpoint's
+last note. So a replayed batch is found and not written again, and a checkpoint that does not fit the table is refused
+before the table changes.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from penstock.table.stream_sink.batch_log import BatchNotes, CheckpointMark
 
 BATCH_DIGEST: Final = "penstock.batch-digest"
-"""Property of a snapshot: the digest of the batch that it holds."""
+"""Snapshot property: the digest of the batch that the snapshot holds."""
 
 BATCH_ID: Final = "penstock.batch-id"
-"""Property of a snapshot without a batch: the last batch before it."""
+"""Property of a snapshot without a batch: the id of the last batch before it."""
 
 IDLE_SUFFIX: Final = "-idle"
-"""Behind a query's id: the commit user of its snapshots without a batch."""
+"""Suffix of a query's id that gives the commit user of its snapshots without a batch."""
 
-# As many deaths in one batch as anybody will see.
+# More failed attempts at one batch are not expected.
 _KILLED_JOBS_KEPT: Final = 20
 
 
@@ -53,12 +53,12 @@ class Batch:
     """A micro-batch of a query.
 
     Attributes:
-        commit_user: the query's id, which it keeps over restarts.
+        commit_user: the query's id, which stays the same over restarts.
         id: grows from 0 by one.
-        digest: of the offsets that it covers; None where those cannot be seen.
-        watermark: behind it, ms of event time; None where nobody can tell. Where it moves, a batch without rows makes
+        digest: of the offsets that it covers; None where the offsets are not available.
+        watermark: after the batch, ms of event time; None where it is unknown. If it moves, a batch without rows makes
             a snapshot too.
-        upstream_times: what observed partitions have come to behind it, as ``merge_times`` takes it.
+        upstream_times: event times of the observed partitions after the batch, encoded as for ``merge_times``.
     """
 
     commit_user: str
@@ -72,14 +72,15 @@ class Batch:
 
 
 def is_committed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown: bool = False) -> bool:
-    """Whether a batch is in the table already.
+    """Whether a batch is already committed.
 
     Args:
-        found: the query's newest snapshot, with a batch or behind one.
-        accept_unknown: take for "no" what nobody can tell any more.
+        found: the query's newest snapshot, with a batch or without one.
+        accept_unknown: return False where the answer is unknown.
 
     Raises:
-        CheckpointError: the query has committed a later batch, or another one under this id; or that cannot be told.
+        CheckpointError: the query has committed a later batch, or one with other rows under this id; or the answer is
+            unknown, because snapshots have expired.
     """
     last = found.last
     if last is None:
@@ -105,18 +106,18 @@ def is_committed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown:
 
 
 class StreamCommitter:
-    """Commits the batches of one query to one table. Keeps what it learned, so that each batch costs the same.
+    """Commits the batches of one query to one table. Remembers the last snapshot it read, so all batches cost the same.
 
     Args:
-        ref: the table as the query began.
+        ref: the table at the start of the query.
         notes: of the query's checkpoint.
-        mark: of the same, from ``claim_checkpoint``.
-        is_overwrite: each batch takes the place of all rows.
+        mark: of the query's checkpoint, from ``claim_checkpoint``.
+        is_overwrite: each batch replaces all rows of the table.
 
     Attributes:
-        check_alone: raises ``LeaseHeldError`` where another process has taken over the query; asks storage.
-        may_have_rival: whether the process that ran the query before may be about to commit. Once a batch was committed
-            here, it cannot any more: it loses the race, and finds that batch.
+        check_alone: raises ``LeaseHeldError`` if another process has taken over the query; reads storage.
+        may_have_rival: whether the process that ran the query before may still commit. After the first commit by this
+            process it cannot: it loses the race and finds that batch.
     """
 
     def __init__(self, ref: TableRef, notes: BatchNotes, mark: CheckpointMark, *, is_overwrite: bool) -> None:
@@ -125,7 +126,7 @@ class StreamCommitter:
         self._mark = mark
         self._is_overwrite = is_overwrite
         self._committer = open_committer(ref, self._store)
-        # The newest snapshot that was looked at; all of this query's later ones are its successors.
+        # The newest snapshot that was read; all later snapshots of this query come after it.
         self._seen_id: int | None = None
         self._killed_jobs: tuple[str, ...] = ()
         self.check_alone: Callable[[], None] | None = None
@@ -136,20 +137,20 @@ class StreamCommitter:
 
     @property
     def upstream_times(self) -> str | None:
-        """What observed partitions had come to when ``begin`` last returned; None where none were observed."""
+        """Encoded event times of the observed partitions, as far as known; None where no partition is observed."""
         return self._upstream_times
 
     @property
     def committer(self) -> TableCommitter:
-        """Makes the snapshots."""
+        """The committer that makes the snapshots."""
         return self._committer
 
     def load_ref(self) -> TableRef:
-        """Load the table as it is now.
+        """Load the table with its latest schema.
 
         Raises:
             NotFoundError: it was dropped.
-            CheckpointError: another one has taken its place.
+            CheckpointError: it was replaced by another table.
         """
         self._check_table()
         ref = self._committer.ref
@@ -160,10 +161,10 @@ class StreamCommitter:
         return ref
 
     def begin(self, batch: Batch) -> str | None:
-        """Look whether a batch is in the table; if not, note down that it is about to be.
+        """Check whether a batch is already committed; if not, write a note before it is written.
 
         Returns:
-            Id of the job that is to write the batch's files; None when the batch is there, and nothing is to be done.
+            The job id for the batch's files; None when the batch is already committed.
 
         Raises:
             CheckpointError: as ``is_committed``.
@@ -175,7 +176,7 @@ class StreamCommitter:
         is_running = self._seen_id is not None
         if is_running and found.last is None and not found.is_complete:
             self._check_alone()
-        # What this process has seen before, it need not find again: no other one can have committed it.
+        # Snapshots that expired while this process ran the query alone cannot hold the batch.
         accept = self._committer.options.accept_unknown_batch or (is_running and self._is_alone)
         landed = is_committed(batch, found, table=self._store.name, accept_unknown=accept)
         if landed and is_running:
@@ -190,7 +191,7 @@ class StreamCommitter:
             return None
         if note is not None and note.batch_id == batch.id:
             delete_staging(ref, note.job_id)
-            if found.is_complete:  # else one of them may have landed, in a snapshot that has expired
+            if found.is_complete:  # else a job may have committed its files in a snapshot that has expired
                 self._killed_jobs = (*note.killed_jobs, note.job_id)[-_KILLED_JOBS_KEPT:]
         job_id = new_job_id()
         self._note = BatchNote(
@@ -204,15 +205,16 @@ class StreamCommitter:
         return job_id
 
     def commit(self, batch: Batch, messages: tuple[CommitMessage, ...]) -> Snapshot | None:
-        """Make the rows of a batch that ``begin`` was called for a snapshot.
+        """Commit the rows of a batch for which ``begin`` was called.
 
         Returns:
             The snapshot; None when nothing changes.
 
         Raises:
-            CheckpointError: somebody else has committed this batch with other rows meanwhile.
-            LeaseHeldError: somebody else has committed it, and runs the query.
-            TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are gone.
+            CheckpointError: another process has committed this batch with other rows meanwhile.
+            LeaseHeldError: another process has committed the batch, and now runs the query.
+            TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are
+                deleted.
         """
         self._check_table()
         self._committer.check_alone = self.check_alone if self._is_alone else None
@@ -226,27 +228,27 @@ class StreamCommitter:
             self._seen_id = snapshot.id
         known, self._upstream_times = self._upstream_times, merge_times(self._upstream_times, batch.upstream_times)
         if snapshot is None and self._note is not None and self._upstream_times != known:
-            # No snapshot keeps them, and the next batch may never come.
+            # No snapshot stores the times, and there may be no next batch.
             self._notes.write(replace(self._note, upstream_times=self._upstream_times))
-        # Run again, a batch writes to the same places. Not before its commit: the driver might not be dead, and where
-        # the snapshot is not of this call, one of those jobs has made it.
+        # The files of earlier attempts are in the directories of this batch. They are deleted only after the commit, as
+        # the earlier driver may still run, and only if this call made the snapshot: else one of those jobs made it.
         if self._killed_jobs and self._committer.may_be_committed:
             delete_job_files_beside(self._committer.ref, self._killed_jobs, messages)
         self._killed_jobs = ()
         return snapshot
 
     def commit_on_idle(self, last: Batch, watermark: int | None, *, is_forced: bool = False) -> Snapshot | None:
-        """Make a snapshot without rows, by which the table's watermark moves while the query has none.
+        """Commit a snapshot without rows, which moves the table's watermark while the query is idle.
 
-        It has a commit user of its own, so that it is no batch of the query. But it says behind which one it is: many
-        of them let that one's snapshot expire, and the next start looks for it.
+        It has its own commit user, so that it does not count as a batch of the query. It stores the id of the last
+        batch before it: after many such snapshots that batch's snapshot may expire, and the next start needs the id.
 
         Args:
-            last: the query's last batch, which was committed.
-            is_forced: also where nothing moves.
+            last: the query's last committed batch.
+            is_forced: commit even if the watermark does not move.
 
         Returns:
-            The snapshot; None when nothing moves.
+            The snapshot; None when none was made.
 
         Raises as ``commit``.
         """
@@ -270,19 +272,19 @@ class StreamCommitter:
         return self._has_committed or not self.may_have_rival()
 
     def _check_alone(self) -> None:
-        """Raise ``LeaseHeldError`` where another process has taken over the query."""
+        """Raise ``LeaseHeldError`` if another process has taken over the query."""
         if self.check_alone is not None:
             self.check_alone()
 
     def _look(self, batch: Batch, latest_id: int, note: BatchNote | None) -> OwnCommits:
         after_id = self._seen_id
         if after_id is None:
-            # A later batch's note is that of a checkpoint set back: its base may have this batch behind it.
+            # With a note of a later batch, the checkpoint was set back: the note's base may be later than this batch.
             after_id = self._mark.base_id if note is None or note.batch_id > batch.id else note.base_id
         return search_commits(self._store, _is_of(batch.commit_user), latest_id=latest_id, after_id=after_id)
 
     def _reopened(self, ref: TableRef) -> TableCommitter:
-        """Open a committer with the options that the table has now, and with what this one has learned."""
+        """Open a committer with the table's current options and the state of the current committer."""
         known, new = self._committer, open_committer(ref, self._store)
         new.index, new.sleep, new.clock_millis = known.index, known.sleep, known.clock_millis
         return new
@@ -303,14 +305,14 @@ class StreamCommitter:
 def commit_unnoted(
     ref: TableRef, batch: Batch, messages: tuple[CommitMessage, ...], *, is_overwrite: bool
 ) -> Snapshot | None:
-    """Make the rows of a batch a snapshot, where no checkpoint can be asked; a replay's files are deleted.
+    """Commit the rows of a batch where no checkpoint is available; the files of a replayed batch are deleted.
 
-    Looks through the snapshots from the latest to the query's newest one, or through all; for a first batch that was
-    seen before, through those made since. A first batch that is seen for the first time is new even if snapshots
-    have expired; so that the later ones find it, it makes a snapshot also where it has no rows.
+    It reads the snapshots from the latest back to the query's newest one, or all if there is none. For a batch 0 that
+    was seen before, it reads only the snapshots made since then. A batch 0 that is seen for the first time counts as
+    new even if snapshots have expired. Batch 0 makes a snapshot even without rows, so that later batches find it.
 
     Raises:
-        CheckpointError: as ``is_committed``; the files are gone.
+        CheckpointError: as ``is_committed``; the files are deleted.
         TableStoreError: as ``TableCommitter.commit``.
     """
     store = MetadataStore(ref)
@@ -333,7 +335,7 @@ def commit_unnoted(
 
 
 def _is_of(query_id: str) -> Callable[[Snapshot], bool]:
-    """Return what knows the snapshots that say which batch of a query is in the table."""
+    """Return the test for snapshots that store a batch id of the query."""
     idle = f"{query_id}{IDLE_SUFFIX}"
     return lambda snapshot: (
         snapshot.commit_user == query_id or (snapshot.commit_user == idle and BATCH_ID in dict(snapshot.properties))
@@ -371,6 +373,6 @@ def _commit(
         ),
     )
     if snapshot is not None:
-        # Where somebody else was faster, it is theirs.
+        # If another process committed the batch first, the snapshot is its own: check that it has the same rows.
         is_committed(batch, OwnCommits(last=snapshot, is_complete=True), table=committer.ref.name)
     return snapshot

@@ -1,8 +1,8 @@
-"""The watermark of a snapshot that a stream writes: the least of what its sources have come to.
+"""Computes the watermark of the snapshots that a stream writes: the minimum over the partitions of its sources.
 
-A source is made of partitions, each with an order of its own: the buckets of a table of ours, whose times come with the
-offsets, or the partitions of a topic, whose times are observed where its rows are read. What each has come to is known
-again after a restart: from the offsets, and from what the query's snapshots and its checkpoint keep.
+A source has partitions, each with its own order: the buckets of a Penstock table, whose event times are in the offsets,
+or the partitions of a topic, whose event times are observed when the rows are read. After a restart the event times are
+restored from the offsets, and from the query's snapshots and checkpoint.
 
 Source:
     Flink's rule, the least over upstream channels that are not idle (docs/spec/streaming.md section 6.1). Spark's own
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from penstock.table.stream.checkpoint import BatchEnds
 
 UPSTREAM_TIMES: Final = "penstock.upstream-times"
-"""Property of a snapshot: what ``SinkWatermark.encode`` made behind it."""
+"""Snapshot property: the result of ``SinkWatermark.encode`` after the snapshot."""
 
 _LOG: Final = open_log(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What was seen of the rows of a batch on their way.
+    """The event times observed in the rows of a batch.
 
     Attributes:
-        sources: how many of the query's sources ``times`` speaks of.
-        times: of all partitions that these have, by name: the latest event time less the delay among the batch's
-            rows, ms; None for those without any.
-        is_complete: False where there were rows of others, too.
-        least_of_tasks: the least, over the files that the batch wrote, of their latest event time less the delay, ms;
-            None where nobody looked, or there were no times.
+        sources: how many of the query's sources ``times`` covers.
+        times: for each partition of these sources, by name: the latest event time of the batch's rows less the delay,
+            ms; None for a partition without any.
+        is_complete: False if there were also rows of other partitions.
+        least_of_tasks: the minimum, over the files that the batch wrote, of their latest event time less the delay, ms;
+            None where it was not observed, or there were no times.
     """
 
     sources: int = 0
@@ -53,16 +53,18 @@ NOTHING_OBSERVED: Final = Observed()
 
 @dataclass(slots=True, kw_only=True)
 class SinkWatermark:
-    """Tells the watermark of each batch of one query; a worker that lives as long as the query.
+    """Computes the watermark of each batch of one query. It lives as long as the query.
 
     Attributes:
-        table: named in messages.
-        waits_for_spark: the query keeps rows until Spark's own watermark has passed them, and so must the snapshots'.
-        is_wanted: the table declares one, so that whoever reads it misses it where there is none.
-        spark_knows_all: Spark tells its own watermark from every source, so it may stand for those that tell no times.
-        looks_at_tasks: where a source tells no times, tasks tell them, as soon as a batch has some.
-        idle_timeout_ms: silence after which a partition of a source no longer holds the others back; None for none. It
-            counts from the start of the query at the earliest.
+        table: name for messages.
+        waits_for_spark: the query keeps rows until Spark's own watermark has passed them, so the snapshots' watermark
+            must not be ahead of Spark's.
+        is_wanted: the table declares a watermark, so a warning is logged where there is none.
+        spark_knows_all: Spark computes its own watermark from every source, so it may be used for sources without event
+            times.
+        looks_at_tasks: for a source without event times, the tasks report them once a batch has some.
+        idle_timeout_ms: time without progress after which a partition of a source is idle and does not hold back the
+            others; None for never. It counts from the start of the query at the earliest.
         clock: seconds that only grow.
     """
 
@@ -74,7 +76,7 @@ class SinkWatermark:
     idle_timeout_ms: int | None = None
     clock: Callable[[], float] = time.monotonic
     _times: dict[str, int] = field(default_factory=dict)
-    # With when they were seen to move; a time of None is that of a partition without any yet.
+    # Event time of each partition, None if it has none yet, and when that last changed.
     _moved: dict[str, tuple[int | None, float]] = field(default_factory=dict)
     _least_of_tasks: int | None = None
     _is_complete: bool = True
@@ -82,9 +84,9 @@ class SinkWatermark:
     _warned: set[str] = field(default_factory=set)
 
     def of(self, batch: BatchEnds, observed: Observed = NOTHING_OBSERVED) -> int | None:
-        """Return the watermark behind a batch, ms of event time; None where nobody can tell.
+        """Return the watermark after a batch, ms of event time; None where it is unknown.
 
-        Rows of later batches are not older than it, but for rows that come late.
+        Except for late rows, the rows of later batches are not older than it.
         """
         self._last = batch, observed
         self._note(observed)
@@ -92,7 +94,7 @@ class SinkWatermark:
         return self._now(batch, observed)
 
     def on_idle(self) -> int | None:
-        """Return the watermark behind the last batch as it is now: it moves where a partition has become idle."""
+        """Return the current watermark after the last batch: it moves when a partition becomes idle."""
         return None if self._last is None else self._now(*self._last)
 
     def _now(self, batch: BatchEnds, observed: Observed) -> int | None:
@@ -112,11 +114,11 @@ class SinkWatermark:
         return spark if spark is None or least is None else min(least, spark)
 
     def encode(self) -> str | None:
-        """Encode what observed partitions have come to, for the next start; None where none is observed."""
+        """Encode the event times of the observed partitions for the next start; None where none is observed."""
         return _encode(self._times)
 
     def restore(self, text: str | None) -> None:
-        """Take over what ``encode`` made before this start; a damaged text is as good as none."""
+        """Restore the result of ``encode`` from before this start; a damaged text counts as none."""
         _merge(self._times, _decode(text))
 
     def _note(self, observed: Observed) -> None:
@@ -140,7 +142,7 @@ class SinkWatermark:
         self._moved = moved
 
     def _least(self) -> int | None:
-        """Return the least over the partitions that are not idle; None where one has no time yet, or there is none."""
+        """Return the minimum over the partitions that are not idle; None if one has no time yet, or all are idle."""
         now, longest = self.clock(), self.idle_timeout_ms
         awake = [millis for millis, since in self._moved.values() if longest is None or (now - since) * 1000 < longest]
         return None if None in awake else min((millis for millis in awake if millis is not None), default=None)
@@ -178,12 +180,12 @@ class SinkWatermark:
 
 
 def tells_no_times(batch: BatchEnds) -> bool:
-    """Whether a batch has one source, which does not say how far event time has come in it."""
+    """Whether a batch has exactly one source, and its offset holds no event times."""
     return len(batch.sources) == 1 and (batch.sources[0] is None or batch.sources[0].watermarks is None)
 
 
 def merge_times(*texts: str | None) -> str | None:
-    """Merge what ``SinkWatermark.encode`` made at different times: the latest of each partition."""
+    """Merge results of ``SinkWatermark.encode``: keep the latest time of each partition."""
     times: dict[str, int] = {}
     for text in texts:
         _merge(times, _decode(text))

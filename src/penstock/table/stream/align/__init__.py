@@ -1,1 +1,1 @@
-"""Alignment of the watermarks of several streams."""
+"""Watermark alignment of several streams."""

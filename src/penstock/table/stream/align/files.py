@@ -1,7 +1,6 @@
-"""Where the members of a group see each other: a file for each in ``.penstock/alignment/<group>`` of the warehouse.
+"""The files of an alignment group: one for each member, in ``.penstock/alignment/<group>`` of the warehouse.
 
-Each member writes its own file alone, over and over, so that nobody contends with anybody. Who has no file there has
-left.
+Each member writes only its own file, again and again, so there are no conflicts. A member without a file has left.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """A member's file.
+    """The content of a member's file.
 
     Attributes:
-        modified_millis: by the storage's clock; 0 where it has none.
+        modified_millis: modification time by the storage's clock; 0 where there is none.
     """
 
     member: Member
@@ -54,17 +53,17 @@ class GroupFiles:
 
     @classmethod
     def of(cls, ref: TableRef, rule: AlignmentRule) -> GroupFiles:
-        """Return the files of the group that a table's stream names.
+        """Return the files of the group that the options of a table's stream name.
 
         Raises:
-            InvalidOptionError: a path that cannot be one.
+            InvalidOptionError: an invalid path.
             UnsupportedFeatureError: a path on a storage that is not built in.
         """
         file_io, root = (unconfined(ref.file_io), _root_of(ref.location)) if rule.path is None else resolve(rule.path)
         return cls(relaxed(file_io), f"{root}/.penstock/alignment/{rule.group}")
 
     def load(self) -> tuple[Sign, ...]:
-        """Load all members, by name of their files; what is no member's file is left out, with a warning."""
+        """Load all members, sorted by file name; an unreadable file is skipped with a warning."""
         found = []
         for status in self._file_io.list(self._directory):
             if status.is_dir or not status.name.startswith(_PREFIX):
@@ -72,7 +71,7 @@ class GroupFiles:
             try:
                 member = _decode(self._file_io.read(status.path), status.path)
             except NotFoundError:
-                continue  # it has left meanwhile
+                continue  # the member has left meanwhile
             except FormatError as error:
                 self._warn(status.path, error)
                 continue
@@ -80,11 +79,11 @@ class GroupFiles:
         return tuple(found)
 
     def write(self, member: Member) -> None:
-        """Create or replace the file of a member, by whom alone this is called."""
+        """Create or replace the file of a member; only that member calls this."""
         self._file_io.write(self._path(member.id), encode_json({"version": _VERSION, **_encode(member)}))
 
     def delete(self, member_id: str) -> None:
-        """Delete the file of a member that leaves, or that is dead: were it not, it would write another one."""
+        """Delete the file of a member that leaves or is dead; a member that is still alive writes a new one."""
         self._file_io.delete(self._path(member_id))
 
     def _path(self, member_id: str) -> str:
@@ -97,9 +96,10 @@ class GroupFiles:
 
 
 def _root_of(location: str) -> str:
-    """Return the table's warehouse, or the directory that it lies in where its place is none in a warehouse.
+    """Return the warehouse of a table; for a table outside of a warehouse, its parent directory.
 
-    Neither lists it: databases end in ``.db``, and what has no schema files is no table.
+    The group's directory appears in no listing of databases or tables: databases end in ``.db``, and tables have schema
+    files.
     """
     database = location.rpartition("/")[0]
     return database.rpartition("/")[0] if database.endswith(DATABASE_SUFFIX) else database

@@ -1,4 +1,4 @@
-"""How far a micro-batch may go in event time, for a stream that keeps pace with others."""
+"""Limits how far a micro-batch of an aligned stream may go in event time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class WatermarkLimit:
-    """Keeps one micro-batch within what the group allows, and learns how far it comes.
+    """Keeps one micro-batch within what the group allows, and records how far it goes.
 
     Attributes:
         allowance: how far it may go.
-        own: watermark that the group knows of this stream, ms of event time; None for none.
-        stands: watermark behind what is planned; where that has none, behind what comes first. None where nothing
-            tells.
-        is_held: it ended because the others are too far behind; there is more.
-        has_rows: something is planned.
+        own: the stream's watermark that the group knows, ms of event time; None for none.
+        stands: watermark after the planned rows; where these have none, after the next rows. None where it is unknown.
+        is_held: the micro-batch ended because the others lag too far; there are more rows.
+        has_rows: rows are planned.
     """
 
     allowance: Allowance
@@ -30,11 +29,11 @@ class WatermarkLimit:
     has_rows: bool = False
 
     def allows(self, stands: int | None, following: int | None) -> bool:
-        """Whether to go on with what has that watermark; notes it when not.
+        """Whether the next files may be planned; sets ``is_held`` accordingly.
 
         Args:
-            stands: watermark behind what was planned before.
-            following: behind what would come next.
+            stands: watermark after the rows planned before.
+            following: watermark after the next files.
         """
         self.is_held = not self.allowance.allows(latest_of(stands, self.own), following)
         if stands is None:
@@ -43,10 +42,10 @@ class WatermarkLimit:
 
 
 def least_of(watermarks: BucketWatermarks | None) -> int | None:
-    """Return the watermark of buckets together; None where none has one."""
+    """Return the minimum of the buckets' watermarks; None where no bucket has one."""
     return min((millis for _, millis in watermarks or ()), default=None)
 
 
 def latest_of(*watermarks: int | None) -> int | None:
-    """Return the latest of those that are known."""
+    """Return the latest known watermark; None where none is known."""
     return max((each for each in watermarks if each is not None), default=None)

@@ -1,4 +1,4 @@
-"""One source in its group: it says where it stands, and looks where the others do."""
+"""Membership of a source in its group: reports the source's progress, and reads that of the others."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _CURE: Final = "create it with watermark=(<column>, <delay>), or write it with a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """A sign of life of another member.
+    """The last known heartbeat of another member.
 
     Attributes:
-        since: when it was new, by the clock of who has seen it.
+        beat: its count.
+        since: when it was written, by this process's clock.
     """
 
     beat: int
@@ -45,11 +46,12 @@ class _Seen:
 
 
 class Membership:
-    """Takes part in a group from the first look on until it leaves; it may come back with more rows.
+    """Makes a source a member of a group from ``join`` or the first ``look`` until ``leave``; it may join again.
 
-    While it takes part a thread writes its file again and again, also while nobody asks anything. Whether another
-    member is alive is judged by one's own clock: by how long its file has not changed; at first sight by the storage's
-    clock, which has stamped both files. So the clocks of machines need not agree. Not for several threads.
+    While it is a member, a thread renews its file, also while the source is not called. Another member is alive if its
+    file changed recently by this process's clock. When a file is read for the first time, its age is the difference
+    between its modification time and that of the own file; both are by the storage's clock. So the clocks of machines
+    need not agree. Not for several threads.
 
     Args:
         table: for messages.
@@ -85,19 +87,19 @@ class Membership:
 
     @property
     def watermark(self) -> int | None:
-        """What the group knows of this source, ms of event time; None while it cannot tell."""
+        """The source's watermark that the group knows, ms of event time; None while it is unknown."""
         return self._member.watermark
 
     @property
     def ttl_ms(self) -> int:
-        """For how long after each sign of life it counts as alive."""
+        """How long it counts as alive after each heartbeat."""
         return self.rule.dead_ms
 
     def join(self) -> None:
-        """Let the others know; nothing when they do.
+        """Join the group; does nothing for a member.
 
         Raises:
-            StorageError: they could not be told, and would run away.
+            StorageError: the file could not be written, so the others would not wait for this source.
         """
         if self._is_in:
             return
@@ -109,12 +111,12 @@ class Membership:
             self._keeper = LeaseKeeper(self)
 
     def look(self, *, is_fresh: bool = False) -> Allowance:
-        """Return how far this source may go, as the group stood an update interval ago at most.
+        """Return how far this source may go, by a state of the group that is at most one update interval old.
 
         It joins the group first, unless it has left.
 
         Args:
-            is_fresh: as it stands now.
+            is_fresh: read the current state.
 
         Raises:
             StorageError: the storage failed.
@@ -127,12 +129,12 @@ class Membership:
         return self._looked[1]
 
     def stand(self, watermark: int | None, *, has_rows: bool, is_held: bool) -> None:
-        """Say where the source stands behind what was planned; it joins the group if it is not in it.
+        """Report the source's progress after a plan; joins the group if it is not a member.
 
         Args:
-            watermark: ms of event time; None keeps what was said before, and so does an earlier one.
-            has_rows: some were planned.
-            is_held: there are more, and others hold them back.
+            watermark: ms of event time; None, or a time before the last report, keeps the last one.
+            has_rows: rows were planned.
+            is_held: there are more rows, which others hold back.
         """
         if watermark is None and has_rows and self.watermark is None:
             self._warn()
@@ -147,16 +149,16 @@ class Membership:
             elif self._quiet_since is None:
                 self._quiet_since = self._clock()
             if replace(self._member, state=self._state()) != before:
-                with suppress(StorageError):  # the keeper says it again
+                with suppress(StorageError):  # the keeper writes it again
                     self._write()
 
     def leave(self) -> None:
-        """Hold nobody back any more; nothing when it is not in the group."""
+        """Leave the group, so that this source holds back no other; does nothing for a source that is not a member."""
         self._has_left = True
         if not self._is_in:
             return
         self._is_in, self._looked = False, None
-        with suppress(StorageError):  # then it falls silent
+        with suppress(StorageError):  # without heartbeats it soon counts as dead
             if self._keeper is None:
                 self.release()
             else:
@@ -164,12 +166,12 @@ class Membership:
         self._keeper = None
 
     def renew(self) -> None:
-        """Give a sign of life. Raises ``StorageError``."""
+        """Write a heartbeat. Raises ``StorageError``."""
         with self._lock:
             self._write()
 
     def release(self) -> None:
-        """Take the file away. Raises ``StorageError``."""
+        """Delete the member's file. Raises ``StorageError``."""
         with self._lock:
             self._files.delete(self._member.id)
 
@@ -178,7 +180,7 @@ class Membership:
         self._files.write(self._member)
 
     def _state(self) -> MemberState:
-        # Who cannot tell where it stands is waited for as long as one that has nothing to read.
+        # A source without a known watermark becomes idle after the same time as one without rows.
         since = self._joined if self._member.watermark is None else self._quiet_since
         is_idle = since is not None and (self._clock() - since) * 1000 >= self.rule.idle_ms
         return MemberState.IDLE if is_idle else MemberState.LIVE
@@ -194,7 +196,7 @@ class Membership:
             if silent_ms <= member.dead_ms and not is_surely_dead(member.process):
                 alive.append(member)
                 continue
-            with suppress(StorageError):  # somebody else will
+            with suppress(StorageError):  # another member will delete it
                 self._files.delete(member.id)
         return alive
 
@@ -219,10 +221,10 @@ class Membership:
 
 
 def open_membership(ref: TableRef, *, clock: Callable[[], float] = time.monotonic) -> Membership | None:
-    """Return what lets a stream take part in the group that its options name; None where they name none.
+    """Return the membership of a stream in the group that its options name; None where they name no group.
 
     Raises:
-        InvalidOptionError: they contradict each other.
+        InvalidOptionError: the options contradict each other.
         UnsupportedFeatureError: the group lies on a storage that is not built in.
     """
     rule = AlignmentRule.of(ref)
@@ -230,10 +232,10 @@ def open_membership(ref: TableRef, *, clock: Callable[[], float] = time.monotoni
 
 
 def check_alignment(ref: TableRef, store: MetadataStore, *, stacklevel: int = 2) -> None:
-    """Return when a stream with these options can take part in its group, or is to be in none.
+    """Check that a stream with these options can join its group; a stream without a group passes.
 
-    Warns with ``OptionWarning`` of a table that shows no time. It is not refused: rows are right without alignment, and
-    no commit by an engine that stores no watermark shall keep a query from its restart.
+    Warns with ``OptionWarning`` of a table without a watermark. Such a table is not refused: its rows are correct
+    without alignment, and a commit by an engine that stores no watermark must not prevent the restart of a query.
 
     Args:
         stacklevel: of ``warnings.warn``.
@@ -241,7 +243,7 @@ def check_alignment(ref: TableRef, store: MetadataStore, *, stacklevel: int = 2)
     Raises as ``open_membership``.
     """
     latest = store.load_latest_snapshot() if open_membership(ref) is not None else None
-    # An empty table may get snapshots that have one.
+    # An empty table may later get snapshots with a watermark.
     if latest is not None and watermark_of(latest) is None and usable_watermark(ref) is None:
         warnings.warn(
             f"table {ref.name}: {_NO_TIME} 'scan.watermark.alignment.group' has no effect on it: {_CURE}",

@@ -1,9 +1,9 @@
-"""Which source of a group may go on: none runs further ahead of the slowest than it may drift.
+"""Decides which source of a group may go on: no source may be ahead of the slowest one by more than the drift.
 
-A source plans the next snapshot when that one's watermark is not beyond the least of the other live sources' and the
-drift. The slowest one always goes on, else a snapshot that spans more than the drift would stop the group for ever; so
-the group keeps together within the drift, or within one snapshot's span where that is more. What is known of the others
-may be old: watermarks only grow, so it lets nobody go too far.
+A source plans the next snapshot if its watermark is at most the minimum of the other live sources plus the drift. The
+slowest source always goes on, else a snapshot that spans more than the drift would stop the group for ever. So the
+group keeps within the drift, or within the time span of one snapshot where that is more. A source may know old
+watermarks of the others: watermarks only grow, so this never lets it go too far.
 
 Source:
     Flink ``flink:FlinkConnectorOptions.java``; docs/spec/streaming.md section 4. That groups span queries, and that
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 IDLE_MS: Final = 60_000
-"""After how long without rows a source is idle where ``scan.watermark.idle-timeout`` is not set."""
+"""A source without rows for this long is idle, if ``scan.watermark.idle-timeout`` is not set."""
 
 _GROUP_KEY: Final = "scan.watermark.alignment.group"
 _DRIFT_KEY: Final = "scan.watermark.alignment.max-drift"
-# A heartbeat may come late, or fail, twice before its source counts as dead; with the default, each comes after 3.3 s.
+# Two heartbeats in a row may fail or be late before a source counts as dead; by default there is one every 3.3 s.
 _DEAD_INTERVALS: Final = 10
 _NAME_CHARS: Final = 100
 
 
 class MemberState(StrEnum):
-    """Whether the others of its group wait for a source; the value is the text on disk."""
+    """Whether the other members of its group wait for a source; the value is the text on disk."""
 
     LIVE = "live"
     IDLE = "idle"
@@ -44,18 +44,18 @@ class MemberState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One start of a source, as its group knows it.
+    """A running source as its group knows it.
 
     Attributes:
-        id: drawn at each start.
+        id: random, new at each start.
         table: for messages.
-        process: that answers for it.
-        state: as it last said.
-        watermark: ms of event time behind what it has planned, before its first rows that of those; None while it
-            cannot tell.
-        moves: micro-batches that it has planned.
-        beat: grows with each sign of life.
-        dead_ms: it is dead when it was silent for longer.
+        process: the process in which it runs.
+        state: its last reported state.
+        watermark: ms of event time after the rows that it has planned, or before its first plan, of its next rows; None
+            while it is unknown.
+        moves: number of micro-batches that it has planned.
+        beat: grows with each heartbeat.
+        dead_ms: it counts as dead after this long without a heartbeat.
     """
 
     id: str
@@ -73,19 +73,20 @@ class Allowance:
     """How far a source may go, by what it knows of its group.
 
     Attributes:
-        slowest: of the other live members; one that cannot tell yet stands before all. None where there are none.
-        max_drift_ms: how far ahead of it is allowed.
+        slowest: the slowest of the other live members; a member without a known watermark is slower than all others.
+            None where there are no others.
+        max_drift_ms: how far ahead of the slowest the source may be.
     """
 
     slowest: Member | None
     max_drift_ms: int
 
     def allows(self, own: int | None, following: int | None) -> bool:
-        """Whether to plan a snapshot.
+        """Whether the source may plan a snapshot.
 
         Args:
-            own: watermark behind what was planned before; None where that has none.
-            following: watermark behind the snapshot; None where it has none, which is beyond nothing.
+            own: watermark after the rows planned before; None where there is none.
+            following: watermark after the snapshot; None where it has none, which is always allowed.
         """
         if self.slowest is None or following is None:
             return True
@@ -97,14 +98,15 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlignmentRule:
-    """What the options say of a source's group.
+    """The options of a source's group.
 
     Attributes:
-        group: its name, which becomes one of a directory.
-        update_interval_ms: between looks at the group.
-        idle_ms: without rows for so long, a source holds nobody back.
-        dead_ms: after so long without a heartbeat the others go on.
-        path: directory that stands for the table's warehouse; None for that one.
+        group: name of the group, also of its directory.
+        max_drift_ms: how far a source may be ahead of the slowest one.
+        update_interval_ms: between reads of the group's files.
+        idle_ms: a source without rows for this long holds back no other.
+        dead_ms: a source without a heartbeat for this long holds back no other.
+        path: directory used in place of the table's warehouse; None for the warehouse.
     """
 
     group: str
@@ -116,10 +118,10 @@ class AlignmentRule:
 
     @classmethod
     def of(cls, ref: TableRef) -> Self | None:
-        """Read the options of a stream; None where they name no group.
+        """Read the rule from the options of a stream; None where they name no group.
 
         Raises:
-            InvalidOptionError: a group without a drift, a drift without a group, or what cannot be a group's name.
+            InvalidOptionError: a group without a drift, a drift without a group, or an invalid group name.
         """
         options = ref.parsed(WatermarkOptions)
         if options.alignment_group is None and options.alignment_max_drift_ms is None:
@@ -139,17 +141,17 @@ class AlignmentRule:
             max_drift_ms=options.alignment_max_drift_ms,
             update_interval_ms=options.alignment_update_interval_ms,
             idle_ms=idle_ms,
-            # Who is dead has no rows either.
+            # A dead source has no rows, so it must not hold back others longer than an idle one.
             dead_ms=max(1, min(_DEAD_INTERVALS * options.alignment_update_interval_ms, idle_ms)),
             path=options.alignment_path,
         )
 
 
 def allowance_of(others: Iterable[Member], rule: AlignmentRule) -> Allowance:
-    """Return how far a source may go that the others do not include.
+    """Return how far a source may go.
 
     Args:
-        others: those that are not dead.
+        others: the other members of its group that are not dead.
     """
     live = [member for member in others if member.state is MemberState.LIVE]
     slowest = min(live, key=lambda each: (each.watermark is not None, each.watermark or 0, each.id), default=None)
