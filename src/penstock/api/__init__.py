@@ -1,1 +1,1 @@
-"""``Catalog`` and ``Table``: the thin handles that users hold."""
+"""``Catalog`` and ``Table``: the handles that users hold; they delegate to the packages below."""

@@ -1,4 +1,4 @@
-"""Schemas as users give them, as columns."""
+"""Convert schemas from users to column definitions."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def columns_of(schema: SchemaLike) -> tuple[ColumnSpec, ...]:
     """Return the columns of a schema.
 
     Args:
-        schema: ``id BIGINT NOT NULL, name STRING``, a pyarrow or Spark schema, or columns.
+        schema: text such as ``id BIGINT NOT NULL, name STRING``, a pyarrow or Spark schema, or column definitions.
 
     Raises:
-        InvalidSchemaError: the text cannot be parsed, or it is none of these.
-        UnsupportedFeatureError: a type that the format does not have.
+        InvalidSchemaError: the text cannot be parsed, or the schema has another form.
+        UnsupportedFeatureError: the format does not have a type.
     """
     if isinstance(schema, str):
         return parse_columns(schema)

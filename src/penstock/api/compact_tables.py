@@ -1,4 +1,4 @@
-"""Compaction of many tables, one after the other."""
+"""Compact several tables, one after the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TableCompaction:
 
 
 def compact_tables(names: Iterable[str], compact: Callable[[str], CompactionResult]) -> Iterator[TableCompaction]:
-    """Compact tables; one that cannot be, or fails, does not keep the others from it."""
+    """Compact tables; if one of them fails, continue with the next."""
     for name in names:
         try:
             yield TableCompaction(table=name, result=compact(name), error=None)

@@ -1,4 +1,4 @@
-"""The one place where the package ``spark`` is imported late.
+"""The only place that imports the package ``spark``, and only on first use.
 
 ``import penstock`` must not need PySpark: plain Python works without it and without a JVM.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def spark_entry() -> type[entry.SparkEntry]:
-    """Return the calls that need PySpark.
+    """Return the functions that need PySpark, importing them on first use.
 
     Raises:
         UnsupportedFeatureError: PySpark is not installed.
@@ -32,5 +32,5 @@ def spark_entry() -> type[entry.SparkEntry]:
 
 
 def is_spark_object(value: object) -> bool:
-    """Whether a value is one of PySpark's, without importing it."""
+    """Whether a value is a PySpark object, without importing PySpark."""
     return type(value).__module__.partition(".")[0] == "pyspark"

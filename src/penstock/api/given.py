@@ -1,4 +1,4 @@
-"""Arguments as users give them, as the values that the packages below take."""
+"""Convert arguments from users to the values that the packages below expect."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _NODES: Final = (And, Compare, Constant, In, IsNull, Not, Or, StartsWith)
 
 
 def texts_of(options: Options | None) -> dict[str, str]:
-    """Return options with their values as the texts that are stored: ``true`` for True, ``4`` for 4.
+    """Return options with their values as stored texts: ``true`` for True, ``4`` for 4.
 
     Raises:
-        InvalidOptionError: no mapping, or a value that is no text, number or truth value.
+        InvalidOptionError: the options are not a mapping, or a value is not a text, a number or a boolean.
     """
     if options is None:
         return {}
@@ -43,12 +43,12 @@ def texts_of(options: Options | None) -> dict[str, str]:
 
 
 def text_of(key: str, value: object) -> str:
-    """Return the value of an option as the text that is stored. Raises ``InvalidOptionError``."""
+    """Return the value of an option as stored text. Raises ``InvalidOptionError``."""
     match value:
         case bool():
             return "true" if value else "false"
         case str():
-            # Of a subclass, such as a StrEnum, only the text.
+            # Convert a subclass of str, such as a StrEnum, to plain text.
             return str(value)
         case int() | float():
             return str(value)
@@ -61,7 +61,7 @@ def text_of(key: str, value: object) -> str:
 
 
 def names_of(names: Names | None) -> tuple[str, ...] | None:
-    """Return names of columns; one text is one name. None stays None."""
+    """Return column names as a tuple; a single text is one name, and None stays None."""
     if names is None:
         return None
     return (names,) if isinstance(names, str) else tuple(names)
@@ -73,10 +73,10 @@ def location_of(location: str | os.PathLike[str]) -> str:
 
 
 def filter_of(given: Predicate | str | None, table: str) -> Predicate | str | None:
-    """Return a filter, checked to be one.
+    """Return a filter after checking its type.
 
     Raises:
-        InvalidFilterError: something else, such as an expression of pyarrow, PySpark or a function.
+        InvalidFilterError: the value is not a filter but, for example, a pyarrow or PySpark expression, or a function.
     """
     if given is None or isinstance(given, (str, *_NODES)):
         return given
@@ -87,10 +87,10 @@ def filter_of(given: Predicate | str | None, table: str) -> Predicate | str | No
 
 
 def partition_of(given: object, table: str) -> Mapping[str, object]:
-    """Return the values of a partition; the text ``dt=2026-01-01/hour=3`` stands for them too.
+    """Return the values of a partition, given as a mapping or as text such as ``dt=2026-01-01/hour=3``.
 
     Raises:
-        InvalidOptionError: neither.
+        InvalidOptionError: the value has another form.
     """
     if isinstance(given, Mapping):
         return given
@@ -100,7 +100,7 @@ def partition_of(given: object, table: str) -> Mapping[str, object]:
 
 
 def check_spark(spark: object, table: str) -> None:
-    """Check that a session was given. Raises ``InvalidOptionError``."""
+    """Check that the argument is a Spark session. Raises ``InvalidOptionError``."""
     if not is_spark_object(spark):
         given = "None" if spark is None else f"a {type(spark).__name__}"
         raise InvalidOptionError(
@@ -110,16 +110,16 @@ def check_spark(spark: object, table: str) -> None:
 
 
 def check_trigger(trigger: object, table: str) -> None:
-    """Check that a trigger has the form of one. Raises ``InvalidOptionError``."""
+    """Check that a trigger is a mapping or None. Raises ``InvalidOptionError``."""
     if trigger is not None and not isinstance(trigger, Mapping):
         raise InvalidOptionError(f"table {table}: trigger {trigger!r}: expected one of {_TRIGGERS}")
 
 
 def changes_of(changes: Sequence[SchemaChange], table: str) -> tuple[SchemaChange, ...]:
-    """Return changes of a schema, with the values of options as texts.
+    """Return schema changes, with the values of options as texts.
 
     Raises:
-        InvalidSchemaError: something else, such as SQL.
+        InvalidSchemaError: an item is not a schema change but, for example, SQL.
     """
     for change in changes:
         if not isinstance(change, _CHANGES):

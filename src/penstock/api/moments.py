@@ -1,4 +1,4 @@
-"""Points in time as callers give them."""
+"""Convert points in time from callers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_millis(moment: datetime | int) -> int:
-    """Return ms since 1970-01-01 UTC.
+    """Convert a point in time to ms since 1970-01-01 UTC.
 
     Args:
-        moment: the same, or a datetime; without a zone it is local time.
+        moment: ms since 1970-01-01 UTC, or a datetime; a datetime without a zone is local time.
     """
     if not isinstance(moment, datetime):
         return moment

@@ -1,4 +1,4 @@
-"""The format ``penstock`` made known to a session by hand."""
+"""Register the format ``penstock`` in a Spark session."""
 
 from __future__ import annotations
 

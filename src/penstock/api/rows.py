@@ -1,4 +1,4 @@
-"""Rows as users give them, as Arrow: tables and batches, DataFrames of pandas and polars, lists of dicts."""
+"""Convert rows from users to Arrow: Arrow data, pandas and polars DataFrames, lists of dicts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ArrowStream(Protocol):
-    """What exports its rows through Arrow's C interface, as polars, DuckDB and pandas do."""
+    """An object that exports its rows through Arrow's C interface, as those of polars, DuckDB and pandas do."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export the rows."""
@@ -34,17 +34,18 @@ def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
     """Return the rows as Arrow.
 
     Args:
-        rows: Arrow; a pandas DataFrame, without its index; what has ``__arrow_c_stream__``; a list of dicts, whose
-            values become those of the table's columns, a column that only some leave out is NULL there.
+        rows: Arrow data; a pandas DataFrame, without its index; an object with ``__arrow_c_stream__``; or a list of
+            dicts, whose values are converted to the column types. A column that a dict does not have is NULL in its
+            row.
 
     Raises:
-        SchemaMismatchError: something else, or values that are not of their column's type.
+        SchemaMismatchError: the rows have another form, or a value does not match the type of its column.
     """
     if isinstance(rows, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return rows
     kind = type(rows)
     if kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame":
-        # By the C interface the index would come as a column of its own.
+        # Through the C interface the index would become a column.
         return pa.Table.from_pandas(rows, preserve_index=False)
     if hasattr(rows, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(rows)
@@ -62,7 +63,7 @@ def _from_dicts(rows: Sequence[Mapping[str, Any]], ref: TableRef) -> pa.Table:
     columns = {}
     for name in names:
         try:
-            # Of a column that the table lacks, the type does not matter: it is named when columns are compared.
+            # The type of a column that the table does not have is irrelevant: a later check reports the column.
             columns[name] = pa.array([row.get(name) for row in rows], types.get(name, pa.null()))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             if name not in types:

@@ -1,1 +1,1 @@
-"""Names to locations and schemas: create, load, alter."""
+"""Catalogs: resolve names to locations and schemas; create, load and alter tables."""

@@ -47,7 +47,7 @@ NULL_TO_NOT_NULL_DISABLED = "alter-column-null-to-not-null.disabled"
 
 
 def add_column(schema: TableSchema, change: AddColumn, table: str) -> TableSchema:
-    """Add a column at its place, with the next free id."""
+    """Add a column at its position, with the next free id."""
     path = path_of(change.column)
     data_type = _data_type(change.type)
     if not data_type.nullable:
@@ -55,7 +55,7 @@ def add_column(schema: TableSchema, change: AddColumn, table: str) -> TableSchem
             f"table {table}: column '{'.'.join(path)}' cannot be added as NOT NULL, since rows written before have no"
             " value; add it without"
         )
-    # Some engines count nested fields apart, so that theirs may be above the schema's number.
+    # Some engines number nested fields separately, so their ids may exceed the highest id in the schema.
     taken = max(schema.highest_field_id, highest_field_id(schema.fields))
     field, highest_id = next_field(path[-1], data_type, taken, description=change.description)
     position = change.position or _default_position(schema, path)
@@ -69,7 +69,7 @@ def add_column(schema: TableSchema, change: AddColumn, table: str) -> TableSchem
 
 
 def rename_column(schema: TableSchema, change: RenameColumn, table: str) -> TableSchema:
-    """Rename a column at its place; options that name it are ``rename_options``'s."""
+    """Rename a column without moving it; ``rename_options`` renames it in the options."""
     path = path_of(change.column)
     _check_not_partition_key(schema, path, "renamed", table)
 
@@ -83,7 +83,7 @@ def rename_column(schema: TableSchema, change: RenameColumn, table: str) -> Tabl
 
 
 def rename_options(options: Mapping[str, str], change: RenameColumn) -> dict[str, str]:
-    """Rename a column in the options; those of a nested field have no options."""
+    """Rename a column in the options; options name top-level columns only."""
     path = path_of(change.column)
     if len(path) > 1:
         return dict(options)
@@ -91,7 +91,7 @@ def rename_options(options: Mapping[str, str], change: RenameColumn) -> dict[str
 
 
 def drop_column(schema: TableSchema, change: DropColumn, table: str) -> TableSchema:
-    """Remove a column, and move the places of computed columns after it."""
+    """Remove a column, and shift the positions of the computed columns after it."""
     path = path_of(change.column)
     _check_not_partition_key(schema, path, "dropped", table)
     options = schema.option_map
@@ -111,7 +111,7 @@ def drop_column(schema: TableSchema, change: DropColumn, table: str) -> TableSch
 
 
 def update_column_type(schema: TableSchema, change: UpdateColumnType, table: str) -> TableSchema:
-    """Change a type where reading the files written so far allows it."""
+    """Change a column's type if the files already written can be read with the new type."""
     path = path_of(change.column)
 
     def update(source: DataType) -> DataType:
@@ -136,7 +136,7 @@ def update_column_type(schema: TableSchema, change: UpdateColumnType, table: str
 
 
 def update_column_nullability(schema: TableSchema, change: UpdateColumnNullability, table: str) -> TableSchema:
-    """Allow or forbid null."""
+    """Allow or forbid NULL values."""
     path = path_of(change.column)
 
     def update(source: DataType) -> DataType:
@@ -158,7 +158,7 @@ def update_column_comment(schema: TableSchema, change: UpdateColumnComment, tabl
 
 
 def update_column_default(schema: TableSchema, change: UpdateColumnDefault, table: str) -> TableSchema:
-    """Set or remove a column's default; whether it is a value of the type is checked with the whole schema."""
+    """Set or remove a column's default; the check of the whole schema validates its text."""
     path = path_of(change.column)
 
     def update(siblings: tuple[DataField, ...]) -> tuple[DataField, ...]:
@@ -169,7 +169,7 @@ def update_column_default(schema: TableSchema, change: UpdateColumnDefault, tabl
 
 
 def move_column(schema: TableSchema, change: MoveColumn, table: str) -> TableSchema:
-    """Move a column among its siblings."""
+    """Move a column within its parent."""
     path = path_of(change.column)
 
     def move(siblings: tuple[DataField, ...]) -> tuple[DataField, ...]:
@@ -222,7 +222,7 @@ def _check_free(schema: TableSchema, siblings: Sequence[DataField], path: tuple[
         raise InvalidSchemaError(f"table {table}: a column needs a name that is not empty")
     if any(field.name == name for field in siblings):
         raise AlreadyExistsError(f"table {table}: there is a column '{'.'.join(path)}' already; choose another name")
-    # Flink tells computed columns from physical ones by the name alone.
+    # Flink distinguishes computed columns from physical ones only by name.
     if len(path) == 1 and name in computed_columns(schema.fields, schema.option_map).values():
         raise AlreadyExistsError(
             f"table {table}: '{name}' is a computed column of Flink's already; choose another name"

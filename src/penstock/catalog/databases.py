@@ -1,4 +1,4 @@
-"""Databases of a warehouse: directories, and nothing else.
+"""Databases of a warehouse; a database is a directory.
 
 Source:
     Paimon ``core:catalog/FileSystemCatalog.java``; docs/spec/format.md section 1.
@@ -18,17 +18,17 @@ from penstock.format.layout import database_name_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Makes the directory; it stays only where a storage has no empty directories. Tables are directories, so it is
-# not taken for one.
+# Writing this file creates the directory. The file is kept only if the storage has no empty directories. It is not
+# taken for a table, because tables are directories.
 _MARKER: Final = ".database"
 
 
 def create_database(warehouse: Warehouse, name: str, *, if_not_exists: bool = False) -> None:
-    """Make a database.
+    """Create a database.
 
     Raises:
-        AlreadyExistsError: it is there; not with ``if_not_exists``.
-        InvalidSchemaError: it cannot have that name.
+        AlreadyExistsError: the database exists, and ``if_not_exists`` is false.
+        InvalidSchemaError: the name is not valid.
     """
     path = location_of_database(warehouse, name)
     if warehouse.file_io.exists(path):
@@ -43,30 +43,30 @@ def create_database(warehouse: Warehouse, name: str, *, if_not_exists: bool = Fa
 
 
 def list_databases(warehouse: Warehouse) -> tuple[str, ...]:
-    """Return the names of the databases, sorted; directories whose names no catalog takes are left out."""
+    """Return the sorted names of the databases; directories whose names are not valid are skipped."""
     found = (database_name_of(status.name) for status in warehouse.file_io.list(warehouse.location) if status.is_dir)
     return tuple(sorted(name for name in found if name is not None and is_database_name(name)))
 
 
 def list_tables(warehouse: Warehouse, database: str) -> tuple[str, ...]:
-    """Return the names of the tables of a database, sorted; directories whose names no catalog takes are left out.
+    """Return the sorted names of the tables of a database; directories whose names are not valid are skipped.
 
     Raises:
-        NotFoundError: there is no such database.
+        NotFoundError: the database does not exist.
     """
     check_database_exists(warehouse, database)
     return tuple(sorted(name for name in _tables_in(warehouse, database) if is_table_name(name)))
 
 
 def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
-    """Remove a database at once, then delete what was in it.
+    """Drop a database in one step, then delete its files.
 
     Args:
-        cascade: with its tables; without, a database that has tables stays.
+        cascade: drop its tables too; otherwise a database with tables is not dropped.
 
     Raises:
-        NotFoundError: there is none; not with ``if_exists``.
-        InvalidOptionError: it has tables, and ``cascade`` is false.
+        NotFoundError: the database does not exist, and ``if_exists`` is false.
+        InvalidOptionError: the database has tables, and ``cascade`` is false.
     """
     path = location_of_database(warehouse, name)
     if not warehouse.file_io.exists(path):
@@ -83,7 +83,7 @@ def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, c
 
 
 def check_database_exists(warehouse: Warehouse, name: str) -> None:
-    """Check that there is such a database. Raises ``NotFoundError`` or ``InvalidSchemaError``."""
+    """Check that a database exists. Raises ``NotFoundError`` or ``InvalidSchemaError``."""
     if not warehouse.file_io.exists(location_of_database(warehouse, name)):
         raise _missing(warehouse, name)
 

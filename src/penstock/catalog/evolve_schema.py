@@ -1,4 +1,4 @@
-"""From one schema and a list of changes to the next schema.
+"""Apply a list of changes to a schema, and return the next schema.
 
 Source:
     Paimon ``core:schema/SchemaManager.java``; docs/spec/commit.md section 1.
@@ -53,11 +53,11 @@ CURRENT_VERSION: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """A schema under change.
+    """A schema with some of the changes applied.
 
     Attributes:
-        baseline: the options before any change, with columns named as they are now; what has changed for good is
-            judged against these.
+        baseline: the options before any change, but with the current column names; option changes are checked against
+            these.
     """
 
     schema: TableSchema
@@ -70,22 +70,22 @@ class _Draft:
 def apply_changes(
     schema: TableSchema, changes: Sequence[SchemaChange], *, table: str, has_snapshots: bool, time_millis: int
 ) -> TableSchema:
-    """Apply changes in their order, all or none.
+    """Apply changes in order, all or none.
 
     Args:
-        table: only for messages.
-        has_snapshots: whether anything was ever committed; then fewer options may change.
-        time_millis: when the new schema is made, ms since 1970-01-01 UTC.
+        table: table name for messages.
+        has_snapshots: whether the table has snapshots; if so, fewer options may change.
+        time_millis: creation time of the new schema, ms since 1970-01-01 UTC.
 
     Returns:
-        The schema with the next id; ``schema`` itself when the changes change nothing.
+        The schema with the next id; ``schema`` itself if the changes have no effect.
 
     Raises:
-        NotFoundError: a change names a column that is not there.
-        AlreadyExistsError: a new or renamed column has the name of another.
-        InvalidSchemaError: a change of columns that the format, or the data written so far, does not allow.
-        InvalidOptionError: an option that may not change, or does not go with the rest.
-        UnsupportedFeatureError: an option that turns on what Penstock does not have.
+        NotFoundError: a change names a column that does not exist.
+        AlreadyExistsError: a new or renamed column has the name of another column.
+        InvalidSchemaError: the format, or the data already written, does not allow a change of columns.
+        InvalidOptionError: an option may not change, or it conflicts with another option.
+        UnsupportedFeatureError: an option enables a feature that Penstock does not support.
     """
     draft = _Draft(schema=schema, baseline=schema.options)
     for change in changes:
@@ -99,7 +99,7 @@ def apply_changes(
         evolved = replace(evolved, options=_in_order(completed, schema))
     if evolved == schema:
         return schema
-    # Only version 1 may have a queue without a bucket key; for the rest, old defaults were made explicit on reading.
+    # Only version 1 may have a queue without a bucket key. Old defaults were made explicit when the schema was read.
     version = schema.version if is_legacy_queue(evolved) else CURRENT_VERSION
     evolved = replace(evolved, id=schema.id + 1, version=version, time_millis=time_millis)
     check_schema(evolved, table)
@@ -161,7 +161,7 @@ def _with_changed_columns(
 
 
 def _settled_options(draft: _Draft, explicit: frozenset[str], table: str, *, has_snapshots: bool) -> dict[str, str]:
-    """Check the changes of options, and remove a chosen bucket key that was replaced or has no use any more."""
+    """Check the changes of options; remove an automatic bucket key that was replaced or is not needed any more."""
     options = dict(draft.schema.options)
     if split_names(options.get("partition")) == draft.schema.partition_keys:
         options.pop("partition", None)
@@ -182,7 +182,7 @@ def _settled_options(draft: _Draft, explicit: frozenset[str], table: str, *, has
 
 
 def _in_order(options: Mapping[str, str], schema: TableSchema) -> tuple[tuple[str, str], ...]:
-    """Keep the stored order for options that were there, so that setting one to its value changes nothing."""
+    """Keep the stored order of existing options, so that setting an option to its present value changes nothing."""
     known = [key for key, _ in schema.options if key in options]
     added = [key for key in options if key not in schema.option_map]
     return tuple((key, options[key]) for key in (*known, *added))

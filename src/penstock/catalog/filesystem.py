@@ -33,28 +33,28 @@ if TYPE_CHECKING:
 
     from penstock.format.schema import TableSchema
 
-# Each refusal means that another writer's change was committed, unless the storage always refuses.
+# A failed write of a schema means that another writer has committed one, unless the storage refuses every write.
 _TRIES_WITHOUT_PROGRESS: Final = 10
 _RETRY_WAIT_S: Final = 0.01
-# More than difflib's own: every table of a database begins alike.
+# Higher than the default of difflib, because all names begin with the same database.
 _ALIKE: Final = 0.75
 
 
 def create_table(
     warehouse: Warehouse, name: str, definition: TableDefinition, *, if_not_exists: bool = False
 ) -> TableRef:
-    """Make a table, which is one file: ``schema/schema-0``. Of several creators one succeeds.
+    """Create a table by writing ``schema/schema-0``; of concurrent creators one succeeds.
 
     Args:
         name: ``database.table``, or the location of a table outside the warehouse.
-        if_not_exists: return the table that is there, whatever its columns.
+        if_not_exists: return the existing table, even if its columns differ.
 
     Raises:
-        AlreadyExistsError: there is such a table, or the directory holds something else.
-        NotFoundError: there is no such database.
-        InvalidSchemaError: names, columns, keys or the watermark.
-        InvalidOptionError: an option, or two that exclude each other.
-        UnsupportedFeatureError: what the format has and Penstock does not.
+        AlreadyExistsError: the table exists, or the directory contains other files.
+        NotFoundError: the database does not exist.
+        InvalidSchemaError: names, columns, keys or the watermark are invalid.
+        InvalidOptionError: an option is invalid, or two options exclude each other.
+        UnsupportedFeatureError: the table uses a feature of the format that Penstock does not support.
     """
     place = place_of(warehouse, name)
     if place.database is not None:
@@ -75,16 +75,16 @@ def create_table(
 
 
 def load_table(warehouse: Warehouse, name: str) -> TableRef:
-    """Load a table at its latest schema.
+    """Load a table with its latest schema.
 
     Args:
         name: ``database.table``, or the location of a table inside or outside the warehouse.
 
     Raises:
-        NotFoundError: there is none.
-        FormatError: its schema file is damaged.
-        UnsupportedFeatureError: its rows cannot be read right: a primary key, another kind of table, and so on.
-        InvalidSchemaError, InvalidOptionError: its schema breaks a rule of the format.
+        NotFoundError: the table does not exist.
+        FormatError: the schema file is damaged.
+        UnsupportedFeatureError: the rows cannot be read correctly: a primary key, another kind of table, and so on.
+        InvalidSchemaError, InvalidOptionError: the schema violates a rule of the format.
     """
     place = place_of(warehouse, name)
     try:
@@ -102,12 +102,12 @@ def load_table(warehouse: Warehouse, name: str) -> TableRef:
 
 
 def load_location(location: str, options: Mapping[str, str] | None = None) -> TableRef:
-    """Load the table at a path or URI; ``options`` are those of object stores. Errors as ``load_table``."""
+    """Load the table at a path or URI; ``options`` configure object stores. Raises as ``load_table``."""
     return load_place(place_at(location, options))
 
 
 def load_place(place: TablePlace) -> TableRef:
-    """Load the table at a place; errors as ``load_table``."""
+    """Load the table at a place. Raises as ``load_table``."""
     schema = load_latest_schema(place.file_io, place.location, place.name)
     ref = _ref(place, schema)
     check_readable(ref)
@@ -116,13 +116,13 @@ def load_place(place: TablePlace) -> TableRef:
 
 
 def drop_table(warehouse: Warehouse, name: str, *, if_exists: bool = False) -> None:
-    """Remove a table at once, then delete its files.
+    """Drop a table in one step, then delete its files.
 
-    Inside the warehouse this also removes a directory that has lost its schema.
+    Inside the warehouse this also removes a table directory without schema.
 
     Raises:
-        NotFoundError: there is none; not with ``if_exists``.
-        StorageError: after the table is gone, its files could not be deleted; the next drop tries again.
+        NotFoundError: the table does not exist, and ``if_exists`` is false.
+        StorageError: the table is dropped, but its files could not be deleted; the next drop tries again.
     """
     place = place_of(warehouse, name)
     is_table = bool(list_schema_ids(place.file_io, place.location))
@@ -135,14 +135,14 @@ def drop_table(warehouse: Warehouse, name: str, *, if_exists: bool = False) -> N
 
 
 def rename_table(warehouse: Warehouse, source: str, target: str) -> None:
-    """Give a table another name in the same warehouse.
+    """Rename a table within the warehouse.
 
-    Readers and writers under the old name fail meanwhile.
+    Readers and writers that use the old name fail.
 
     Raises:
-        NotFoundError: there is no such table, or no such database to move it to.
+        NotFoundError: the table or the target database does not exist.
         AlreadyExistsError: the new name is taken.
-        InvalidSchemaError: one of them cannot be a name in the warehouse.
+        InvalidSchemaError: a name is not a valid name in the warehouse.
     """
     old, new = place_of(warehouse, source), place_of(warehouse, target)
     if old.database is None or new.database is None:
@@ -160,21 +160,21 @@ def rename_table(warehouse: Warehouse, source: str, target: str) -> None:
 def alter_table(warehouse: Warehouse, name: str, changes: Sequence[SchemaChange]) -> TableRef:
     """Apply changes to a table's schema, all or none.
 
-    Changes by others are kept: on a conflict these changes are applied again on top of them.
+    Concurrent changes by other writers are kept: on a conflict these changes are applied again to the newer schema.
 
     Returns:
-        The table at its new schema, or at its present one when nothing changes.
+        The table with its new schema, or with its present one if the changes have no effect.
 
     Raises:
-        NotFoundError: no such table or column.
-        AlreadyExistsError: a column of that name is there.
-        InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
+        NotFoundError: the table or a column does not exist.
+        AlreadyExistsError: a column of that name exists.
+        InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change is not allowed.
     """
     return alter_place(place_of(warehouse, name), changes)
 
 
 def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
-    """Apply changes to the schema of the table at a place; as ``alter_table``."""
+    """Apply changes to the schema of the table at a place, as ``alter_table`` does."""
     sets_options = any(isinstance(change, SetOption | RemoveOption) for change in changes)
     retypes = any(isinstance(change, UpdateColumnType) for change in changes)
     stalled = 0
@@ -212,7 +212,7 @@ def _check_history(place: TablePlace, evolved: TableSchema) -> None:
 
 
 def _check_still_there(place: TablePlace, base: TableSchema) -> None:
-    """Delete a schema that was written into a table dropped or renamed meanwhile: it would be a table by itself."""
+    """Delete the new schema if the table was dropped or renamed meanwhile: the file alone would be a table again."""
     file_io = confine(place.file_io, place.location)
     if not file_io.exists(schema_path(place.location, base.id)):
         file_io.delete(schema_path(place.location, base.id + 1))
@@ -220,7 +220,7 @@ def _check_still_there(place: TablePlace, base: TableSchema) -> None:
 
 
 def _check_vacant(place: TablePlace) -> None:
-    # The directory of schemas may hold a file that another creator is writing.
+    # The schema directory may exist already, because another creator is writing a file into it.
     own = schema_directory(place.location).rpartition("/")[2]
     names = [
         status.name

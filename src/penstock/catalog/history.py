@@ -1,7 +1,7 @@
-"""Rows of every schema so far, read with a new one.
+"""Check that files of all earlier schemas can be read with a new schema.
 
-Files keep the schema that they were written with, and are cast from there in one step. So INT to STRING and then
-STRING to DATE, each allowed by itself, would leave files whose INT cannot be read as a DATE.
+Files keep the schema that they were written with, and a read casts from that schema in one step. So INT to STRING and
+then STRING to DATE, each allowed by itself, would leave files whose INT column cannot be read as a DATE.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def check_readable_history(schemas: Iterable[TableSchema], evolved: TableSchema,
     """Check that files of each of these schemas can be read with the new one.
 
     Raises:
-        InvalidSchemaError: naming the schema and the column.
+        InvalidSchemaError: a column cannot be read; the message names the schema and the column.
     """
     for schema in schemas:
         plan = plan_evolution(schema.fields, evolved.fields)

@@ -1,4 +1,4 @@
-"""Names of databases and tables: their text, and the one check that every name passes before a path is made of it."""
+"""Names of databases and tables: parse them, and check each name before it becomes part of a path."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ SYSTEM_DATABASE: Final = "sys"
 SYSTEM_TABLE_MARK: Final = "$"
 
 _PART: Final = re.compile(r"`((?:[^`]|``)*)`|([^.`]*)")
-# A name is a directory, and file systems take 255 bytes; a database's directory ends in ".db".
+# A name becomes a directory; file systems allow 255 bytes, and the directory of a database ends in ".db".
 _MAX_BYTES: Final = 252
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableName:
-    """A table inside a catalog. Every value has valid names.
+    """The name of a table in a catalog; all parts are valid.
 
-    The text form puts back quotes where they are needed, so ``parse_table_name`` returns an equal value.
+    ``str`` adds back quotes where they are needed, so ``parse_table_name`` returns an equal value.
 
     Attributes:
-        system_table: what follows the ``$``, such as ``snapshots``; None for the table itself.
+        system_table: the part after ``$``, such as ``snapshots``; None for the table itself.
 
     Raises:
-        InvalidSchemaError: a part cannot be a name.
+        InvalidSchemaError: a part is not a valid name.
     """
 
     database: str
@@ -49,7 +49,7 @@ class TableName:
 
 
 def is_location(name: str) -> bool:
-    """Whether the text is a path or URI and not a name: it has a slash outside back quotes."""
+    """Whether the text is a path or URI, not a name: it has a slash outside of back quotes."""
     return "/" in re.sub(r"`(?:[^`]|``)*`", "", name)
 
 
@@ -57,7 +57,7 @@ def parse_table_name(text: str) -> TableName:
     """Parse ``database.table`` or ``database.table$system_table``; parts may be in back quotes.
 
     Raises:
-        InvalidSchemaError: not two parts, or one of them cannot be a name.
+        InvalidSchemaError: the text does not have two parts, or a part is not a valid name.
     """
     parts = split_name(text)
     if len(parts) != 2:
@@ -77,7 +77,7 @@ def parse_data_table_name(text: str) -> TableName:
     """Parse the name of a table that holds rows.
 
     Raises:
-        InvalidSchemaError: it cannot be a name, or is a system table's.
+        InvalidSchemaError: the name is not valid, or it names a system table.
     """
     name = parse_table_name(text)
     if name.system_table is not None:
@@ -89,7 +89,7 @@ def parse_data_table_name(text: str) -> TableName:
 
 
 def check_database_name(name: str) -> None:
-    """Check that a database may have that name. Raises ``InvalidSchemaError``."""
+    """Check that a database name is valid. Raises ``InvalidSchemaError``."""
     check_name(name, f"database name '{name}'")
     if name == SYSTEM_DATABASE:
         raise InvalidSchemaError(f"database name '{name}' is reserved for system tables; choose another")
@@ -98,13 +98,13 @@ def check_database_name(name: str) -> None:
 
 
 def check_name(name: str, what: str) -> None:
-    """Check that a name may be a directory's: not empty, no other directory, no separator of paths or lines.
+    """Check that a name can be a directory name: not empty or too long, not ``.`` or ``..``, no separators.
 
     Args:
-        what: begins the error's message.
+        what: first words of the error message.
 
     Raises:
-        InvalidSchemaError: it may not.
+        InvalidSchemaError: the name is not valid.
     """
     if not name.strip():
         raise InvalidSchemaError(f"{what}: a part of the name is empty; expected something like shop.orders")
@@ -118,7 +118,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def is_table_name(name: str) -> bool:
-    """Whether a directory of that name can be a table of a catalog."""
+    """Whether a directory with that name can be a table."""
     try:
         check_name(name, name)
     except InvalidSchemaError:
@@ -127,12 +127,12 @@ def is_table_name(name: str) -> bool:
 
 
 def is_database_name(name: str) -> bool:
-    """Whether a directory can be the database of that name."""
+    """Whether a database with that name can exist."""
     return is_table_name(name) and name != SYSTEM_DATABASE
 
 
 def split_name(text: str) -> tuple[str, ...]:
-    """Return the parts of a name between its dots, without back quotes; nothing else is checked.
+    """Return the parts of a name, split at its dots, without back quotes; the parts are not checked.
 
     Raises:
         InvalidSchemaError: a back quote is not closed.

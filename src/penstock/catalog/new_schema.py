@@ -1,4 +1,4 @@
-"""From what a user declares to the first schema of a table."""
+"""Build the first schema of a table from the user's definition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TABLE_DEFAULT_PREFIX: Final = "table-default."
 
-# Where and how to read a table, which is no property of the table.
+# Options for the location and for the use of a table; they are not stored with it.
 _NOT_STORED: Final = {
     "path": "the catalog gives the table its place; to use another, name the table by its location",
     "auto-create": "call create_table",
@@ -34,12 +34,12 @@ _NOT_STORED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What a user declares for a new table.
+    """The user's definition of a new table.
 
     Attributes:
-        options: pairs; they win over the catalog's ``table-default.`` ones.
-        watermark: the event time column and the delay, such as ``("order_time", "INTERVAL '5' SECOND")``; a delay of
-            None is none.
+        options: pairs of options; they override the catalog's ``table-default.`` options.
+        watermark: the event time column and the delay, such as ``("order_time", "INTERVAL '5' SECOND")``; the delay is
+            None for no delay.
     """
 
     columns: tuple[ColumnSpec, ...]
@@ -50,7 +50,7 @@ class TableDefinition:
 
 
 def table_defaults(catalog_options: Mapping[str, str]) -> dict[str, str]:
-    """Return the table options that a catalog gives to new tables: its ``table-default.<key>`` options.
+    """Return the options that a catalog gives to new tables: its ``table-default.<key>`` options.
 
     Source:
         Paimon ``core:catalog/CatalogUtils.java`` (``tableDefaultOptions``).
@@ -68,14 +68,14 @@ def build_schema(
     """Build and check ``schema-0``.
 
     Args:
-        defaults: what ``table_defaults`` returned.
-        table: only for messages.
-        time_millis: when the table is made, ms since 1970-01-01 UTC.
+        defaults: the result of ``table_defaults``.
+        table: table name for messages.
+        time_millis: creation time of the table, ms since 1970-01-01 UTC.
 
     Raises:
-        InvalidSchemaError: columns, partition keys, watermark.
-        InvalidOptionError: an option, or two that exclude each other.
-        UnsupportedFeatureError: what the format has and Penstock does not.
+        InvalidSchemaError: columns, partition keys or the watermark are invalid.
+        InvalidOptionError: an option is invalid, or two options exclude each other.
+        UnsupportedFeatureError: the table uses a feature of the format that Penstock does not support.
     """
     fields, highest_id = assign_field_ids(definition.columns)
     check_column_names(fields, table)
@@ -103,7 +103,7 @@ def build_schema(
 
 
 def _with_defaults(given: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Put the catalog's defaults below the given options; a default bucket key is not for a table without buckets."""
+    """Merge options over the catalog's defaults; a table without buckets does not get the default bucket key."""
     merged = {**defaults, **given}
     if merged.get(BUCKET, str(UNAWARE_BUCKET)) == str(UNAWARE_BUCKET) and BUCKET_KEY not in given:
         merged.pop(BUCKET_KEY, None)

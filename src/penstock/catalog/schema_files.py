@@ -1,7 +1,7 @@
-"""Schema files of a table: the latest one, and the next.
+"""Read and write the schema files of a table.
 
-They are read before the table's options are known, so within its directory and by the default limits: a link in the
-place of ``schema`` would else lead to another table's.
+Schema files are read before the table's options are known. So reads are confined to the table's directory, with the
+default limits; otherwise a link at ``schema`` could lead to the schemas of another table.
 
 Source:
     Paimon ``core:schema/SchemaManager.java``; docs/spec/format.md section 2, docs/spec/commit.md section 5.3.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def list_schema_ids(file_io: FileIO, location: str) -> tuple[int, ...]:
-    """Return the ids of the table's schemas, ascending; empty where there is no table."""
+    """Return the ids of the table's schemas, ascending; empty if there is no table."""
     found = (schema_id_of(status.name) for status in file_io.list(schema_directory(location)))
     return tuple(sorted(schema_id for schema_id in found if schema_id is not None))
 
@@ -31,8 +31,8 @@ def load_schema(file_io: FileIO, location: str, schema_id: int) -> TableSchema:
     """Read one schema file.
 
     Raises:
-        NotFoundError: it is not there.
-        FormatError: it is not a schema.
+        NotFoundError: the file does not exist.
+        FormatError: the file is not a valid schema.
     """
     path = schema_path(location, schema_id)
     return decode_schema(confine(file_io, location).read(path), path)
@@ -42,8 +42,8 @@ def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchem
     """Read the schema with the highest id.
 
     Raises:
-        NotFoundError: there is no table.
-        FormatError: the file is not a schema.
+        NotFoundError: the table does not exist.
+        FormatError: the file is not a valid schema.
     """
     ids = list_schema_ids(file_io, location)
     if not ids:
@@ -55,10 +55,10 @@ def load_latest_schema(file_io: FileIO, location: str, table: str) -> TableSchem
 
 
 def put_schema(file_io: FileIO, location: str, schema: TableSchema) -> bool:
-    """Write a schema file unless one with that id exists; of all callers, one gets True."""
+    """Write a schema file unless that id exists; of concurrent writers exactly one gets True."""
     return confine(file_io, location).put_if_absent(schema_path(location, schema.id), encode_schema(schema))
 
 
 def has_snapshots(file_io: FileIO, location: str) -> bool:
-    """Whether anything was ever committed to the table."""
+    """Whether the table has snapshots."""
     return any(snapshot_id_of(status.name) is not None for status in file_io.list(snapshot_directory(location)))

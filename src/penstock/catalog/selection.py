@@ -1,4 +1,4 @@
-"""Tables chosen by patterns of their names."""
+"""Select tables by patterns of their names."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 def select_tables(
     warehouse: Warehouse, *, databases: str = ".*", including: str = ".*", excluding: str | None = None
 ) -> tuple[str, ...]:
-    """List the tables, ``database.table``, whose whole name a regular expression matches, sorted.
+    """Return the sorted names, ``database.table``, of the matching tables; expressions match whole names.
 
     Args:
-        databases: expression for names of databases.
-        including: expression for tables to take, by ``table`` or by ``database.table``.
-        excluding: expression for tables to leave out of those.
+        databases: expression for database names.
+        including: expression for tables to include, matched with ``table`` and with ``database.table``.
+        excluding: expression for tables to exclude from those.
 
     Raises:
-        InvalidOptionError: no regular expression.
-        NotFoundError: no database has such a name.
+        InvalidOptionError: a text is not a regular expression.
+        NotFoundError: no database matches.
 
     Source:
         Paimon ``flink:action/CompactDatabaseAction.java``, which knows ``database.table`` only.

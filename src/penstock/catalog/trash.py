@@ -1,10 +1,10 @@
-"""Dropping a directory so that no reader sees a part of it.
+"""Drop a directory so that no reader sees a part of it.
 
-The directory is renamed into the trash first, which storage does at once, and deleted there. A crash in between
-leaves files that no reader opens; the next drop of the same warehouse deletes them.
+The directory is first renamed into the trash, which is one step on the storage, and deleted there. A crash in between
+leaves files that no reader opens; the next drop in the same warehouse deletes them.
 
-Object stores have no directories to rename. There the schemas are deleted first, the latest one last of them: without
-any, what is left is no table, and the next drop of the same name deletes it.
+Object stores cannot rename directories. There the schema files are deleted first, the latest one last: a directory
+without schemas is not a table, and the next drop of the same name deletes its files.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ def discard(file_io: FileIO, path: str, trash: str, name: str, *, tables: Sequen
     """Rename a directory into the trash, then empty the trash.
 
     Args:
-        tables: directories in it that are tables.
+        tables: directories of tables in it.
 
     Raises:
-        NotFoundError: it does not exist, or another process has dropped it.
-        StorageError: it could not be renamed, and is whole; or it is gone from its place but not yet deleted.
+        NotFoundError: the directory does not exist, or another process has dropped it.
+        StorageError: the rename failed and the directory is unchanged; or it was renamed and its files are not deleted
+            yet.
     """
     aside = trash_path(trash, name)
     try:
@@ -54,7 +55,7 @@ def _delete_in_place(file_io: FileIO, path: str, tables: Sequence[str]) -> None:
 
 
 def _empty(file_io: FileIO, trash: str) -> None:
-    """Delete what earlier drops left; others may do the same, so what fails is left for the next time."""
+    """Delete the files of earlier drops; ignore errors, because another process may delete them at the same time."""
     for status in file_io.list(trash):
         with contextlib.suppress(StorageError, NotFoundError):
             file_io.delete(status.path, recursive=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.io.file_io import FileIO
 
-# No catalog takes it for a database, since those end in .db.
+# No catalog lists this directory as a database, because database directories end in .db.
 _TRASH_DIRECTORY: Final = ".dropped"
 
 
@@ -27,8 +27,8 @@ class Warehouse:
     """A directory of databases. Picklable.
 
     Attributes:
-        location: in the form that ``file_io`` takes, without a slash at the end.
-        options: of the catalog, as pairs; ``table-default.<key>`` goes to new tables.
+        location: path in the form that ``file_io`` accepts, without a trailing slash.
+        options: pairs of catalog options; ``table-default.<key>`` options apply to new tables.
     """
 
     location: str
@@ -36,19 +36,19 @@ class Warehouse:
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def exists(self) -> bool:
-        """Whether its directory is there."""
+        """Whether the warehouse directory exists."""
         return self.file_io.exists(self.location)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePlace:
-    """Where a table is or will be.
+    """The location of a table that exists or will be created.
 
     Attributes:
-        name: for messages: ``database.table``, or the location where no catalog was asked.
-        database: None for a table named by its location.
-        trash: directory next to it, on the same storage, for what is being dropped.
-        use_options: of the catalog, which apply to every use of the table.
+        name: name for messages: ``database.table``, or the location if the table has no catalog.
+        database: the database; None for a table that is named by its location.
+        trash: directory next to the table, on the same storage, to which a dropped table is moved.
+        use_options: catalog options that apply to every use of the table.
     """
 
     name: str
@@ -60,15 +60,15 @@ class TablePlace:
 
 
 def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> Warehouse:
-    """Find the storage of a warehouse; nothing is read or made.
+    """Find the storage of a warehouse, without reading or creating anything.
 
     Args:
         location: a path or URI.
-        options: of the catalog.
+        options: catalog options.
 
     Raises:
-        InvalidOptionError: the location cannot be one.
-        UnsupportedFeatureError: a storage that is not built in.
+        InvalidOptionError: the location is not valid.
+        UnsupportedFeatureError: there is no built-in support for the storage.
     """
     file_io, path = resolve(location, options)
     is_durable = CommitOptions.parse(options or {}).durable
@@ -80,23 +80,23 @@ def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> W
 
 
 def location_of_database(warehouse: Warehouse, name: str) -> str:
-    """Return the directory of the database of that name, whether or not it is there.
+    """Return the directory of a database, which may not exist.
 
     Raises:
-        InvalidSchemaError: it cannot be a name.
+        InvalidSchemaError: the name is not valid.
     """
     check_database_name(name)
     return database_path(warehouse.location, name)
 
 
 def place_of(warehouse: Warehouse, name: str) -> TablePlace:
-    """Return where the table of that name is, or will be.
+    """Return the location of a table that exists or will be created.
 
     Args:
-        name: ``database.table``, or a path or URI, which has a slash.
+        name: ``database.table``, or a path or URI, which contains a slash.
 
     Raises:
-        InvalidSchemaError: it cannot be a name.
+        InvalidSchemaError: the name is not valid.
     """
     if is_location(name):
         return replace(place_at(name, dict(warehouse.options)), use_options=_use_options(warehouse))
@@ -112,19 +112,19 @@ def place_of(warehouse: Warehouse, name: str) -> TablePlace:
 
 
 def place_at(location: str, options: Mapping[str, str] | None = None) -> TablePlace:
-    """Return the place of a table that is named by its path or URI; ``options`` are those of object stores."""
+    """Return the place of a table that is named by its path or URI; ``options`` configure object stores."""
     file_io, path = resolve(location, options)
     parent = path.rpartition("/")[0]
     return TablePlace(name=path, location=path, file_io=file_io, database=None, trash=f"{parent}/{_TRASH_DIRECTORY}")
 
 
 def trash_of(warehouse: Warehouse) -> str:
-    """Return the directory for what is being dropped."""
+    """Return the directory to which dropped tables and databases are moved."""
     return f"{warehouse.location}/{_TRASH_DIRECTORY}"
 
 
 def trash_path(trash: str, name: str) -> str:
-    """Return a fresh path in it; the name is only for users who inspect it."""
+    """Return a new unique path in the trash; the name only helps users who inspect the directory."""
     return f"{trash}/{name}-{uuid.uuid4()}"
 
 

@@ -1,1 +1,1 @@
-"""Flink's SQL: text to statements, statements to calls on the handles."""
+"""Run Flink SQL: parse text to statements, and run statements as calls on the API handles."""

@@ -1,4 +1,4 @@
-"""A warehouse made known to a Spark session, with the procedures of ``penstock.sql``."""
+"""Register a warehouse as a catalog of a Spark session, with the procedures of ``penstock.sql``."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, nam
     catalog = warehouse if isinstance(warehouse, Catalog) else Catalog(warehouse)
     parameters = {each: procedure.parameters for each, procedure in PROCEDURES.items()}
     check_spark(spark, catalog.warehouse)
-    place = catalog._warehouse  # noqa: SLF001 - the handle has no public way to what it is a handle of
+    place = catalog._warehouse  # noqa: SLF001 - the handle has no public way to get its warehouse
     spark_entry().attach(spark, place, name, parameters, partial(_run, catalog, name))
     return catalog
 
 
 def _run(catalog: Catalog, name: str, spark: SparkSession, procedure: str, arguments: Mapping[str, str]) -> pa.Table:
-    """Run a procedure; its tables may be named with the catalog of the statement."""
+    """Run a procedure; table names in its arguments may begin with the catalog of the statement."""
     given = tuple(
         Argument(name=key, value=value.removeprefix(f"{name}.") if key == "table" else value)
         for key, value in arguments.items()

@@ -1,4 +1,4 @@
-"""What became of a statement."""
+"""The result of a statement."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
 
 Value: TypeAlias = "pa.Table | DataFrame | StreamingQuery | Snapshot | None"
-"""Rows of a query, of ``SHOW`` and of ``CALL``; the query that a streaming insert has started; the snapshot that a
-change of rows has made, None where there was nothing to change; None for all other statements."""
+"""Rows of a query, of ``SHOW`` or of ``CALL``; the query that a streaming insert has started; the snapshot that a
+change of rows has committed, or None if it changed nothing; None for all other statements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a statement.
+    """The result of a statement.
 
     Attributes:
-        message: for people, where there are no rows.
-        is_text: the value is one row with one text of several lines.
-        ends_at_start: the rows are those of streams that end at what is there when they begin.
+        message: text for users if there are no rows.
+        is_text: whether the value is one row with one text of several lines.
+        ends_at_start: whether the rows are a stream that ends at the data that existed when the stream started.
     """
 
     value: Value = None
@@ -35,16 +35,16 @@ class Outcome:
 
 
 def rows(schema: pa.Schema, values: list[tuple[object, ...]]) -> Outcome:
-    """Return rows as an outcome."""
+    """Return rows as the result of a statement."""
     columns = [pa.array([row[place] for row in values], field.type) for place, field in enumerate(schema)]
     return Outcome(value=pa.Table.from_arrays(columns, schema=schema))
 
 
 def committed(snapshot: Snapshot | None, done: str) -> Outcome:
-    """Return the outcome of a change of rows.
+    """Return the result of a statement that changes rows.
 
     Args:
-        done: such as ``appended to shop.orders``.
+        done: text of the message, such as ``appended to shop.orders``.
     """
     if snapshot is None:
         return Outcome(message=f"{done}: nothing to commit")

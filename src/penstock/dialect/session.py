@@ -1,4 +1,4 @@
-"""Scripts run statement by statement."""
+"""Run scripts statement by statement."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ _SHOWN: Final = 60
 
 
 def run_script(state: SqlState, script: str) -> Iterator[Outcome]:
-    """Parse a whole script, then run a statement for each step of the iterator.
+    """Parse a whole script, and return an iterator that runs one statement at each step.
 
     Args:
-        state: attached to a catalog for as long as the iterator is used.
+        state: must stay attached to a catalog until the iterator is used up.
 
     Raises:
-        InvalidSqlError: a statement that is not understood; none of the script was run then.
-        TableStoreError: a statement failed; those before it stay done. A note on the error says which it was.
+        InvalidSqlError: a statement has a syntax error; no statement of the script was run.
+        TableStoreError: a statement failed; the effects of the statements before it remain. A note on the error names
+            the statement.
     """
     parsed = parse_script(script)
     return (_run(state, statement) for statement in parsed)
@@ -77,7 +78,7 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.Select: run_rows.select,
 }
 
-# States hold no handles between two scripts, so that they go away with them.
+# A state has no reference to its catalog between two scripts, so its entry is removed with the catalog.
 _STATES: Final[WeakKeyDictionary[Catalog, SqlState]] = WeakKeyDictionary()
 
 
@@ -120,5 +121,5 @@ def _run(state: SqlState, statement: Statement) -> Outcome:
         error.add_note(f"in the statement at line {source.line}, column {source.column}: {shown}")
         raise
     except RecursionError:
-        # Views upon views, or the expression of a computed column.
+        # Deeply nested views, or the expression of a computed column.
         raise statement.source.error(0, TOO_DEEP) from None

@@ -1,4 +1,4 @@
-"""Settings of a session: Flink's keys, as far as they mean something here.
+"""The settings of a session: the Flink keys that Penstock supports.
 
 Source:
     Flink's configuration keys of the same names.
@@ -26,14 +26,14 @@ _SYNC: Final = "table.dml-sync"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the settings say of queries and inserts.
+    """Parsed settings for queries and inserts.
 
     Attributes:
-        is_streaming: read tables as streams.
-        checkpoints: directory above those of the streaming inserts; None for a temporary one.
-        interval_ms: between the micro-batches of a streaming insert; None for one after the other.
-        name: of streaming queries.
-        waits: a streaming insert ends before the next statement begins.
+        is_streaming: whether tables are read as streams.
+        checkpoints: parent directory of the checkpoints of streaming inserts; None for a temporary directory.
+        interval_ms: interval between the micro-batches of a streaming insert; None to run them without a pause.
+        name: name of the streaming queries.
+        waits: whether the next statement starts only after a streaming insert has ended.
     """
 
     is_streaming: bool
@@ -44,7 +44,7 @@ class Settings:
 
 
 def read_settings(given: Mapping[str, str]) -> Settings:
-    """Read what a session has set; values were checked when they were set."""
+    """Parse the settings of a session; the values were checked when they were set."""
     interval = given.get(_INTERVAL)
     return Settings(
         is_streaming=given.get(_MODE, "batch").lower() == "streaming",
@@ -59,10 +59,10 @@ def check_setting(key: str, value: str) -> bool:
     """Check the value of a setting.
 
     Returns:
-        Whether anything reads it.
+        Whether Penstock uses the setting.
 
     Raises:
-        InvalidOptionError: a value that the key does not take.
+        InvalidOptionError: the key does not accept the value.
     """
     if key not in _CHECKS:
         return False
@@ -96,4 +96,4 @@ _CHECKS: Final[Mapping[str, Callable[[str], str | None]]] = {
     _SYNC: _one_of("true", "false"),
 }
 KEYS: Final = tuple(_CHECKS)
-"""Settings that something reads."""
+"""The settings that Penstock uses."""

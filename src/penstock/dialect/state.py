@@ -1,4 +1,4 @@
-"""What lasts from statement to statement: catalogs, where names are looked up, settings, tables of the session."""
+"""State that is kept between statements: catalogs, current catalog and database, settings, session tables, views."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _MAX_PARTS: Final = 3
 
 
 def near_or_all(name: str, names: Sequence[str]) -> str:
-    """Return which of these names may be meant, or which there are."""
+    """Return the end of an error text: the most similar of these names, or the list of all."""
     near = get_close_matches(name, names, n=1)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(dict.fromkeys(names)) or 'none yet'}"
 
 
 class SqlState:
-    """Resolves names and keeps what statements have set. Not for several threads.
+    """Resolves names and stores the effects of statements. Not thread-safe.
 
     Attributes:
-        spark: None where only statements are run that need no engine.
-        catalogs: by their names in this session; ``paimon`` is the one that the state is attached to.
+        spark: the Spark session; None if only statements without Spark are run.
+        catalogs: catalogs by name in this session; ``paimon`` is the catalog that the state is attached to.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class SqlState:
 
     @contextmanager
     def attached(self, catalog: Catalog, spark: SparkSession | None) -> Iterator[None]:
-        """Run statements in a catalog, and on Spark where there is a session."""
+        """Attach a catalog, and a Spark session if there is one, for the time of the ``with`` block."""
         self.catalogs[DEFAULT_CATALOG], self.spark = catalog, spark
         try:
             yield
@@ -71,8 +71,8 @@ class SqlState:
         """Return a table's name with its database and catalog.
 
         Raises:
-            InvalidSqlError: it has more than these three parts.
-            InvalidSchemaError: one of them cannot be a name.
+            InvalidSqlError: the name has more than three parts.
+            InvalidSchemaError: a part is not a valid name.
         """
         text = ".".join(path)
         if len(path) > _MAX_PARTS:
@@ -85,7 +85,7 @@ class SqlState:
         """Return a database's name with its catalog.
 
         Raises:
-            InvalidSqlError: more parts than these two.
+            InvalidSqlError: the name has more than two parts.
         """
         if len(path) > 2:
             raise InvalidSqlError(f"'{'.'.join(path)}' is no database: write catalog.database")
@@ -101,21 +101,21 @@ class SqlState:
         """Return the catalog of a table, and its name there: ``database.table``, with back quotes where needed.
 
         Raises:
-            InvalidSqlError, InvalidSchemaError: as ``full``, and names that are kept for system tables.
+            InvalidSqlError, InvalidSchemaError: as ``full``, or the name is reserved for system tables.
         """
         catalog, database, table = self.full(path)
         return self.catalog(catalog), str(TableName(database=database, table=table))
 
     def session_table(self, path: Path) -> CreateTable | None:
-        """Return a table that exists in this session only; None where there is none of that name."""
+        """Return a table that exists in this session only, or None."""
         return self.session_tables.get(self.full(path))
 
     def view(self, path: Path) -> CreateView | None:
-        """Return a view of this session; None where there is none of that name."""
+        """Return a view of this session, or None."""
         return self.views.get(self.full(path))
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a table or a view of that name."""
+        """Whether a table or a view of that name exists."""
         if self.view(path) is not None or self.session_table(path) is not None:
             return True
         catalog_name, database, table = self.full(path)
@@ -126,7 +126,7 @@ class SqlState:
         """Load a table of a catalog.
 
         Raises:
-            UnsupportedFeatureError: it is one of this session, or a view.
+            UnsupportedFeatureError: the name is a session table or a view.
             TableStoreError: as ``Catalog.load_table``.
         """
         if self.view(path) is not None:
@@ -144,7 +144,7 @@ class SqlState:
             raise self._not_found(path, error) from error
 
     def _not_found(self, path: Path, error: NotFoundError) -> NotFoundError:
-        """Return the error that names what is there; the given one where the table is not what is missing."""
+        """Return an error that lists the existing names; return the given error if the table itself exists."""
         catalog, database, table = self.full(path)
         databases = self.catalog(catalog).list_databases()
         if database not in databases:
@@ -165,10 +165,10 @@ class SqlState:
         return NotFoundError(f"there is no table {database}.{table}; {near_or_all(table, (*tables, *own))}")
 
     def add_session_table(self, table: CreateTable) -> bool:
-        """Keep a table for this session; False where there is one and that is no error.
+        """Add a session table; return False if the name is taken and the statement has IF NOT EXISTS.
 
         Raises:
-            AlreadyExistsError: there is one of that name.
+            AlreadyExistsError: the name is taken.
         """
         path = self.full(table.name)
         if path in self.session_tables or path in self.views:
@@ -179,7 +179,7 @@ class SqlState:
         return True
 
     def exists_already(self, path: Path) -> AlreadyExistsError:
-        """Return the error that says so of a name."""
+        """Return the error for a name that is taken."""
         name = ".".join(self.full(path)[1:])
         if self.view(path) is None and self.session_table(path) is None:
             return AlreadyExistsError(f"table {name} exists already; a TEMPORARY VIEW of that name would hide it")
@@ -187,10 +187,10 @@ class SqlState:
         return AlreadyExistsError(f"{kind} {name} exists already in this session; drop it first")
 
     def put_setting(self, key: str, value: str) -> None:
-        """Keep a setting; those of Spark go to its session.
+        """Store a setting; Spark settings are also set in the Spark session.
 
         Raises:
-            InvalidOptionError: a value that the key does not take.
+            InvalidOptionError: the key does not accept the value, or it is a Spark setting and there is no session.
         """
         if key.startswith(MADE_FOR_SPARK):
             if self.spark is None:
@@ -201,6 +201,6 @@ class SqlState:
         self.settings[key] = value
 
     def drop_setting(self, key: str) -> None:
-        """Give a setting its default again; nothing happens where it is not set."""
+        """Reset a setting to its default; do nothing if it is not set."""
         if self.settings.pop(key, None) is not None and key.startswith(MADE_FOR_SPARK) and self.spark is not None:
             self.spark.conf.unset(key)

@@ -1,6 +1,7 @@
-"""Every option: its key, parser and default, in typed groups.
+"""All options: keys, parsers and defaults, in typed groups.
 
-Strings end here: ``ref.parsed(WriteOptions)`` gives the typed fields of a group, parsed once for a schema and a use.
+Option strings are parsed only here: ``ref.parsed(WriteOptions)`` returns the typed fields of a group, parsed once for
+a schema and a use.
 """
 
 from penstock.options.check import Side, check_batch, check_keys, check_reads, check_side

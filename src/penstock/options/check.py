@@ -1,4 +1,4 @@
-"""Keys that a user gives: what nobody reads warns, and what must not be left out of account is refused."""
+"""Check option keys that a user gives: warn about keys without effect, refuse keys that must not be ignored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Side(StrEnum):
-    """A side of a stream, by its word in messages."""
+    """A side of a stream, by its name in messages."""
 
     SOURCE = "source"
     SINK = "sink"
@@ -33,12 +33,12 @@ _GROUPS_OF_SIDES: Final = {
     Side.SOURCE: (ReadOptions, StreamOptions, ConsumerOptions),
     Side.SINK: (StatsOptions, WriteOptions, CommitOptions, ManifestOptions),
 }
-# Of groups that speak to both, and those that are not of their group's side.
+# Keys of groups that both sides use, and keys that belong to the other side than their group.
 _KEYS_OF_SIDES: Final = {
     "read.batch-size": Side.SOURCE,
     "write.batch-size": Side.SINK,
     "write.batch-memory": Side.SINK,
-    # Who commits looks for silent consumers.
+    # Commits check for consumers that have expired.
     "consumer.expiration-time": Side.SINK,
     "scan.watermark.emit.strategy": Side.SOURCE,
     "scan.watermark.idle-timeout": Side.SOURCE,
@@ -54,19 +54,20 @@ _KEYS_OF_SIDES: Final = {
 
 
 def check_keys(options: Iterable[str], table: str, *, stacklevel: int = 2, of_batch_read: bool = False) -> None:
-    """Check keys that were given: none may be left out of account without a word.
+    """Check the keys that were given, so that none is ignored silently.
 
-    Warns with ``OptionWarning`` of each key that nobody knows, naming the nearest that somebody does, and of each that
-    Penstock does not act on, unless its value is what it means when unset. Both may stand: other engines may read them.
+    Warns with ``OptionWarning`` about each unknown key, with the most similar known key, and about each key that
+    Penstock does not act on, unless its value is the default. These keys are not errors: other engines may use them.
 
     Args:
         options: keys, or a mapping by key.
         stacklevel: of ``warnings.warn``; 2 points at the caller, 3 at the caller's caller.
-        of_batch_read: they were given to one, which acts on some that are refused elsewhere.
+        of_batch_read: the options are for a batch read, which supports some keys that are refused elsewhere.
 
     Raises:
-        UnsupportedFeatureError: an option without which a read or write would do something else than it asks for.
-        InvalidOptionError: an option of Delta Lake or Iceberg of that kind; the message says what is its like here.
+        UnsupportedFeatureError: an option that must not be ignored, as a read or write would give other results.
+        InvalidOptionError: an option of Delta Lake or Iceberg with such an effect; the message names the equivalent
+            here.
     """
     values = options if isinstance(options, Mapping) else {}
     for key in options:
@@ -82,8 +83,8 @@ def check_side(options: Iterable[str], table: str, side: Side, *, stacklevel: in
     """Warn with ``OptionWarning`` of each key that only the other side of a stream acts on.
 
     Args:
-        options: of this use, keys or a mapping by key. Those stored with the table speak to both sides.
-        side: of the stream that they were given to.
+        options: options of this use, keys or a mapping by key. Stored options of a table apply to both sides.
+        side: the side that the options were given to.
         stacklevel: as for ``check_keys``.
     """
     for key in options:
@@ -101,8 +102,8 @@ def check_batch(options: Iterable[str], table: str, side: Side, *, stacklevel: i
     """Warn with ``OptionWarning`` of each key that a batch read or write does not act on.
 
     Args:
-        options: of this use, keys or a mapping by key.
-        side: ``SOURCE`` of a read, ``SINK`` of a write.
+        options: options of this use, keys or a mapping by key.
+        side: ``SOURCE`` for a read, ``SINK`` for a write.
         stacklevel: as for ``check_keys``.
     """
     for key in options:
@@ -119,14 +120,14 @@ def check_batch(options: Iterable[str], table: str, side: Side, *, stacklevel: i
 
 
 def check_reads(options: Mapping[str, str], table: str, *, of_batch_read: bool = False) -> None:
-    """Check that a read may go without acting on the table's options.
+    """Check that a read can safely ignore the options that Penstock does not support.
 
     Args:
-        options: those stored with the table too.
+        options: all options, including those stored with the table.
         of_batch_read: as for ``check_keys``.
 
     Raises:
-        UnsupportedFeatureError: an option that would return other rows.
+        UnsupportedFeatureError: a read that ignores the option would return other rows.
     """
     for key, refusal in REFUSED.items():
         if of_batch_read and refusal.is_for_batch:

@@ -1,4 +1,4 @@
-"""Option values that are one of a few.
+"""Enums for option values.
 
 Source:
     Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``.
@@ -65,7 +65,7 @@ class ExpireMode(StrEnum):
 
 
 class PartitionExpireStrategy(StrEnum):
-    """What tells a partition's age."""
+    """What determines a partition's age."""
 
     VALUES_TIME = "values-time"
     UPDATE_TIME = "update-time"
@@ -73,7 +73,7 @@ class PartitionExpireStrategy(StrEnum):
 
 
 class MarkDoneMode(StrEnum):
-    """Whose clock tells that a partition is done."""
+    """The clock that determines when a partition is done."""
 
     PROCESS_TIME = "process-time"
     WATERMARK = "watermark"
@@ -90,7 +90,7 @@ class MarkDoneAction(StrEnum):
 
 
 class TagCreation(StrEnum):
-    """What makes tags without being asked."""
+    """What triggers the automatic creation of tags."""
 
     NONE = "none"
     PROCESS_TIME = "process-time"
@@ -99,7 +99,7 @@ class TagCreation(StrEnum):
 
 
 class TagPeriod(StrEnum):
-    """How often tags are made."""
+    """How often tags are created."""
 
     DAILY = "daily"
     HOURLY = "hourly"
@@ -107,7 +107,7 @@ class TagPeriod(StrEnum):
 
 
 class TagFormatter(StrEnum):
-    """How a tag's name writes its period."""
+    """How the period is written in a tag's name."""
 
     WITH_DASHES = "with_dashes"
     WITHOUT_DASHES = "without_dashes"
@@ -115,14 +115,14 @@ class TagFormatter(StrEnum):
 
 
 class RangeStrategy(StrEnum):
-    """What sort compaction balances its ranges by."""
+    """Whether sort compaction balances its ranges by bytes or by rows."""
 
     SIZE = "size"
     QUANTITY = "quantity"
 
 
 class ClusteringStrategy(StrEnum):
-    """Order of rows inside sorted files; ``auto`` goes by the number of columns."""
+    """Order of rows inside sorted files; ``auto`` chooses by the number of columns."""
 
     AUTO = "auto"
     ORDER = "order"

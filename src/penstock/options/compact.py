@@ -1,4 +1,4 @@
-"""Compaction and sorting.
+"""Options for compaction and sorting.
 
 Source:
     Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``; docs/spec/commit.md section 8.4,
@@ -20,11 +20,11 @@ class CompactOptions(OptionGroup):
     """When small files are merged.
 
     Attributes:
-        max_file_num: files at which a merge starts whatever their size, the rule of releases up to 1.0; None for
-            the rule of today.
-        small_file_ratio: of the target size; smaller files are candidates.
-        delta_commits: commits between full compactions; None for none.
-        max_tasks: rewrites at once; None for all cores but one.
+        max_file_num: number of files of any size that starts a merge, the rule of releases up to 1.0; None for the
+            current rule.
+        small_file_ratio: fraction of the target size; smaller files are candidates for a merge.
+        delta_commits: number of commits between full compactions; None for no full compactions.
+        max_tasks: maximal number of concurrent rewrites; None for all cores but one.
     """
 
     min_file_num: Annotated[
@@ -114,7 +114,7 @@ class CompactOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortOptions(OptionGroup):
-    """How sort compaction cuts and orders rows."""
+    """How sort compaction splits and orders rows."""
 
     range_strategy: Annotated[
         RangeStrategy, Key("sort-compaction.range-strategy", RangeStrategy, "what ranges are balanced by")

@@ -1,4 +1,4 @@
-"""When a partition is done, and how that is said.
+"""Options for marking partitions as done: when, and how.
 
 Source:
     Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``; docs/spec/commit.md section 7.3.
@@ -31,10 +31,10 @@ _parse_actions: Final = ValueKind(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkDoneOptions(PartitionTimeOptions):
-    """Which partitions are marked done; none without an idle time, or at the end of a batch.
+    """When partitions are marked done: after an idle time, or at the end of a batch; by default never.
 
     Attributes:
-        time_interval_ms: from what a partition's values stand for to its end.
+        time_interval_ms: length of a partition's period, which begins at the time that its values state.
     """
 
     idle_time_ms: Annotated[
@@ -79,5 +79,5 @@ class MarkDoneOptions(PartitionTimeOptions):
 
     @property
     def is_by_time(self) -> bool:
-        """Whether time makes partitions done."""
+        """Whether partitions become done by time."""
         return self.idle_time_ms is not None and self.time_interval_ms is not None

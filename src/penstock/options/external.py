@@ -1,4 +1,4 @@
-"""Which files outside of a table's directory may be used: said by who uses the table, never by the table itself."""
+"""Options that allow files outside of a table's directory; the user of a table gives them, never the table itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.options.group import Key, OptionGroup
 from penstock.options.values import ValueKind
 
 PREFIX: Final = "penstock.external-paths."
-"""Of the keys that count only where they are given to a catalog or for one use."""
+"""Prefix of the keys that have an effect only as options of a catalog or of one use."""
 
 
 def _decode_places(text: str) -> tuple[str, ...]:
@@ -21,11 +21,11 @@ _PLACES: Final = ValueKind("places", _decode_places, ",".join)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalPathOptions(OptionGroup):
-    """Directories that a table's external paths may lie in.
+    """Directories that a table's external paths may be in.
 
     Attributes:
-        readable: paths or URIs of directories from which data files are read.
-        deletable: likewise, of those that expiration may delete from.
+        readable: paths or URIs of directories; data files in them may be read.
+        deletable: paths or URIs of directories; expiration may delete files in them.
     """
 
     readable: Annotated[

@@ -1,7 +1,7 @@
-"""Options that say where the files and rows of a table lie: they hold for every user of the table, or for none.
+"""Options that define where a table's files and rows are stored. They must be the same for every user of the table.
 
-A writer that follows another value than the stored one commits files where no reader looks for them, or rows to a
-bucket in which a filter on the key does not find them.
+A writer with another value than the stored one would commit files where no reader looks for them, or write rows to a
+bucket where a filter on the key does not find them.
 
 Source:
     Paimon ``core:schema/SchemaManager.java`` (``checkAlterTableOption``), ``api:CoreOptions.java`` (immutable options).
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FIXED: Final = frozenset({"type", "path", "branch"})
-"""Never change, not even in an empty table: what the directory is and where it lies was decided when it was made."""
+"""Options that never change, not even in an empty table: they are determined when the directory is created."""
 
 FIXED_WITH_DATA: Final = frozenset(
     {
         "bucket-key",
         "bucket-function.type",
         "data-file.path-directory",
-        # Directories of partitions are not stored but made from the values again, by every reader.
+        # Partition directories are not stored: every reader computes their names from the partition values.
         "partition.default-name",
         "partition.legacy-name",
         "partition",
@@ -42,7 +42,7 @@ FIXED_WITH_DATA: Final = frozenset(
         "sequence.snapshot-ordering",
     }
 )
-"""Do not change once there are snapshots."""
+"""Options that cannot change once the table has snapshots."""
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "type": "table",
@@ -57,25 +57,25 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "index-file-in-data-file-dir": "false",
     "deletion-vectors.enabled": "false",
 }
-"""Setting an option to its default is no change."""
+"""Defaults: setting an option to its default is not a change."""
 
 _FEATURES: Final = frozenset({"row-tracking.enabled", "data-evolution.enabled", "deletion-vectors.enabled"})
 _FIXED_FOR_ONE_USE: Final = FIXED_WITH_DATA | _FEATURES | {"type", "path", "bucket", "bucket-append-ordered"}
 
 
 def check_one_use(given: Mapping[str, str], stored: Mapping[str, str], table: str, location: str) -> None:
-    """Check that options of one use leave the layout of the table as it is stored.
+    """Check that the options of one use do not change the stored layout of the table.
 
     Args:
-        given: options of this use; the value that is stored already may be given.
+        given: options of this use; an option may be repeated with its stored value.
         stored: options of the table.
         location: the table's directory, which is its ``path``.
 
     Raises:
-        InvalidOptionError: naming the option and how it may be set.
+        InvalidOptionError: an option changes the layout; the message names it and how to set it.
     """
     for key, value in given.items():
-        # What asks for a feature is refused as not supported; here, what would have the table taken for one without.
+        # A value that enables a feature is refused elsewhere; this check refuses values that disable a table's feature.
         if key not in _FIXED_FOR_ONE_USE or (key in _FEATURES and value.strip().lower() == "true"):
             continue
         before = location if key == "path" else stored.get(key, DEFAULTS.get(key))

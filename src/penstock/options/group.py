@@ -1,4 +1,4 @@
-"""Groups of options: frozen dataclasses whose fields carry their key."""
+"""Option groups: frozen dataclasses in which each field is annotated with its key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Option(Protocol):
-    """What stands beside the type of a field: how it is found among the options, and what the documentation says."""
+    """The annotation of a field: how to find its value among options, and its documentation."""
 
     @property
     def name(self) -> str:
@@ -28,12 +28,12 @@ class Option(Protocol):
 
     @property
     def honoured(self) -> bool:
-        """Whether something acts on it today."""
+        """Whether Penstock acts on it today."""
         ...
 
     @property
     def kind(self) -> ValueKind[Any]:
-        """How the value is read."""
+        """The kind of value, which parses the text."""
         ...
 
     def load(self, options: Mapping[str, str], default: object, table: str | None) -> object:
@@ -46,8 +46,8 @@ class Key:
     """One key.
 
     Attributes:
-        parser: of the text; an enum stands for its values in any case.
-        fallbacks: older names, looked at in order when the key itself is not set.
+        parser: parser of the text; an enum accepts its values in any letter case.
+        fallbacks: older names, tried in order if the key itself is not set.
     """
 
     name: str
@@ -58,11 +58,11 @@ class Key:
 
     @property
     def kind(self) -> ValueKind[Any]:
-        """How the value is read."""
+        """The kind of value, which parses the text."""
         return choice(self.parser) if isinstance(self.parser, type) else self.parser
 
     def load(self, options: Mapping[str, str], default: object, table: str | None) -> object:
-        """Value of the first of the names that is set, else the default."""
+        """Return the value of the first name that is set, else the default."""
         for name in (self.name, *self.fallbacks):
             if name in options:
                 return _parsed(self.kind, name, options[name], table)
@@ -86,11 +86,11 @@ class Family:
 
     @property
     def kind(self) -> ValueKind[Any]:
-        """How each value is read."""
+        """The kind of each value, which parses the text."""
         return choice(self.parser) if isinstance(self.parser, type) else self.parser
 
     def load(self, options: Mapping[str, str], default: object, table: str | None) -> object:
-        """All pairs that are set, else the default."""
+        """Return all pairs that are set, else the default."""
         pairs = tuple(
             (name[len(self.prefix) : len(name) - len(self.suffix)], _parsed(self.kind, name, value, table))
             for name, value in options.items()
@@ -103,7 +103,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class OptionField:
-    """A field of a group with its option and default."""
+    """A field of a group, with its option and default."""
 
     name: str
     option: Option
@@ -111,32 +111,32 @@ class OptionField:
 
 
 class OptionGroup:
-    """Base of the groups: frozen dataclasses of annotated fields, all with defaults."""
+    """Base class of option groups: frozen dataclasses of annotated fields, all with defaults."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, *options: Mapping[str, str | None], table: str | None = None) -> Self:
-        """Read the group's keys.
+        """Parse the keys of the group.
 
         Args:
-            options: later ones win; None removes a value of an earlier one.
-            table: for messages.
+            options: mappings of options; later ones take precedence, and None removes a value of an earlier one.
+            table: table name for messages.
 
         Raises:
-            InvalidOptionError: a value that is not what the key expects; other groups' keys are not looked at.
+            InvalidOptionError: a value is not valid for its key; keys of other groups are not checked.
         """
         merged = {name: value for each in options for name, value in each.items()}
         given = {name: value for name, value in merged.items() if value is not None}
         return cls(**{field.name: field.option.load(given, field.default, table) for field in option_fields(cls)})
 
 
-# Not functools.cache: mypy takes no class for a hashable argument.
+# Not functools.cache: mypy does not accept a class as a hashable argument.
 _FIELDS: Final[dict[type[OptionGroup], tuple[OptionField, ...]]] = {}
 
 
 def option_fields(group: type[OptionGroup]) -> tuple[OptionField, ...]:
-    """The fields of a group in order."""
+    """Return the fields of a group in order."""
     if group not in _FIELDS:
         _FIELDS[group] = tuple(_inspect(group))
     return _FIELDS[group]

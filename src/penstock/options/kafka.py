@@ -1,6 +1,6 @@
-"""Options of a Kafka table, in the words of Flink's connector and of its formats.
+"""Options of a Kafka table, with the keys of Flink's Kafka connector and formats.
 
-Nothing of this is an option of a table of ours; ``docs/kafka.md`` has the list.
+They are not options of Penstock's own tables; ``docs/kafka.md`` has the list.
 
 Source:
     Flink ``KafkaConnectorOptions``, ``JsonFormatOptions``, ``CsvFormatOptions``, ``RawFormatOptions``.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class StartMode(StrEnum):
-    """Where a new query begins."""
+    """Where a new query starts."""
 
     EARLIEST = "earliest-offset"
     LATEST = "latest-offset"
@@ -43,7 +43,7 @@ class EndMode(StrEnum):
 
 
 class TimestampStandard(StrEnum):
-    """How JSON writes a moment: with a space or with a T between date and time."""
+    """How JSON writes a timestamp: with a space or with a T between date and time."""
 
     SQL = "SQL"
     ISO = "ISO-8601"
@@ -87,12 +87,12 @@ _parse_topics: Final = ValueKind("topics", _decode_topics, ";".join)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaOptions(OptionGroup):
-    """Which records of which topics.
+    """Which records of which topics are read.
 
     Attributes:
-        start_millis: ms since 1970-01-01 UTC; the first record of each partition that is not older.
-        end_millis: the first record of each partition that is not older is the first that is not read.
-        properties: settings of Kafka's client, without the prefix.
+        start_millis: ms since 1970-01-01 UTC; each partition starts at its first record that is not older.
+        end_millis: each partition ends before its first record that is not older.
+        properties: properties of the Kafka client, without the prefix ``properties.``.
     """
 
     connector: Annotated[str, Key("connector", parse_text, "kafka")] = "kafka"
@@ -126,13 +126,13 @@ class KafkaOptions(OptionGroup):
 
     @property
     def servers(self) -> str:
-        """Where the brokers are."""
+        """Addresses of the brokers."""
         return dict(self.properties)["bootstrap.servers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonFormat(OptionGroup):
-    """Values are JSON objects."""
+    """Format whose values are JSON objects."""
 
     ignores_errors: Annotated[bool, Key("json.ignore-parse-errors", parse_bool, "null or no row for an error")] = False
     fails_on_missing: Annotated[bool, Key("json.fail-on-missing-field", parse_bool, "a missing field is one")] = False
@@ -143,7 +143,7 @@ class JsonFormat(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvFormat(OptionGroup):
-    """Values are lines of separated fields."""
+    """Format whose values are lines of separated fields."""
 
     ignores_errors: Annotated[bool, Key("csv.ignore-parse-errors", parse_bool, "null for a field in error")] = False
     delimiter: Annotated[str, Key("csv.field-delimiter", _parse_character, "between fields")] = ","
@@ -156,7 +156,7 @@ class CsvFormat(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawFormat(OptionGroup):
-    """The value is the only column."""
+    """Format whose value is the only column."""
 
     charset: Annotated[str, Key("raw.charset", parse_text, "of a text")] = "UTF-8"
 
@@ -164,11 +164,11 @@ class RawFormat(OptionGroup):
 ValueFormat: TypeAlias = JsonFormat | CsvFormat | RawFormat
 
 _FORMATS: Final[dict[str, type[ValueFormat]]] = {"json": JsonFormat, "csv": CsvFormat, "raw": RawFormat}
-# They say how tables are written, or how Flink shares out its work: nothing here depends on them.
+# Options for writing, or for Flink's parallelism; they have no effect on reads.
 _WITHOUT_EFFECT: Final = ("sink.", "json.encode.", "json.map-null-key.", "json.decode.", "csv.write-")
 _WITHOUT_EFFECT_KEYS: Final = frozenset({"scan.topic-partition-discovery.interval", "scan.parallelism"})
 _OF_KEYS: Final = ("key.", "value.fields-include")
-# Spark reads by itself and refuses them too, in words of its own.
+# Spark sets these properties itself, and refuses them with an error of its own.
 _REFUSED_PROPERTIES: Final = frozenset(
     {
         "auto.offset.reset",
@@ -186,15 +186,15 @@ def parse_kafka(options: Mapping[str, str], table: str) -> tuple[KafkaOptions, V
     """Read the options of a Kafka table.
 
     Args:
-        table: for messages.
+        table: table name for messages.
 
     Raises:
-        InvalidOptionError: an option that is unknown, is missing, contradicts another or has no such value.
-        UnsupportedFeatureError: a format, or something of Flink's, that Penstock does not have.
+        InvalidOptionError: an option is unknown, is missing, contradicts another option, or does not accept its value.
+        UnsupportedFeatureError: the format, or a feature of Flink's connector, is not supported.
     """
     kafka = KafkaOptions.parse(options, table=table)
     name, prefix = _format_of(kafka, table)
-    # With value.format the options of the format have the prefix too.
+    # If value.format is set, the options of the format have the prefix too.
     of_format = {key.removeprefix(prefix): text for key, text in options.items() if key.startswith(f"{prefix}{name}.")}
     _check_keys(options, name, prefix, table)
     _check_topics(kafka, table)
@@ -275,7 +275,7 @@ def _check_end(kafka: KafkaOptions, table: str) -> None:
 
 
 def _check_pair(table: str, prefix: str, mode: str, millis: int | None, offsets: Offsets) -> None:
-    """Check that what a mode needs is there, and nothing that only another mode needs."""
+    """Check that the options that a mode requires are set, and that no option of another mode is set."""
     for wanted, key, is_there in (
         ("timestamp", f"{prefix}.timestamp-millis", millis is not None),
         ("specific-offsets", f"{prefix}.specific-offsets", bool(offsets)),

@@ -1,4 +1,4 @@
-"""Where files lie and how they are encoded.
+"""Options for the location and the encoding of files.
 
 Source:
     Paimon ``api:CoreOptions.java``; docs/spec/commit.md section 8.1.
@@ -73,8 +73,8 @@ class LayoutOptions(OptionGroup):
     """Names and directories of data files.
 
     Attributes:
-        data_directory: sub-directory of the location for data, before the partitions; None for none.
-        external_paths: places outside of the table that its data files may lie in; we write to none.
+        data_directory: sub-directory of the table's location for data files, above the partitions; None for none.
+        external_paths: directories outside of the table that may contain its data files; Penstock never writes there.
     """
 
     table_type: Annotated[str, Key("type", parse_lower, "kind of table; only 'table' is opened", honoured=True)] = (
@@ -113,12 +113,12 @@ class LayoutOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketOptions(OptionGroup):
-    """How rows are spread over buckets.
+    """How rows are distributed over buckets.
 
     Attributes:
         bucket: number of buckets; -1 for a scalable table.
-        bucket_key: columns in the order of the option, blanks kept.
-        is_append_ordered: a queue keeps the order of writes in each bucket.
+        bucket_key: columns in the order of the option, with blanks kept.
+        is_append_ordered: whether each bucket keeps the order of writes, as a queue does.
     """
 
     bucket: Annotated[int, Key("bucket", parse_int, "number of buckets; -1 for a scalable table", honoured=True)] = -1
@@ -138,9 +138,9 @@ class FormatOptions(OptionGroup):
     """How data files are encoded.
 
     Attributes:
-        compression: codec in lower case, as the format names it.
-        block_bytes: Parquet row group or ORC stripe; None for the format's own default.
-        parquet: what follows ``parquet.`` in the key, with its text; likewise ``orc`` and ``avro``.
+        compression: codec in lower case, with the name that the file format uses.
+        block_bytes: size of a Parquet row group or ORC stripe; None for the default of the format.
+        parquet: pairs of the key after ``parquet.`` and its text; likewise ``orc`` and ``avro``.
     """
 
     file_format: Annotated[FileFormat, Key("file.format", FileFormat, "format of new data files", honoured=True)] = (
@@ -177,11 +177,11 @@ class FormatOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsOptions(OptionGroup):
-    """Which statistics of columns the manifests hold.
+    """Which column statistics manifests contain.
 
     Attributes:
-        keep_first_columns: columns from that place on have none; -1 for no such limit.
-        column_modes: pairs of column and mode, which win.
+        keep_first_columns: only this many first columns have statistics; -1 for no limit.
+        column_modes: pairs of column and mode; they take precedence.
     """
 
     mode: Annotated[StatsMode, Key("metadata.stats-mode", _STATS_MODE, "statistics of each column", honoured=True)] = (

@@ -1,4 +1,4 @@
-"""How much of a metadata file is taken into memory."""
+"""Limits on how much of a metadata file is loaded into memory."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def metadata_limits(stored: Mapping[str, str], dynamic: Mapping[str, str], *, ta
     """Return the limits for one use of a table.
 
     Args:
-        stored: options of the schema. They lower limits but do not raise them: whoever can write a table's manifests
-            can write its schema too.
-        dynamic: options of the use; they win.
-        table: for messages.
+        stored: options of the schema. They can lower limits but not raise them, because a user who can write a table's
+            manifests can write its schema too.
+        dynamic: options of the use; they take precedence.
+        table: table name for messages.
 
     Raises:
-        InvalidOptionError: a value is no size or number.
+        InvalidOptionError: a value is not a size or a number.
     """
     own = MetadataOptions.parse(stored, table=table)
     default = MetadataOptions()

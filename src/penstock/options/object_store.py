@@ -1,7 +1,7 @@
-"""How object stores are reached: said to the catalog, never by a table.
+"""Options for access to object stores; they are given to the catalog, never to a table.
 
-With a table these keys do nothing, so giving them there warns as for any key that is ignored; credentials are refused
-there, since a table's options are stored for all of its readers.
+As table options these keys have no effect and cause the warning for ignored keys. Credentials are refused as table
+options, because a table's options are stored for all of its readers.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _CREDENTIALS: Final = frozenset({"s3_access_key", "s3_secret_key", "s3_session_t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectStoreOptions(OptionGroup):
-    """Where a store is, who we are there, and how long to try.
+    """Address, credentials and timeouts of a store.
 
-    What is not given comes from the environment that the store's own tools read, or from the role of the machine.
+    Missing values are taken from the environment variables that the store's own tools use, or from the machine's role.
 
     Attributes:
-        path_style: the bucket stands in the path of the URL, not in front of the host.
-        azure_keys: access keys by host of the account.
-        timeout_ms: of one request.
-        max_retries: of one request.
-        retry_timeout_ms: after which a request is tried no more.
+        path_style: whether the bucket is in the path of the URL instead of the host name.
+        azure_keys: access keys, by host of the storage account.
+        timeout_ms: timeout of one request.
+        max_retries: maximal number of retries of one request.
+        retry_timeout_ms: time after which a request is not retried any more.
     """
 
     s3_endpoint: Annotated[
@@ -147,12 +147,12 @@ class ObjectStoreOptions(OptionGroup):
 
 
 def store_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the options that say how a store is reached."""
+    """Return the options that configure access to a store."""
     return {key: value for key, value in options.items() if _is_of_store(key)}
 
 
 def credentials_among(options: Mapping[str, str]) -> list[str]:
-    """Return the keys whose values open a store to whoever reads them."""
+    """Return the keys whose values are credentials of a store."""
     return [key for key in options if _field_of(key) in _CREDENTIALS]
 
 

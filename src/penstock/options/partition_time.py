@@ -1,4 +1,4 @@
-"""What time the values of a partition stand for.
+"""Options for deriving a time from partition values.
 
 Source:
     Paimon ``api:CoreOptions.java``; docs/spec/commit.md section 7.3.
@@ -15,11 +15,11 @@ from penstock.options.values import parse_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTimeOptions(OptionGroup):
-    """How the time of a partition is told from its values.
+    """How the time of a partition is derived from its values.
 
     Attributes:
-        timestamp_pattern: of partition columns, ``$dt $hour:00:00``.
-        timestamp_formatter: Java's pattern of that text.
+        timestamp_pattern: text with partition columns, such as ``$dt $hour:00:00``.
+        timestamp_formatter: Java date pattern of that text.
     """
 
     timestamp_pattern: Annotated[

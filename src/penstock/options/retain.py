@@ -1,4 +1,4 @@
-"""What is kept, and what goes: snapshots, partitions, tags.
+"""Options for expiration: which snapshots, partitions and tags are kept.
 
 Source:
     Paimon ``api:CoreOptions.java``; docs/spec/commit.md sections 7 and 8.3.
@@ -60,7 +60,7 @@ class RetentionOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionExpireOptions(PartitionTimeOptions):
-    """Which partitions expire; none without an expiration time."""
+    """Which partitions expire; none if no expiration time is set."""
 
     expiration_time_ms: Annotated[
         int | None,
@@ -98,11 +98,11 @@ class PartitionExpireOptions(PartitionTimeOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagOptions(OptionGroup):
-    """Tags that commits make and drop.
+    """Tags that commits create and delete.
 
     Attributes:
-        watermark_zone: the name of a zone, in which a watermark's day or hour is told.
-        process_zone: the same for the time of a commit; None for this machine's.
+        watermark_zone: name of the time zone in which the day or hour of a watermark is determined.
+        process_zone: name of the time zone for the time of a commit; None for the zone of this machine.
     """
 
     automatic_creation: Annotated[

@@ -1,4 +1,4 @@
-"""Reading a table: which snapshot, which splits.
+"""Options for reading a table: which snapshot, which splits.
 
 Source:
     Paimon ``api:CoreOptions.java``; docs/spec/commit.md section 8.5, docs/spec/streaming.md section 1.
@@ -28,15 +28,15 @@ _SCAN_MODE: Final = choice(ScanMode, {"full": ScanMode.LATEST_FULL})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions(OptionGroup):
-    """Where a read starts and how its splits are cut; times in ms since 1970-01-01 UTC.
+    """Where a read starts and how files are grouped into splits; times in ms since 1970-01-01 UTC.
 
     Attributes:
-        timestamp: local time ``yyyy-MM-dd HH:mm:ss[.SSS]``, for whoever knows the zone.
-        watermark: the snapshot is the first whose watermark reaches it.
+        timestamp: local time ``yyyy-MM-dd HH:mm:ss[.SSS]``; the caller applies the time zone.
+        watermark: read the first snapshot whose watermark is at least this value.
         version: a tag, ``watermark-<n>`` or a snapshot id, tried in that order.
         incremental_between: two tags or two snapshot ids, start exclusive: ``3,8``.
         incremental_between_timestamp: two times in ms, or two local times.
-        bucket: the only bucket to read; None for all.
+        bucket: the only bucket to read; None for all buckets.
     """
 
     scan_mode: Annotated[

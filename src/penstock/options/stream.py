@@ -1,4 +1,4 @@
-"""Reading and writing as a stream: discovery, limits, ends, consumers, watermarks.
+"""Options for streaming reads and writes: discovery, limits, ends, consumers, watermarks.
 
 Source:
     Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``, ``spark:SparkConnectorOptions.java``;
@@ -26,14 +26,14 @@ from penstock.options.values import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions(OptionGroup):
-    """How a streaming read follows snapshots, what it takes at once and where it ends.
+    """How a streaming read follows snapshots, how much it reads per micro-batch and where it ends.
 
     Attributes:
-        bounded_watermark: ms; the stream ends before the first snapshot whose watermark is greater.
-        bounded_snapshot_id: the last snapshot to deliver.
-        bounded_timestamp_millis: the stream ends before the first snapshot that is younger.
+        bounded_watermark: watermark in ms; the stream ends before the first snapshot with a greater watermark.
+        bounded_snapshot_id: the last snapshot that the stream reads.
+        bounded_timestamp_millis: the stream ends before the first snapshot that was committed after this time.
         max_trigger_delay_ms: longest wait for ``min_rows_per_trigger``.
-        fail_on_data_loss: fail when snapshots expired before they were read, rather than go on at the earliest.
+        fail_on_data_loss: fail if snapshots expired before they were read, instead of continuing at the earliest one.
     """
 
     discovery_interval_ms: Annotated[
@@ -151,7 +151,7 @@ class StreamOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerOptions(OptionGroup):
-    """The position that a reader keeps in the table, which holds back expiration."""
+    """The position that a reader stores in the table; it prevents the expiration of snapshots not yet read."""
 
     consumer_id: Annotated[str | None, Key("consumer-id", parse_text, "name of the kept position", honoured=True)] = (
         None
@@ -174,12 +174,12 @@ class ConsumerOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatermarkOptions(OptionGroup):
-    """Event time: of a read stream, and in the snapshots of a written one.
+    """Event time: watermarks of a streaming read, and watermarks that a streaming write stores in snapshots.
 
     Attributes:
-        source_idle_timeout_ms: silence after which a source's group does not wait for it; None for a minute.
-        end_input_watermark: ms; stored when a bounded input ends.
-        upstream_idle_timeout_ms: silence after which an upstream partition no longer holds the watermark back.
+        source_idle_timeout_ms: idle time after which its group no longer waits for a source; None for one minute.
+        end_input_watermark: watermark in ms that is stored when a bounded input ends.
+        upstream_idle_timeout_ms: idle time after which an upstream partition no longer holds the watermark back.
     """
 
     emit_strategy: Annotated[

@@ -1,6 +1,6 @@
-"""Texts of option values: how each kind is read, and how it is written in the documentation.
+"""Parse the texts of option values, and format values for the documentation.
 
-What is accepted is what Paimon accepts and no more, since the text is stored and other engines read it.
+Exactly the texts that Paimon accepts are accepted, because the text is stored and other engines read it.
 
 Source:
     Paimon ``api:options/MemorySize.java``, ``api:utils/TimeUtils.java``, ``api:options/OptionsUtils.java``.
@@ -55,7 +55,7 @@ _DURATION_UNITS: Final = {
         (("min", "m", "minute", "minutes"), 60 * _SECONDS),
         (("s", "sec", "secs", "second", "seconds"), _SECONDS),
         (("", "ms", "milli", "millis", "millisecond", "milliseconds"), _MILLIS),
-        # The micro sign and the Greek letter look alike; Java knows the first, people type either.
+        # Java accepts the micro sign; users may also type the Greek letter, which looks the same.
         (("\u00b5s", "\u03bcs", "micro", "micros", "microsecond", "microseconds"), _MICROS),
         (("ns", "nano", "nanos", "nanosecond", "nanoseconds"), 1),
     )
@@ -65,12 +65,12 @@ _DURATION_UNITS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ValueKind(Generic[T]):
-    """One kind of value; calling it parses a text.
+    """One kind of option value; calling it parses a text.
 
     Attributes:
-        name: for the table of options: "size", "duration", ...
-        decode: text to value; raises ``ValueError`` with the words after "expected".
-        encode: value to text, for the table of options.
+        name: name in the table of options: "size", "duration", ...
+        decode: converts text to a value; raises ``ValueError`` with the text that follows "expected".
+        encode: converts a value to text, for the table of options.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ValueKind(Generic[T]):
     encode: Callable[[T], str] = str
 
     def __call__(self, text: str) -> T:
-        """Parse; raises ``InvalidOptionError`` that says what was expected."""
+        """Parse a text. Raises ``InvalidOptionError`` that says what was expected."""
         try:
             return self.decode(text)
         except ValueError as error:
@@ -86,7 +86,7 @@ class ValueKind(Generic[T]):
 
 
 def choice(enum: type[E], aliases: Mapping[str, E] | None = None) -> ValueKind[E]:
-    """Values of an enum by their text on disk, in any case; ``aliases`` are older spellings, in lower case."""
+    """Return the kind for an enum, in any letter case; ``aliases`` are older spellings, in lower case."""
     members = {**{member.value.lower(): member for member in enum}, **(aliases or {})}
     one_of = "one of " + ", ".join(member.value for member in enum)
 
@@ -99,7 +99,7 @@ def choice(enum: type[E], aliases: Mapping[str, E] | None = None) -> ValueKind[E
 
 
 def at_least(least: int, kind: ValueKind[int]) -> ValueKind[int]:
-    """Restrict whole numbers, sizes or durations from below; ``least`` is in the unit of the value."""
+    """Return a kind with a minimum for numbers, sizes or durations; ``least`` is in the unit of the value."""
 
     def decode(text: str) -> int:
         value = kind.decode(text)
@@ -132,7 +132,7 @@ def _scaled(text: str, units: Mapping[str, int]) -> int | None:
 
 
 def format_bytes(value: int) -> str:
-    """Write a size in the largest unit that divides it."""
+    """Format a size in the largest unit that divides it."""
     if value == MAX_LONG:
         return "unlimited"
     for unit, factor in (("tb", TIB), ("gb", GIB), ("mb", MIB), ("kb", KIB)):
@@ -142,7 +142,7 @@ def format_bytes(value: int) -> str:
 
 
 def format_duration_ms(value: int) -> str:
-    """Write a duration in the largest unit that divides it."""
+    """Format a duration in the largest unit that divides it."""
     for unit, millis in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
         if value and value % millis == 0:
             return f"{value // millis} {unit}"
@@ -160,7 +160,7 @@ def _decode_bool(text: str) -> bool:
 
 
 def _whole(text: str, limit: int) -> int:
-    # int() alone would take "1_000", blanks and digits of other scripts.
+    # int() alone would also accept "1_000", blanks and digits of other scripts.
     if not _INTEGER.fullmatch(text) or not -limit - 1 <= int(text) <= limit:
         raise ValueError("a whole number such as '8'")
     return int(text)
@@ -193,22 +193,22 @@ parse_bool: Final = ValueKind("boolean", _decode_bool, lambda value: str(value).
 """``true`` or ``false`` in any case."""
 
 parse_int: Final = ValueKind("integer", lambda text: _whole(text, MAX_INT))
-"""A whole number of 32 bits."""
+"""A 32-bit integer."""
 
 parse_long: Final = ValueKind("integer", lambda text: _whole(text, MAX_LONG))
-"""A whole number of 64 bits."""
+"""A 64-bit integer."""
 
 parse_millis: Final = ValueKind("integer", _decode_millis)
-"""A point in time, or of event time, in ms; before 1970 too."""
+"""A point in time, or an event time, in ms since 1970-01-01; negative values are allowed."""
 
 parse_float: Final = ValueKind("number", _decode_float)
 """A decimal number."""
 
 parse_text: Final[ValueKind[str]] = ValueKind("text", str)
-"""Any text, as it is."""
+"""Any text, unchanged."""
 
 parse_lower: Final = ValueKind("text", lambda text: text.strip().lower())
 """A name whose case does not matter, in lower case."""
 
 parse_names: Final[ValueKind[tuple[str, ...]]] = ValueKind("names", _decode_names, ",".join)
-"""Column names with commas between, blanks kept as Paimon keeps them; the empty text is no names."""
+"""Column names separated by commas, with blanks kept as Paimon keeps them; the empty text is an empty list."""

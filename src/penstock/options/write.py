@@ -1,4 +1,4 @@
-"""Writing rows, and committing them.
+"""Options for writing rows and committing them.
 
 Source:
     Paimon ``api:CoreOptions.java``; docs/spec/commit.md sections 8.2 and 8.3.
@@ -30,7 +30,7 @@ DURABLE_KEY: Final = "penstock.durable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions(OptionGroup):
-    """What a writer needs to know besides layout and format."""
+    """Settings of a writer other than layout and format."""
 
     target_file_bytes: Annotated[
         int, Key("target-file-size", at_least(1, parse_bytes), "size at which a data file is closed", honoured=True)
@@ -97,16 +97,17 @@ class WriteOptions(OptionGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOptions(OptionGroup):
-    """How a commit tries, and what it makes of an empty one.
+    """How a commit is retried, and how an empty commit is handled.
 
     Attributes:
-        max_retries: None for no bound but time.
-        timeout_ms: None for no bound but the count, or for two minutes where there is no count either.
-        max_retry_wait_ms: None for what suits a commit of some 10 ms.
-        ignore_empty_commit: None for the caller's own rule: batches ignore, streams commit.
-        durable: on storage of this machine; other storage is durable by itself or not at all.
-        accept_unknown_batch: write a micro-batch of which nobody can tell any more whether it is in the table.
-        last_safe_snapshot: id above which a rival's COMPACT or OVERWRITE aborts the commit; None for no such check.
+        max_retries: maximal number of retries; None if only the time is limited.
+        timeout_ms: time for all attempts; None if only the number is limited, or for two minutes if neither is set.
+        max_retry_wait_ms: longest wait between attempts; None for a value that suits a commit of about 10 ms.
+        ignore_empty_commit: None for the default of the caller: batches skip empty commits, streams commit them.
+        durable: flush files to disk; for local storage only, other storage is durable by itself or not at all.
+        accept_unknown_batch: write a micro-batch even if it is unknown whether the table already contains it.
+        last_safe_snapshot: snapshot id; a COMPACT or OVERWRITE of another writer after it aborts the commit; None for
+            no check.
     """
 
     max_retries: Annotated[

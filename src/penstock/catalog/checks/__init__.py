@@ -1,1 +1,1 @@
-"""What a schema and its options must fulfil."""
+"""Checks of schemas and table options."""

@@ -1,7 +1,7 @@
-"""The bucket key of one-bucket tables that were declared without one.
+"""Choose a bucket key for one-bucket tables that were declared without one.
 
-With a single bucket every row lands in bucket 0 whatever the key is, but Java Paimon opens such a table only with a
-key. So one is chosen, and an option of our own remembers that nobody asked for it: more buckets need a real choice.
+With a single bucket all rows are in bucket 0, whatever the key is, but Java Paimon opens such a table only if it has a
+key. So Penstock chooses one, and marks it with an option of its own: for more buckets the user must choose a key.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ CHOSEN: Final = "penstock.bucket-key.chosen"
 
 
 def is_chosen(options: Mapping[str, str]) -> bool:
-    """Whether the bucket key was chosen here and not by the user."""
+    """Whether Penstock, not the user, chose the bucket key."""
     return CHOSEN in options
 
 
 def with_bucket_key(
     options: Mapping[str, str], fields: Sequence[DataField], partition_keys: Sequence[str], table: str
 ) -> dict[str, str]:
-    """Return the options with a normalised bucket key, chosen where ``bucket = 1`` has none.
+    """Return the options with a normalised bucket key; choose a key if ``bucket = 1`` has none.
 
     Raises:
-        InvalidOptionError: ``bucket = 1`` without a key on a table without any column that could be one.
+        InvalidOptionError: ``bucket = 1`` has no key, and no column can be the key.
     """
     result = dict(options)
     names = split_names(options.get(BUCKET_KEY))
     if names:
-        # Java splits at the comma and keeps blanks as part of the name.
+        # Java splits at the comma and treats blanks as part of the name.
         result[BUCKET_KEY] = ",".join(names)
     elif options.get(BUCKET, "").strip() == "1":
         result[BUCKET_KEY] = _first_possible_key(fields, partition_keys, table)
@@ -47,7 +47,7 @@ def with_bucket_key(
 
 
 def without_choice(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options without a bucket key that was chosen here; as they are when the user chose it."""
+    """Return the options without a bucket key that Penstock chose; a key that the user chose is kept."""
     if not is_chosen(options):
         return dict(options)
     return {key: value for key, value in options.items() if key not in (BUCKET_KEY, CHOSEN)}

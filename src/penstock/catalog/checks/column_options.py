@@ -1,4 +1,4 @@
-"""Table options that name columns: they follow a rename, and keep a column from being dropped.
+"""Table options that name columns: a rename updates them, and a column that they name cannot be dropped.
 
 Source:
     Paimon ``core:schema/SchemaManager.java`` (``applyRenameColumnsToOptions``), ``api:CoreOptions.java``.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FIELDS_PREFIX: Final = "fields."
 FILE_INDEX_PREFIX: Final = "file-index."
 
-# ``fields.default-aggregate-function`` speaks of every column, not of one with that name.
+# This key applies to every column; ``default-aggregate-function`` in it is not a column name.
 DEFAULT_AGGREGATE_KEY: Final = "fields.default-aggregate-function"
 
 _COLUMN_LISTS: Final = frozenset(
@@ -32,13 +32,13 @@ _COLUMN_LISTS: Final = frozenset(
         "blob-view-field",
     }
 )
-# Only these two hold column names in their values; ``stats-mode`` = 'full' does not mean a column ``full``.
+# Only these options hold column names in their values; ``stats-mode`` = 'full' does not mean a column ``full``.
 _COLUMN_LIST_SUFFIXES: Final = (".sequence-group", ".nested-key")
 _FILE_INDEX_COLUMNS: Final = ".columns"
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    """Split a comma separated list of columns; blanks around names do not count."""
+    """Split a comma-separated list of columns; blanks around names are removed."""
     return tuple(name for name in (part.strip() for part in (text or "").split(",")) if name)
 
 
@@ -48,14 +48,14 @@ def rename_in_options(options: Mapping[str, str], old: str, new: str) -> dict[st
 
 
 def key_columns(key: str) -> tuple[str, ...]:
-    """Columns named inside the key: ``fields.a,b.sequence-group`` names a and b."""
+    """Return the columns named in the key: ``fields.a,b.sequence-group`` names a and b."""
     if not key.startswith(FIELDS_PREFIX) or key == DEFAULT_AGGREGATE_KEY:
         return ()
     return tuple(key[len(FIELDS_PREFIX) :].partition(".")[0].split(","))
 
 
 def value_columns(key: str, value: str) -> tuple[str, ...]:
-    """Columns named in the value; a file index over a map names it as ``column[key]``."""
+    """Return the columns named in the value; a file index over a map names it as ``column[key]``."""
     if _holds_columns(key):
         return tuple(name.partition("[")[0] for name in split_names(value))
     return ()
@@ -78,7 +78,7 @@ def _renamed_key(key: str, old: str, new: str) -> str:
 
 
 def _renamed_file_index_key(key: str, old: str, new: str) -> str:
-    # file-index.<type>.<column>.<setting>, where the column may be a map's: <column>[<key>]
+    # file-index.<type>.<column>.<setting>; a map column may have a key: <column>[<key>]
     parts = key.split(".", 3)
     if key.startswith(FILE_INDEX_PREFIX) and len(parts) == 4:
         name, bracket, rest = parts[2].partition("[")

@@ -1,4 +1,4 @@
-"""Default values of columns: checked when they are declared, so that no write meets one that is no value.
+"""Check default values when they are declared, so that no write finds an invalid one.
 
 Source:
     Paimon ``core:utils/DefaultValueUtils.java``.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_defaults(fields: Iterable[DataField], table: str) -> None:
-    """Check that each default is the text of a value of its column's type. Raises ``InvalidSchemaError``."""
+    """Check that each default value is valid text for its column's type. Raises ``InvalidSchemaError``."""
     for field in fields:
         if field.default_value is not None:
             decode_default(field, to_arrow_type(field.type), table)

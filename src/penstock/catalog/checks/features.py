@@ -1,7 +1,7 @@
-"""What the format has and Penstock does not: refused with the reason and a way out.
+"""Refuse features of the format that Penstock does not support; the error gives the reason and an alternative.
 
-A table with such a feature may still be readable; so there are three lists, each in the one before:
-creating (all of them), writing, reading.
+There are three lists: reasons not to create a table, not to write it, and not to read it. Each list contains the next
+one, because a table with an unsupported feature may still be readable.
 
 Source:
     docs/spec/format.md sections 9 and 10, docs/spec/commit.md section 1.
@@ -27,42 +27,42 @@ _UNREADABLE_ROOTS: Final = frozenset({TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot
 
 
 def read_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return why rows of such a table cannot be read right; empty when they can.
+    """Return why rows of such a table cannot be read correctly; empty if they can.
 
     Args:
-        options: those on disk with the options of this use on top.
+        options: the stored options, overridden by the options of this use.
     """
     return tuple(_unreadable(schema, options))
 
 
 def write_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return why such a table cannot be written; the reasons against reading are among them."""
+    """Return why such a table cannot be written, including the reasons against reading."""
     return (*_unreadable(schema, options), *_unwritable(options))
 
 
 def create_refusals(schema: TableSchema, options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return why such a table is not made here; the reasons against writing are among them."""
+    """Return why Penstock does not create such a table, including the reasons against writing."""
     return (*write_refusals(schema, options), *_uncreatable(schema, options))
 
 
 def check_readable(ref: TableRef) -> None:
-    """Check that the table's rows can be read right.
+    """Check that the table's rows can be read correctly.
 
-    Live deletion vectors are not seen here: they are in the snapshot's index manifest, for the scan to refuse.
+    Deletion vectors are not checked here: they are in the index manifest of a snapshot, and the scan refuses them.
 
     Raises:
-        UnsupportedFeatureError: with every reason.
+        UnsupportedFeatureError: the table cannot be read; the message has all reasons.
     """
     raise_refusals(ref.name, "read", read_refusals(ref.schema, ref.options))
 
 
 def check_writable(ref: TableRef) -> None:
-    """Check that rows can be appended to the table. Raises ``UnsupportedFeatureError`` with every reason."""
+    """Check that rows can be appended to the table. Raises ``UnsupportedFeatureError`` with all reasons."""
     raise_refusals(ref.name, "write", write_refusals(ref.schema, ref.options))
 
 
 def raise_refusals(table: str, verb: str, refusals: tuple[str, ...]) -> None:
-    """Raise ``UnsupportedFeatureError`` if there are any."""
+    """Raise ``UnsupportedFeatureError`` if there are any reasons."""
     if refusals:
         raise UnsupportedFeatureError(f"table {table}: cannot {verb} it: {'; '.join(refusals)}")
 

@@ -1,4 +1,4 @@
-"""Options ``partition`` and ``primary-key``, which say in text what a schema has fields for.
+"""Options ``partition`` and ``primary-key``: the text form of the partition keys and primary keys of a schema.
 
 Source:
     Paimon ``api:schema/Schema.java`` (``normalizePartitionKeys``, ``normalizePrimaryKeys``).
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def normalised_keys(
     options: Mapping[str, str], partition_keys: tuple[str, ...], table: str
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Take both options out and return the rest with the partition keys that are meant.
+    """Remove both options, and return the other options with the partition keys.
 
     Raises:
-        InvalidOptionError: the option names other partition keys than were declared.
-        UnsupportedFeatureError: there is a primary key.
+        InvalidOptionError: the option names other partition keys than the declaration.
+        UnsupportedFeatureError: the options name a primary key.
     """
     rest = {key: value for key, value in options.items() if key not in ("partition", "primary-key")}
     if split_names(options.get("primary-key")):

@@ -1,4 +1,4 @@
-"""Trees of column types: find things in them, edit one place."""
+"""Search and edit trees of column types."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ VALUE: Final = "value"
 def edit_type(
     fields: tuple[DataField, ...], path: tuple[str, ...], edit: Callable[[DataType], DataType], table: str
 ) -> tuple[DataField, ...]:
-    """Replace the type at ``path`` by what ``edit`` makes of it.
+    """Replace the type at ``path`` by the result of ``edit``.
 
     Raises:
-        NotFoundError: the path leads nowhere.
+        NotFoundError: there is no column at the path.
         InvalidSchemaError: the path is empty.
     """
     if not path:
@@ -44,11 +44,11 @@ def edit_siblings(
     edit: Callable[[tuple[DataField, ...]], tuple[DataField, ...]],
     table: str,
 ) -> tuple[DataField, ...]:
-    """Replace the list of fields in which the last name of ``path`` stands, or is to stand.
+    """Replace the list of fields that contains, or will contain, the last name of ``path``.
 
     Raises:
-        NotFoundError: the path but for its last name leads nowhere.
-        InvalidSchemaError: it leads to something that has no fields.
+        NotFoundError: there is no column at the path without its last name.
+        InvalidSchemaError: the column at that path is not a ROW.
     """
     if len(path) == 1:
         return edit(fields)
@@ -65,7 +65,7 @@ def edit_siblings(
 
 
 def index_of(fields: tuple[DataField, ...], path: tuple[str, ...], table: str) -> int:
-    """Return where the field named last in ``path`` stands. Raises ``NotFoundError``."""
+    """Return the index of the field with the last name in ``path``. Raises ``NotFoundError``."""
     for index, field in enumerate(fields):
         if field.name == path[-1]:
             return index

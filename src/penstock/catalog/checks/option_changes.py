@@ -1,4 +1,4 @@
-"""Which options of a table may change, and until when.
+"""Check which table options may change, before and after the first snapshot.
 
 Source:
     Paimon ``core:schema/SchemaManager.java`` (``checkAlterTableOption``), ``api:CoreOptions.java`` (immutable options).
@@ -27,16 +27,17 @@ def check_option_changes(
     explicit: frozenset[str],
     table: str,
 ) -> None:
-    """Check the way from one set of options to the next.
+    """Check the changes between two sets of options.
 
     Args:
-        old: with the renames of the same change applied.
-        has_snapshots: whether anything was ever committed.
-        key_is_free: the table had one bucket and no key of the user's, so that rows lie where any key would put them.
+        old: the old options, with the column renames of the same change applied.
+        has_snapshots: whether the table has snapshots.
+        key_is_free: the table had one bucket and no bucket key of the user, so its rows are in the right bucket for any
+            key.
         explicit: the keys that the change itself sets.
 
     Raises:
-        InvalidOptionError: naming the option and what to do instead.
+        InvalidOptionError: an option may not change; the message names the option and what to do instead.
     """
     for key in (*old, *(key for key in new if key not in old)):
         default = DEFAULTS.get(key)

@@ -1,4 +1,4 @@
-"""Options of a table that exclude or need each other.
+"""Check table options that exclude or require each other.
 
 Source:
     Paimon ``core:schema/SchemaValidation.java``; docs/spec/commit.md section 1, docs/spec/streaming.md section 1.2.
@@ -27,10 +27,10 @@ _INCREMENTAL: Final = ("incremental-between", "incremental-between-timestamp", "
 _BUCKET_FUNCTION: Final = "bucket-function.type"
 _BUCKET_FUNCTIONS: Final = ("default", "mod", "hive")
 
-# Out of this module, the schema builder and the catalog function, to whoever called that.
+# Skips the frames of this module, the schema builder and the catalog function, so that the warning names the caller.
 _USER_STACKLEVEL: Final = 4
 
-# mode: (exactly one of these is needed, none of these may be there)
+# mode: (exactly one of these options is required, none of these options is allowed)
 _MODE_RULES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "from-timestamp": (_TIMES, (_SNAPSHOT, _FILE_TIME, _TAG, *_INCREMENTAL)),
     "from-snapshot": ((_SNAPSHOT, _TAG, _WATERMARK), (*_TIMES, _FILE_TIME, *_INCREMENTAL)),
@@ -55,7 +55,7 @@ _MODE_RULES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 }
 _OTHER_MODES: Final = ((), (*_TIMES, _FILE_TIME, _SNAPSHOT, _TAG, *_INCREMENTAL))
 
-# The first that is set decides what scan.mode = default means.
+# The first entry with an option that is set determines the meaning of scan.mode = default.
 _IMPLIED_MODES: Final = (
     (_TIMES, "from-timestamp"),
     ((_SNAPSHOT, _TAG, _WATERMARK, "scan.version"), "from-snapshot"),
@@ -66,11 +66,11 @@ _IMPLIED_MODES: Final = (
 
 
 def check_options(options: Mapping[str, str], table: str) -> None:
-    """Check every rule between options that needs no columns.
+    """Check all rules between options that do not depend on columns.
 
     Raises:
-        InvalidOptionError: naming both options and what to do.
-        UnsupportedFeatureError: what needs a primary key.
+        InvalidOptionError: two options conflict; the message names both and what to do.
+        UnsupportedFeatureError: an option needs a primary key.
     """
     check_scan_options(options, table)
     _check_keyed_features(options, table)
@@ -80,12 +80,12 @@ def check_options(options: Mapping[str, str], table: str) -> None:
 
 
 def check_given_options(given: Mapping[str, str], table: str) -> None:
-    """Check the values of options that a user has just given, and warn of keys that nobody knows.
+    """Check the values of options that a user has just given, and warn about unknown keys.
 
-    What is stored already is not looked at: another engine may know values that Penstock does not.
+    Stored options are not checked: another engine may accept values that Penstock does not know.
 
     Raises:
-        InvalidOptionError: a value that is not what its key expects, or credentials of an object store.
+        InvalidOptionError: a value is not valid for its key, or an option is a credential of an object store.
     """
     for key in credentials_among(given):
         raise InvalidOptionError(
@@ -104,7 +104,7 @@ def check_given_options(given: Mapping[str, str], table: str) -> None:
 
 
 def resolved_scan_mode(options: Mapping[str, str]) -> str:
-    """Return the mode in lower case; ``default`` and unset become what the position options imply."""
+    """Return the scan mode in lower case; ``default`` or an unset mode is derived from the position options."""
     mode = options.get("scan.mode", "default").lower()
     if mode == "default":
         return next((implied for keys, implied in _IMPLIED_MODES if any(key in options for key in keys)), "latest-full")
@@ -112,11 +112,11 @@ def resolved_scan_mode(options: Mapping[str, str]) -> str:
 
 
 def check_scan_options(options: Mapping[str, str], table: str) -> None:
-    """Check that the options of a read's start fit ``scan.mode``. Raises ``InvalidOptionError``."""
+    """Check that the options for a read's start position match ``scan.mode``. Raises ``InvalidOptionError``."""
     mode = resolved_scan_mode(options)
     required, forbidden = _MODE_RULES.get(mode, _OTHER_MODES)
     present = [key for key in required if key in options]
-    # ``scan.version`` becomes one of the others when the snapshot is looked up.
+    # ``scan.version`` is converted to one of the other options when the snapshot is resolved.
     if required and len(present) != 1 and not (mode == "from-snapshot" and not present and "scan.version" in options):
         wanted = " or ".join(f"'{key}'" for key in required)
         raise InvalidOptionError(
@@ -131,7 +131,7 @@ def check_scan_options(options: Mapping[str, str], table: str) -> None:
 
 
 def is_true(options: Mapping[str, str], key: str) -> bool:
-    """Whether a boolean option is set to true; false when it is not set."""
+    """Whether a boolean option is true; False if it is not set."""
     return options.get(key, "false").strip().lower() == "true"
 
 
@@ -151,7 +151,7 @@ def _check_keyed_features(options: Mapping[str, str], table: str) -> None:
 
 def _check_retention(options: Mapping[str, str], table: str) -> None:
     least, most = 10, 2**31 - 1
-    for kind in ("snapshot", "changelog"):  # what is not said of changelogs is as for snapshots
+    for kind in ("snapshot", "changelog"):  # unset changelog options default to those of snapshots
         least = _integer(options, f"{kind}.num-retained.min", least, table)
         most = _integer(options, f"{kind}.num-retained.max", most, table)
         if least < 1:

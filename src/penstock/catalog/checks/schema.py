@@ -1,4 +1,4 @@
-"""What a schema must fulfil, whoever wrote it: checked when a table is created, altered and loaded.
+"""Check a schema when a table is created, altered or loaded, whichever engine wrote the schema.
 
 Source:
     Paimon ``core:schema/SchemaValidation.java``, ``api:schema/Schema.java``; docs/spec/commit.md section 1.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.format.schema import TableSchema
 
 UNAWARE_BUCKET: Final = -1
-# Schema files without ``version``, written up to 0.7, may be one-bucket queues without a bucket key.
+# Schema files without ``version``, written by releases up to 0.7, may be one-bucket queues without a bucket key.
 LEGACY_VERSION: Final = 1
 
 _NOT_A_KEY: Final = frozenset({TypeRoot.VARIANT, TypeRoot.BLOB, TypeRoot.GEOMETRY, TypeRoot.GEOGRAPHY})
@@ -34,12 +34,12 @@ _MOD_KEY_ROOTS: Final = frozenset({TypeRoot.INT, TypeRoot.BIGINT})
 
 
 def check_schema(schema: TableSchema, table: str) -> None:
-    """Check columns, keys and options against each other.
+    """Check columns, keys and options of a schema, and their combination.
 
     Raises:
-        InvalidSchemaError: columns, partition keys or the watermark.
-        InvalidOptionError: an option, or two that exclude each other.
-        UnsupportedFeatureError: a type that cannot be a key.
+        InvalidSchemaError: columns, partition keys or the watermark are invalid.
+        InvalidOptionError: an option is invalid, or two options exclude each other.
+        UnsupportedFeatureError: a key column has a type that cannot be a key.
     """
     options = schema.option_map
     _check_texts(schema, table)
@@ -53,7 +53,7 @@ def check_schema(schema: TableSchema, table: str) -> None:
 
 
 def check_column_names(fields: Sequence[DataField], table: str) -> None:
-    """Check that names are there, distinct on each level, and not the format's own. Raises ``InvalidSchemaError``."""
+    """Check that names are not empty, distinct on each level, and not reserved. Raises ``InvalidSchemaError``."""
     if not fields:
         raise InvalidSchemaError(f"table {table}: a table needs at least one column")
     _check_level(fields, table, "")
@@ -71,19 +71,19 @@ def is_key_type(data_type: DataType) -> bool:
 
 
 def bucket_count(options: Mapping[str, str], table: str) -> int:
-    """Return option ``bucket``; -1 when it is not set. Raises ``InvalidOptionError``."""
+    """Return option ``bucket``; -1 if it is not set. Raises ``InvalidOptionError``."""
     return BucketOptions.parse(options, table=table).bucket
 
 
 def is_legacy_queue(schema: TableSchema) -> bool:
-    """Whether this is the one-bucket queue without a bucket key that tables up to 0.7 were by default."""
+    """Whether the table is a one-bucket queue without a bucket key, the default of releases up to 0.7."""
     options = schema.option_map
     is_keyless = not split_names(options.get("bucket-key"))
     return schema.version <= LEGACY_VERSION and options.get("bucket") == "1" and is_keyless
 
 
 def _check_texts(schema: TableSchema, table: str) -> None:
-    """Refuse halves of surrogate pairs, which Python takes from file names and arguments and no encoding has."""
+    """Refuse lone surrogates: Python accepts them in file names and arguments, but no encoding can write them."""
     texts = [schema.comment, *(text for pair in schema.options for text in pair)]
     for field in schema.fields:
         texts += field.name, field.description, field.default_value, format_sql_type(field.type)
@@ -128,7 +128,7 @@ def _check_partition_keys(schema: TableSchema, table: str) -> None:
 
 def _check_bucket(schema: TableSchema, options: Mapping[str, str], table: str) -> None:
     bucket = bucket_count(options, table)
-    # Not trimmed: every engine takes a blank after the comma as part of the name.
+    # Blanks are not removed: every engine treats a blank after the comma as part of the name.
     keys = BucketOptions.parse(options, table=table).bucket_key
     if bucket == UNAWARE_BUCKET:
         _check_unaware(options, table)

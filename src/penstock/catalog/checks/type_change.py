@@ -1,4 +1,4 @@
-"""Which changes of a column's type may be made."""
+"""Check changes of a column's type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPLICIT_CASTING_DISABLED: Final = "disable-explicit-type-casting"
 
 
 def hashes_alike(source: DataType, target: DataType) -> bool:
-    """Tell whether values of both types have the same bytes in a bucket's hash: text and bytes of any length."""
+    """Whether a value has the same bucket hash in both types: both are text, or both are bytes, of any length."""
     if not isinstance(source, AtomicType) or not isinstance(target, AtomicType):
         return False
     return source.root is target.root and source.root in (TypeRoot.VARCHAR, TypeRoot.VARBINARY)
@@ -26,17 +26,17 @@ def hashes_alike(source: DataType, target: DataType) -> bool:
 def check_type_change(
     change: tuple[DataType, DataType], *, options: Mapping[str, str], allow_explicit: bool, where: str
 ) -> None:
-    """Check that a column may get another type.
+    """Check that the type of a column may change.
 
-    Widening always may. Other casts may where ``allow_explicit`` or the option ``disable-explicit-type-casting`` =
-    'false' asks for them and the option does not forbid them with 'true'.
+    Widening is always allowed. Other casts are allowed with ``allow_explicit``, or with the option
+    ``disable-explicit-type-casting`` = 'false'; the value 'true' forbids them.
 
     Args:
-        change: the old type and the new one.
-        where: the table and column, for messages.
+        change: the old and the new type.
+        where: table and column for messages.
 
     Raises:
-        InvalidSchemaError: saying which of the two it is, and what to do.
+        InvalidSchemaError: there is no such cast, or it is not allowed; the message says which, and what to do.
     """
     source, target = change
     if is_widening(source, target):

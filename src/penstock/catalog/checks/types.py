@@ -1,4 +1,4 @@
-"""Types that the file formats of a table cannot hold.
+"""Refuse column types that the file formats of a table do not support.
 
 Source:
     Paimon ``api:types/VectorType.java``, ``format:avro/AvroSchemaConverter.java``, ``format:orc/OrcTypeUtil.java``.
@@ -32,7 +32,7 @@ _AVRO_MAX_PRECISION: Final = {TypeRoot.TIMESTAMP: 6, TypeRoot.TIMESTAMP_LTZ: 6, 
 
 
 def check_types(fields: Sequence[DataField], options: Mapping[str, str], table: str) -> None:
-    """Check every column against each format that the table's options name. Raises ``InvalidSchemaError``."""
+    """Check every column against each file format that the options name. Raises ``InvalidSchemaError``."""
     formats = tuple(_formats(options))
     for field in fields:
         for inner in types_within(field.type):

@@ -1,1 +1,1 @@
-"""From SQL text to statement values."""
+"""Parse SQL text to statement values."""

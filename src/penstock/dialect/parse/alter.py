@@ -1,4 +1,4 @@
-"""``ALTER TABLE`` statements, in Flink's words and in Spark's."""
+"""Read ``ALTER TABLE`` statements, in Flink's syntax and in Spark's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_alter(reader: StatementReader) -> Alteration:
     """Read what follows ``ALTER``.
 
     Raises:
-        InvalidSqlError: something that cannot be altered, or not so.
+        InvalidSqlError: the statement alters something that cannot be altered, or its syntax is wrong.
     """
     if not reader.take_words("TABLE"):
         raise reader.error("expected TABLE; nothing else can be altered")

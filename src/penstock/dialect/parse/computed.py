@@ -1,4 +1,4 @@
-"""Computed columns: their text as Flink's catalog keeps it, and their type as far as the text tells.
+"""Read computed columns: the text as Flink's catalog stores it, and the type as far as the text determines it.
 
 Source:
     docs/spec/observed.md (options ``schema.<i>.*``): columns in back quotes, functions in capitals, as
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataType
     from penstock.format.types.tokens import Token
 
-# Of functions whose result has one type whatever their arguments.
+# Functions whose result type does not depend on their arguments.
 _RESULTS: Final[Mapping[str, DataType]] = {
     "TO_TIMESTAMP": timestamp_type(3),
     "TO_TIMESTAMP_LTZ": timestamp_type(3, local_zone=True),
@@ -34,11 +34,11 @@ def read_computed_column(reader: StatementReader, place: int, columns: Mapping[s
     """Read ``name AS expression``.
 
     Args:
-        place: among all columns of the statement.
-        columns: physical columns that may be named, with their types.
+        place: position among all columns of the statement.
+        columns: the physical columns that the expression may use, with their types.
 
     Raises:
-        InvalidSqlError: no such column, or an expression whose type its text does not tell.
+        InvalidSqlError: there is no such column, or the text of the expression does not determine its type.
     """
     name = read_name(reader, "a column name").text
     reader.expect_words("AS")
@@ -61,7 +61,7 @@ def read_computed_column(reader: StatementReader, place: int, columns: Mapping[s
 
 
 def _take_expression(reader: StatementReader) -> list[Token]:
-    """Step over tokens up to the comma or parenthesis that ends the column."""
+    """Take the tokens up to the comma or parenthesis that ends the column."""
     tokens: list[Token] = []
     depth = 0
     while reader.current.kind is not TokenKind.END:
@@ -89,7 +89,7 @@ def _type_of(reader: StatementReader, tokens: Sequence[Token], columns: Mapping[
 
 
 def _is_one_call(tokens: Sequence[Token]) -> bool:
-    """Whether the expression as a whole is ``word(…)``."""
+    """Whether the whole expression is one call ``word(…)``."""
     if tokens[0].kind is not TokenKind.WORD or not _is_sign(tokens[1], "("):
         return False
     depth = 0

@@ -1,8 +1,8 @@
-"""Computed columns as expressions of Spark, as far as Spark has the very values that Flink has.
+"""Convert computed columns to Spark expressions, where Spark returns exactly the values of Flink.
 
-Only what is sure to be equal is evaluated: times out of numbers and texts, casts that lose nothing, arithmetic of whole
-numbers and of DOUBLE. Elsewhere the two part: Flink's texts of a BOOLEAN are capitals and those of a TIMESTAMP have all
-its digits; a DECIMAL that overflows is NULL with the one and an error with the other.
+Only expressions that are certain to be equal are converted: times from numbers and texts, casts without loss,
+arithmetic of integers and of DOUBLE. Other results differ: Flink prints a BOOLEAN in capitals and a TIMESTAMP with all
+its digits; for a DECIMAL overflow one engine returns NULL and the other raises an error.
 
 Source:
     Flink's system functions TO_TIMESTAMP, TO_TIMESTAMP_LTZ, PROCTIME and CAST;
@@ -36,10 +36,10 @@ _SAME: Final = {
     (TypeRoot.DATE, TypeRoot.TIMESTAMP),
     (TypeRoot.TIMESTAMP, TypeRoot.DATE),
 }
-# By the digits of the fraction: seconds and milliseconds.
+# By the precision argument: 0 for seconds, 3 for milliseconds.
 _FROM_NUMBER: Final = {"0": "timestamp_seconds", "3": "timestamp_millis"}
 _FORMAT: Final = "yyyy-MM-dd HH:mm:ss"
-# Flink gives NULL for some of the other texts, and reads others with less or more in them.
+# For other texts Flink returns NULL, or it accepts texts with missing or additional parts.
 _FROM_TEXT: Final = (
     "CASE WHEN {text} IS NULL THEN NULL"
     " WHEN {text} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}} [0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}([.][0-9]{{1,3}})?$'"
@@ -69,14 +69,14 @@ class _Value:
 
 
 def spark_expression(expression: str, columns: Mapping[str, DataType]) -> str:
-    """Return a computed column's expression for Spark.
+    """Convert the expression of a computed column to Spark SQL.
 
     Args:
-        expression: as Flink's catalog keeps it.
-        columns: physical columns with their types.
+        expression: the expression as Flink's catalog stores it.
+        columns: the physical columns with their types.
 
     Raises:
-        UnsupportedFeatureError: nobody can promise that Spark has Flink's values; the message ends with the reason.
+        UnsupportedFeatureError: Spark may return other values than Flink; the message ends with the reason.
     """
     reader = _Reader(expression, columns)
     value = reader.read_sum()
@@ -86,7 +86,7 @@ def spark_expression(expression: str, columns: Mapping[str, DataType]) -> str:
 
 
 class _Reader(TokenReader):
-    """Walks an expression, left to right."""
+    """Parses an expression, left to right."""
 
     def __init__(self, expression: str, columns: Mapping[str, DataType]) -> None:
         super().__init__(expression, "expression")
@@ -128,7 +128,7 @@ class _Reader(TokenReader):
             return _Value(text=token.text, type=INT if int(token.text) <= _MAX_INT else BIGINT)
         if token.kind is TokenKind.STRING:
             self.take()
-            # Spark's escapes begin with a backslash.
+            # In Spark a backslash begins an escape.
             text = token.text.replace("\\", "\\\\").replace("'", "''")
             return _Value(text=f"'{text}'", type=STRING)
         function = _FUNCTIONS.get(token.text.upper()) if token.kind is TokenKind.WORD else None
@@ -189,7 +189,7 @@ class _Reader(TokenReader):
 
 
 def _is_same_cast(source: DataType, target: AtomicType) -> bool:
-    """Whether a cast gives the same with Flink and with Spark, whatever the value."""
+    """Whether Flink and Spark return the same result for a cast of any value."""
     is_equal = with_nullability(source, nullable=True) == with_nullability(target, nullable=True)
     if is_equal or not isinstance(source, AtomicType):
         return is_equal

@@ -1,4 +1,4 @@
-"""``CREATE`` statements."""
+"""Read ``CREATE`` statements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.format.types.ddl import ColumnSpec
 
 THINGS: Final = ("TABLE", "VIEW", "DATABASE", "CATALOG", "SCHEMA", "TEMPORARY")
-"""What is created and dropped."""
+"""Kinds of objects that CREATE and DROP accept."""
 
 _NO_KEY: Final = "append tables have no primary key; leave it out, or keep such a table with Flink"
 _CLAUSES: Final = ("COMMENT", "PARTITIONED BY", "WITH", "AS", "LIKE")
@@ -35,7 +35,7 @@ def read_create(reader: StatementReader) -> Creation:
     """Read what follows ``CREATE``.
 
     Raises:
-        InvalidSqlError: something that cannot be created, or not so.
+        InvalidSqlError: the statement creates something that cannot be created, or its syntax is wrong.
     """
     is_temporary = reader.take_words("TEMPORARY")
     if reader.take_words("TABLE"):
@@ -55,10 +55,10 @@ def read_create(reader: StatementReader) -> Creation:
 
 
 def read_watermark(reader: StatementReader) -> WatermarkClause:
-    """Read ``column AS column [- INTERVAL '5' SECOND]``, which follows ``WATERMARK FOR``.
+    """Read ``column AS column [- INTERVAL '5' SECOND]``, the text after ``WATERMARK FOR``.
 
     Raises:
-        InvalidSqlError: another expression.
+        InvalidSqlError: the expression has another form.
     """
     column = read_name(reader, "the event time column").text
     reader.expect_words("AS")
@@ -75,7 +75,7 @@ def read_watermark(reader: StatementReader) -> WatermarkClause:
 
 @dataclass(slots=True, kw_only=True)
 class _Columns:
-    """What stands between the parentheses of a ``CREATE TABLE``, as far as it was read."""
+    """Reads the column list of a ``CREATE TABLE`` and collects its parts."""
 
     physical: list[ColumnSpec] = field(default_factory=list)
     computed: list[ComputedColumn] = field(default_factory=list)
@@ -141,7 +141,7 @@ def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable |
 
 @dataclass(slots=True, kw_only=True)
 class _Clauses:
-    """What stands behind the columns of a ``CREATE TABLE``."""
+    """Reads the clauses after the column list of a ``CREATE TABLE``."""
 
     partition_by: tuple[str, ...] = ()
     options: Pairs = ()

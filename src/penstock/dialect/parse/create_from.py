@@ -1,4 +1,4 @@
-"""What a ``CREATE`` takes from elsewhere: ``AS SELECT``, ``LIKE``, and views."""
+"""Read ``CREATE TABLE … AS SELECT``, ``CREATE TABLE … LIKE`` and ``CREATE VIEW``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ INCLUDING: Final = "INCLUDING"
 EXCLUDING: Final = "EXCLUDING"
 OVERWRITING: Final = "OVERWRITING"
 FEATURES: Final = ("GENERATED", "OPTIONS", "PARTITIONS", "WATERMARKS")
-"""What a table can have from another besides its columns."""
+"""Features besides columns that ``LIKE`` can copy from a table."""
 
-# Of features that no table here has.
+# Features that no table of Penstock has.
 _ABSENT: Final = ("CONSTRAINTS", "DISTRIBUTION", "METADATA")
 _DEFAULTS: Final = {**dict.fromkeys(FEATURES, INCLUDING), "OPTIONS": OVERWRITING}
 
@@ -30,7 +30,7 @@ def read_view(reader: StatementReader, *, is_temporary: bool) -> CreateView:
     """Read what follows ``CREATE VIEW``.
 
     Raises:
-        InvalidSqlError: it is not understood.
+        InvalidSqlError: the statement has a syntax error.
     """
     if_not_exists = reader.take_words("IF", "NOT", "EXISTS")
     name = read_path(reader, "a view's name")
@@ -52,7 +52,7 @@ def read_as(reader: StatementReader, table: CreateTable, order: tuple[str, ...])
     """Read what follows ``CREATE TABLE … AS``.
 
     Raises:
-        InvalidSqlError: it is no query, or the table has columns that are computed.
+        InvalidSqlError: the text is not a query, or the table has computed columns.
     """
     if table.computed:
         raise reader.error("computed columns need their columns before them: CREATE TABLE with all, then INSERT INTO")
@@ -63,7 +63,7 @@ def read_like(reader: StatementReader, table: CreateTable) -> CreateTableLike:
     """Read what follows ``CREATE TABLE … LIKE``.
 
     Raises:
-        InvalidSqlError: it is not understood.
+        InvalidSqlError: the statement has a syntax error.
     """
     source = read_path(reader, "the other table's name")
     rules = dict(_DEFAULTS)
@@ -79,7 +79,7 @@ def read_query(reader: StatementReader) -> Query:
     """Read the rest of a statement as a query.
 
     Raises:
-        InvalidSqlError: it is none.
+        InvalidSqlError: the text is not a query.
     """
     if not any(reader.at_words(word) for word in ("SELECT", "WITH", "VALUES")) and not reader.at_sign("("):
         raise reader.error("expected SELECT, WITH or VALUES")

@@ -1,4 +1,4 @@
-"""``INSERT`` statements."""
+"""Read ``INSERT`` statements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_insert(reader: StatementReader) -> Insert:
     """Read what follows ``INSERT``.
 
     Raises:
-        InvalidSqlError: it is not understood.
+        InvalidSqlError: the statement has a syntax error.
     """
     how = reader.take_any("INTO", "OVERWRITE")
     if how is None:
@@ -59,7 +59,7 @@ def _with_rows(reader: StatementReader, target: Insert) -> Insert:
 
 
 def _hint_between(reader: StatementReader, start: int) -> Pairs:
-    """Return the options of a hint that stands just before the current token."""
+    """Return the options of the hint directly before the current token."""
     source = reader.statement
     hint = source.text.find("/*+", start, reader.current.start)
     return () if hint < 0 else strip_hint(source, hint)[0]
@@ -71,7 +71,7 @@ def _is_query(reader: StatementReader, ahead: int) -> bool:
 
 
 def _literal_rows(reader: StatementReader) -> tuple[tuple[object, ...], ...] | None:
-    """Read ``VALUES`` of literals; None where there are expressions, which take Spark."""
+    """Read a ``VALUES`` of literals; return None if it has expressions, which need Spark."""
     reader.take_words("VALUES")
     rows: list[tuple[object, ...]] = []
     while not rows or reader.take_sign(","):
@@ -95,7 +95,7 @@ def _literal_row(reader: StatementReader) -> tuple[object, ...] | None:
 
 
 def _literal(reader: StatementReader) -> tuple[object] | None:
-    """Read one literal; None where there is something else."""
+    """Read one literal; return None if the next tokens are not a literal."""
     word = reader.take_any(*_WORDS)
     if word is not None:
         return (_WORDS[word],)
@@ -112,7 +112,7 @@ def _literal(reader: StatementReader) -> tuple[object] | None:
     sign = "-" if reader.take_sign("-") else ""
     if reader.current.kind is not TokenKind.NUMBER:
         return None
-    # The sign goes before the digits: arithmetic with a Decimal would round it to 28 of them.
+    # The sign is added to the text: negating a Decimal would round it to 28 digits.
     text = sign + reader.take().text
     return (Decimal(text) if "." in text else int(text),)
 

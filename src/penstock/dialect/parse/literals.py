@@ -1,4 +1,4 @@
-"""Rows of ``VALUES`` as Arrow columns."""
+"""Convert the rows of ``VALUES`` to Arrow columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def literal_column(values: Sequence[object], field: ArrowAny, kind: str, table: 
         kind: the type of the column, as DDL writes it.
 
     Raises:
-        SchemaMismatchError: a value that the column does not take.
+        SchemaMismatchError: the column does not accept a value.
     """
     try:
         return pa.array([_fitted(value, field.type) for value in values], field.type)
@@ -48,7 +48,7 @@ def _fitted(value: object, data_type: ArrowAny) -> object:
     if is_number and arrow.is_decimal(data_type):
         return Decimal(str(value))
     if isinstance(value, Decimal):
-        # Arrow would cut the digits behind the point off.
+        # Arrow would drop the digits after the decimal point.
         raise ValueError(f"{value}, which is no whole number")  # noqa: TRY004 - the column's type is not the caller's
     if isinstance(value, bool) is not arrow.is_boolean(data_type):
         raise ValueError(f"{value!r}")

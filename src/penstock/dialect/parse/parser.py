@@ -1,4 +1,4 @@
-"""SQL text to statements."""
+"""Parse SQL text to statements."""
 
 from __future__ import annotations
 
@@ -61,22 +61,22 @@ _REFUSED: Final = {
     "RESTORE": "write CALL sys.rollback_to('database.table', snapshot_id => 5), or tag => 'a-tag'",
 }
 _NAMES: Final = ("CATALOGS", "DATABASES", "SCHEMAS", "TABLES", "VIEWS", "PROCEDURES")
-# What Delta Lake and Spark show so, with what shows it here.
+# Keywords of Delta Lake and Spark that show table details, with the equivalent here.
 _ELSEWHERE: Final = {
     "TBLPROPERTIES": "properties of a table are its options: SELECT * FROM {}$options, or SHOW CREATE TABLE {}",
     "HISTORY": "the history of a table is SELECT * FROM {}$snapshots",
     "DETAIL": "the files of a table are SELECT * FROM {}$files, its partitions SELECT * FROM {}$partitions",
 }
 _SHOWN: Final = (*_NAMES, "CREATE TABLE", "CREATE VIEW", "PARTITIONS", "COLUMNS", "CURRENT")
-# Of Flink's EXPLAIN; each asks for more of what is told anyway.
+# Details that Flink's EXPLAIN accepts. They are accepted and have no effect.
 _DETAILS: Final = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
 
 def parse_script(script: str) -> tuple[Statement, ...]:
-    """Parse a script: statements with semicolons between them.
+    """Parse a script of statements separated by semicolons.
 
     Raises:
-        InvalidSqlError: a statement that is not understood; with line, column and what works instead.
+        InvalidSqlError: a statement has a syntax error; the message has line, column and what is valid there.
     """
     return tuple(_parse(source) for source in split_script(script))
 
@@ -92,8 +92,8 @@ def parse_statement(source: StatementText) -> Statement:
     """Parse one statement.
 
     Raises:
-        InvalidSqlError: it is not understood.
-        UnsupportedFeatureError: it is no statement for an append table.
+        InvalidSqlError: the statement has a syntax error.
+        UnsupportedFeatureError: append-only tables do not support the statement.
     """
     check_depth(source)
     reader = StatementReader(source)
@@ -177,7 +177,7 @@ def _read_describe(reader: StatementReader) -> Action:
 
 
 def _refuse_elsewhere(reader: StatementReader, *words: str) -> None:
-    """Say what shows here what another engine shows by one of these words in front of a table's name."""
+    """Raise an error if a keyword of another engine precedes a table's name; the error names the equivalent here."""
     at = reader.current
     word = at.text.upper()
     if at.kind is TokenKind.WORD and word in words and reader.ahead(1).kind in {TokenKind.WORD, TokenKind.QUOTED}:
@@ -204,7 +204,7 @@ def _read_reset(reader: StatementReader) -> Action:
 
 
 def _read_key(reader: StatementReader) -> str:
-    """Read a key in quotes, or without: ``execution.runtime-mode``."""
+    """Read a key with or without quotes: ``execution.runtime-mode``."""
     if reader.current.kind is TokenKind.STRING:
         return reader.take().text
     at = reader.current

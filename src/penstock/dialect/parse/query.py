@@ -1,7 +1,7 @@
-"""Queries: which tables they read, and their text as Spark takes it.
+"""Parse queries: find the tables that they read, and produce their text for Spark.
 
-The text is not printed anew from a syntax tree: it stays as it was written, and only the places that name tables or
-windows are exchanged. So every expression means what Spark makes of it.
+The text is not generated from a syntax tree. It stays as the user wrote it; only the names of tables and the window
+functions are replaced. So Spark evaluates every expression as it was written.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from penstock.dialect.parse.windows import WindowCall
 
 Piece: TypeAlias = str | int
-"""Text, or the number of the table whose name goes there."""
+"""A part of the text, or an index into the tables of the query: the table's name is inserted at this place."""
 _Edit: TypeAlias = tuple[int, int, tuple[Piece, ...]]
 
-# Followed by the name of a table and two parentheses.
+# The name of a table and two closing parentheses follow.
 _WINDOWED: Final = (
     "(SELECT {kept}, {window}.start AS window_start, {window}.end AS window_end, "
     "{window}.end - INTERVAL '0.001' SECOND AS window_time FROM (SELECT *, {call} AS {window} FROM "
@@ -42,10 +42,10 @@ _CLAUSE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleSelect:
-    """A query that needs no engine: columns of one table, a condition, a limit.
+    """A query that runs without Spark: columns of one table, a condition, a limit.
 
     Attributes:
-        columns: names with what they are called in the result; empty for all.
+        columns: pairs of a column's name and its name in the result; empty for all columns.
         where: the text of the condition.
     """
 
@@ -56,16 +56,15 @@ class SimpleSelect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query.
+    """A parsed query.
 
     Attributes:
-        tables: that it reads, in the order of its text; one that it names twice is there twice.
-        starts: for each piece, where in the source it stands, and whether it is a part of it or in the place of one.
-        simple: None where it takes Spark.
-        conditions: those that every row of the table has to pass, where the query reads one table; as filters are
-            written.
-        names: of columns that it may use, in small letters; None where it takes all that there are.
-        keyless_session: offset of a window function that makes sessions of all rows together; None where none does.
+        tables: the tables that the query reads, in the order of its text; a table that is named twice is listed twice.
+        starts: for each piece, its offset in the source, and whether it is source text (True) or replaces source text.
+        simple: the query in simple form; None if it needs Spark.
+        conditions: if the query reads one table: the conditions, in filter syntax, that every row of the result meets.
+        names: the columns that the query may use, in lower case; None if it may use all columns.
+        keyless_session: offset of a SESSION window without PARTITION BY; None if there is none.
     """
 
     source: StatementText
@@ -81,12 +80,12 @@ class Query:
         """Return the query for Spark.
 
         Args:
-            names: of views, one for each of ``tables``.
+            names: names of views, one for each of ``tables``.
         """
         return "".join(_shown(piece, names) for piece in self.pieces)
 
     def place(self, names: Sequence[str], offset: int) -> tuple[int, int]:
-        """Return line and column, in the script, of a character of the text for Spark."""
+        """Map an offset in the text for Spark to line and column in the script."""
         left = offset
         for piece, (start, is_own) in zip(self.pieces, self.starts, strict=True):
             length = len(_shown(piece, names))
@@ -104,7 +103,7 @@ def parse_query(source: StatementText) -> Query:
     """Parse a query.
 
     Raises:
-        InvalidSqlError: it is none, or not one that can be run.
+        InvalidSqlError: the text is not a query, or a query that cannot be run.
     """
     check_text(source)
     plain = plain_query(source)
@@ -135,7 +134,7 @@ def _parse(plain: PlainQuery) -> exp.Query:
 
 
 class _Edits:
-    """Finds what to exchange in the text of a query."""
+    """Finds the parts of a query's text to replace."""
 
     def __init__(self, plain: PlainQuery, tree: exp.Query) -> None:
         self.tables: list[TableUse] = []
@@ -171,7 +170,7 @@ class _Edits:
             )
 
     def pieces(self) -> list[tuple[Piece, int, bool]]:
-        """Return the pieces with where they stand, and whether they are of the text itself."""
+        """Return each piece with its offset in the source, and whether it is source text."""
         text = self._plain.text
         pieces: list[tuple[Piece, int, bool]] = []
         place = 0
@@ -220,7 +219,7 @@ class _Edits:
         opening = _WINDOWED.format(kept=kept, window=window, call=call.spark_window)
         self._edits.append((start, end, (opening, table, "))" + alias)))
         if grouped:
-            # The same rows are together with it or without it, and a stream's watermark comes with this column only.
+            # The groups stay the same with this column, and only this column carries the watermark of a stream.
             first, _ = _column_span(grouped[0])
             self._edits.append((first, first, (f"{quoted(node.alias or node.name)}.{window}, ",)))
 
@@ -257,7 +256,7 @@ def _group_keys(select: exp.Select) -> Iterator[str]:
 
 
 def _is_read(node: exp.Table) -> bool:
-    """Whether rows are read from it: neither a function nor a name in a hint of Spark."""
+    """Whether rows are read from the table: it is neither a function nor a name in a Spark hint."""
     return isinstance(node.this, exp.Identifier) and node.find_ancestor(exp.Hint) is None
 
 
@@ -277,7 +276,7 @@ def _column_span(column: exp.Column) -> tuple[int, int]:
 
 
 def _simple(plain: PlainQuery, tree: exp.Query) -> SimpleSelect | None:
-    """Return the query as columns, condition and limit of one table; None where it is more than that."""
+    """Return the query as columns, condition and limit of one table; None if the query has anything else."""
     if not isinstance(tree, exp.Select) or plain.windows or len(list(tree.find_all(exp.Select))) > 1:
         return None
     used = {name for name, value in tree.args.items() if value}
@@ -296,7 +295,7 @@ def _simple(plain: PlainQuery, tree: exp.Query) -> SimpleSelect | None:
 
 
 def _is_row_count(count: exp.Expr) -> bool:
-    """Whether it is a number of rows that a table may have: 18 digits are fewer than 2^63."""
+    """Whether the LIMIT is a valid number of rows: up to 18 digits, which is less than 2^63."""
     return isinstance(count, exp.Literal) and count.name.isdecimal() and len(count.name) <= 18
 
 
@@ -313,7 +312,7 @@ def _simple_columns(select: exp.Select) -> tuple[tuple[str, str], ...] | None:
 
 
 def _conditions(plain: PlainQuery, tree: exp.Query) -> Iterator[str]:
-    """Yield what stands between the ANDs of the condition on the one table of a query."""
+    """Yield the operands of the top-level ANDs in the WHERE of a query on one table."""
     where, source = tree.args.get("where"), tree.args.get("from_")
     is_alone = len(list(tree.find_all(exp.Table))) == 1 and len(list(tree.find_all(exp.Select))) == 1
     if where is None or source is None or not is_alone or not isinstance(source.this, exp.Table):
@@ -322,7 +321,7 @@ def _conditions(plain: PlainQuery, tree: exp.Query) -> Iterator[str]:
         return
     condition = where.this
     for each in condition.flatten() if isinstance(condition, exp.And) else (condition,):
-        # In the parser's own dialect a text has no escapes, as in a filter.
+        # sqlglot's default dialect has no escapes in string literals, and neither has a filter.
         yield each.transform(_as_filter).sql()
 
 
@@ -337,7 +336,7 @@ def _names(plain: PlainQuery, tree: exp.Query) -> frozenset[str] | None:
 
 
 def _as_filter(node: exp.Expr) -> exp.Expr:
-    """Write what a filter says otherwise: columns without the table, and dates as ``DATE '2026-01-01'``."""
+    """Convert to filter syntax: columns without the table, and dates as ``DATE '2026-01-01'``."""
     if isinstance(node, exp.Column):
         return exp.Column(this=node.this)
     is_date = isinstance(node, exp.Cast) and node.to.is_type("date") and isinstance(node.this, exp.Literal)

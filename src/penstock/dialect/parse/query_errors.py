@@ -1,4 +1,4 @@
-"""What is wrong with a query, in words: where, what was found there, and what works."""
+"""Find syntax errors in queries and describe them: position, what was found, and what is valid there."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ _END: Final = "the end"
 
 
 def check_text(source: StatementText) -> None:
-    """Refuse what the parser of queries takes, and Spark or Flink does not.
+    """Raise an error for mistakes that sqlglot accepts but Spark or Flink does not.
 
     Raises:
-        InvalidSqlError: a comma too many, no columns behind SELECT, a condition or key that is missing, a misspelt hint
-            or window function.
+        InvalidSqlError: an extra comma, no columns after SELECT, a missing condition or key, a misspelt hint or
+            window function.
     """
     tokens = scan(source.text)
     ends = [(token.word, token.start) for token in tokens] + [("", len(source.text))] * 2
     for place, token in enumerate(tokens):
         (word, start), (behind, _) = ends[place + 1 : place + 3]
-        # FROM may be the name of a column, too.
+        # A column may be named FROM.
         is_clause = word in {"FROM", "WHERE"} and behind not in {"FROM", ","}
         if token.text == "," and (word in {"", ")"} or is_clause):
             raise source.error(start, f"found {_named(word)}: expected another item behind ',', or no comma")
@@ -59,7 +59,7 @@ def check_text(source: StatementText) -> None:
 
 
 def parse_error(source: StatementText, error: SqlglotError) -> InvalidSqlError:
-    """Return what the parser of queries says, as an error with its place."""
+    """Convert an error of sqlglot to an error with line and column."""
     details = getattr(error, "errors", None)
     if not details:
         return source.error(0, f"the query cannot be read: {str(error)[:_SHOWN]}")
@@ -101,7 +101,7 @@ def _named(word: str) -> str:
 
 
 def _misspelt(tokens: Sequence[TextToken], start: int) -> tuple[TextToken, str] | None:
-    """Return the word at a place, or the one before it, if it looks like one of SQL's own."""
+    """Return the token at an offset, or one of the two before it, if it is similar to an SQL keyword."""
     around = [token for token in tokens if token.start <= start][-3:]
     for before, token in pairwise(around):
         is_table = before.word in {"FROM", "JOIN", ","}

@@ -1,4 +1,4 @@
-"""The tokens of one statement, with errors that name line and column."""
+"""Read the tokens of one statement; errors have line and column."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 _CUTOFF: Final = 0.7
 _MAX_PARTS: Final = 3
-# The largest DOUBLE has 309 digits; Python makes no integer of more than 4,300.
+# The largest DOUBLE has 309 digits; Python refuses to parse an integer of more than 4,300.
 _MAX_NUMBER_CHARACTERS: Final = 400
 _UNITS: Final = ("SECOND", "MINUTE", "HOUR", "DAY", "SECONDS", "MINUTES", "HOURS", "DAYS")
 _Item = TypeVar("_Item")
 
 
 class StatementReader(TokenReader):
-    """Walks the tokens of one statement, left to right.
+    """Reads the tokens of one statement, left to right.
 
     Raises:
-        InvalidSqlError: a number is longer than any type holds.
+        InvalidSqlError: a number is longer than any type allows.
     """
 
     def __init__(self, statement: StatementText) -> None:
@@ -42,28 +42,28 @@ class StatementReader(TokenReader):
         return self.statement.error(token.start, f"found {token}: {expected}")
 
     def expect_words(self, *words: str) -> None:
-        """Step over these words. Raises ``InvalidSqlError`` when something else comes next."""
+        """Take these words. Raises ``InvalidSqlError`` if other tokens are next."""
         if not self.take_words(*words):
             raise self.error(f"expected {' '.join(words)}")
 
     def take_any(self, *words: str) -> str | None:
-        """Step over one of these words, and return it; None when none of them comes next."""
+        """Take one of these words and return it; return None if none of them is next."""
         for word in words:
             if self.take_words(word):
                 return word
         return None
 
     def unexpected(self, expected: str, words: Sequence[str]) -> InvalidSqlError:
-        """Return the error for the current token: which of these words may be meant, or what was expected."""
+        """Return the error for the current token: the most similar of these words, or what was expected."""
         near = get_close_matches(self.current.text.upper(), words, n=1, cutoff=_CUTOFF)
         return self.error(f"did you mean {near[0]}?" if near else expected)
 
     def done(self) -> None:
-        """Check that nothing is left. Raises ``InvalidSqlError``."""
+        """Check that no token is left. Raises ``InvalidSqlError``."""
         self.expect_end("the statement should end here")
 
     def take_rest(self) -> tuple[str, int]:
-        """Step over all that is left; return its text, and where it begins."""
+        """Take all remaining tokens; return their text and its offset."""
         start = self.current.start
         while self.current.kind is not TokenKind.END:
             self.take()
@@ -74,7 +74,7 @@ def read_path(reader: StatementReader, role: str) -> tuple[str, ...]:
     """Read a name of up to three parts, such as ``catalog.database.table``.
 
     Raises:
-        InvalidSqlError: something else comes next.
+        InvalidSqlError: the next token is not a name.
     """
     parts = [read_name(reader, role).text]
     while reader.take_sign("."):
@@ -98,7 +98,7 @@ def read_options(reader: StatementReader) -> tuple[tuple[str, str], ...]:
     """Read ``('key' = 'value', ...)``.
 
     Raises:
-        InvalidSqlError: something else comes next, or a key comes twice.
+        InvalidSqlError: the text has another form, or a key is given twice.
     """
     seen: set[str] = set()
 
@@ -115,7 +115,7 @@ def read_options(reader: StatementReader) -> tuple[tuple[str, str], ...]:
 
 
 def read_literal(reader: StatementReader) -> str | None:
-    """Read a value of a partition: text, a number, a typed literal such as ``DATE '2026-01-01'``, or NULL (None)."""
+    """Read a partition value: text, a number, a typed literal such as ``DATE '2026-01-01'``, or NULL (None)."""
     if reader.take_words("NULL"):
         return None
     reader.take_any("DATE", "TIMESTAMP", "TIME")
@@ -129,7 +129,7 @@ def read_literal(reader: StatementReader) -> str | None:
 
 
 def read_partition(reader: StatementReader) -> tuple[tuple[str, str | None], ...]:
-    """Read ``(column = literal, ...)``; None stands for NULL."""
+    """Read ``(column = literal, ...)``; None is NULL."""
 
     def read_pair(reader: StatementReader) -> tuple[str, str | None]:
         name = read_name(reader, "a partition column").text
@@ -143,10 +143,10 @@ def read_interval(reader: StatementReader, works: str) -> str:
     """Read an interval such as ``INTERVAL '5' SECOND``, and return its text.
 
     Args:
-        works: said where something else comes next.
+        works: text of the error message if there is no interval.
 
     Raises:
-        InvalidSqlError: something else comes next.
+        InvalidSqlError: the next tokens are not an interval.
     """
     start = reader.current.start
     if not reader.take_words("INTERVAL") or reader.current.kind is not TokenKind.STRING:

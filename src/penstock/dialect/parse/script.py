@@ -1,4 +1,4 @@
-"""A script cut into statements, each with its place in the text."""
+"""Split a script into statements, each with its position in the text."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _PIECE: Final = re.compile(
 )
 
 
-# Python's own stack ends the parsing of a query at about 45 pairs of parentheses, 150 inner queries or 700 NOTs.
+# Python's stack limits a query to about 45 pairs of parentheses, 150 subqueries or 700 NOTs.
 _MAX_DEPTH: Final = 200
 TOO_DEEP: Final = (
     "it is nested too deeply to be read: give inner queries names (WITH, CREATE TEMPORARY VIEW), and leave out"
     " parentheses that are not needed"
 )
-"""What is wrong with a statement that ends at a limit of nesting."""
+"""The error text for a statement that exceeds the nesting limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementText:
-    """One statement, and where it stands.
+    """The text of one statement, and its position in the script.
 
     Attributes:
-        text: without the semicolon, and without what lies before its first word or behind its last.
-        line: of its first character in the script, from 1.
-        column: of its first character in that line, from 1.
+        text: the statement without the semicolon and without the blanks and comments around it.
+        line: line of its first character in the script, from 1.
+        column: column of its first character, from 1.
     """
 
     text: str
@@ -46,23 +46,23 @@ class StatementText:
     column: int = 1
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Return line and column in the script of a character of the statement."""
+        """Return line and column in the script for an offset in the statement."""
         before = self.text[:offset]
         lines = before.count("\n")
         last = before.rpartition("\n")[2]
         return self.line + lines, len(last) + (1 if lines else self.column)
 
     def error(self, offset: int, problem: str) -> InvalidSqlError:
-        """Return the error that says what is wrong at a character of the statement, and what works instead."""
+        """Return an error with the line and column of an offset in the statement."""
         line, column = self.place(offset)
         return InvalidSqlError(f"line {line}, column {column}: {problem}")
 
 
 def split_script(script: str) -> tuple[StatementText, ...]:
-    """Cut a script at its semicolons; those in quotes and comments do not count, and what is empty is left out.
+    """Split a script at the semicolons outside of quotes and comments; skip empty statements.
 
     Raises:
-        InvalidSqlError: a quote or comment is never closed.
+        InvalidSqlError: a quote or a comment is not closed.
     """
     whole = StatementText(text=script)
     statements: list[StatementText] = []
@@ -84,7 +84,7 @@ def split_script(script: str) -> tuple[StatementText, ...]:
 
 
 def check_depth(source: StatementText) -> None:
-    """Refuse a statement with so many open brackets that no parser comes to its end. Raises ``InvalidSqlError``."""
+    """Raise ``InvalidSqlError`` if a statement has more nested brackets than a parser can handle."""
     depth = 0
     for match in _pieces(source.text):
         if match.lastgroup == "other":
@@ -94,7 +94,7 @@ def check_depth(source: StatementText) -> None:
 
 
 def is_whole(script: str) -> bool:
-    """Whether every statement of a script has ended with its semicolon."""
+    """Whether every statement of a script ends with a semicolon."""
     last = "end"
     for match in _pieces(script):
         kind = match.lastgroup or ""

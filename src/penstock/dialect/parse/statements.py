@@ -1,4 +1,4 @@
-"""Statements as values."""
+"""Values that represent parsed statements."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputedColumn:
-    """A column that Flink computes when it reads; only its definition is stored.
+    """A column that Flink computes when it reads rows; only its definition is stored.
 
     Attributes:
-        place: among all columns of the statement, computed ones included, from 0.
-        expression: as Flink stores it, columns in back quotes.
+        place: position among all columns of the statement, computed ones included, from 0.
+        expression: the expression as Flink stores it, with columns in back quotes.
     """
 
     place: int
@@ -33,7 +33,7 @@ class ComputedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatermarkClause:
-    """``WATERMARK FOR column AS column - interval``; an interval of None is none."""
+    """``WATERMARK FOR column AS column - interval``; the interval is None if the clause has none."""
 
     column: str
     interval: str | None
@@ -64,7 +64,7 @@ class CreateDatabase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateCatalog:
-    """``CREATE CATALOG``: a warehouse under a name of this session."""
+    """``CREATE CATALOG``: register a warehouse under a name in this session."""
 
     name: str
     options: Pairs = field(repr=False)
@@ -105,7 +105,7 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropCatalog:
-    """``DROP CATALOG``: forget the name."""
+    """``DROP CATALOG``: remove the name from this session."""
 
     name: str
     if_exists: bool = False
@@ -122,7 +122,7 @@ class AlterTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterWatermark:
-    """``ALTER TABLE … ADD | MODIFY WATERMARK``; a clause of None is ``DROP WATERMARK``."""
+    """``ALTER TABLE … ADD | MODIFY WATERMARK``; for ``DROP WATERMARK`` the clause is None."""
 
     name: Path
     clause: WatermarkClause | None
@@ -170,7 +170,7 @@ class ShowNames:
     Attributes:
         what: ``catalogs``, ``databases``, ``tables``, ``views``, ``procedures``, ``current catalog`` or
             ``current database``.
-        within: whose names; empty for the current catalog or database.
+        within: the catalog or database whose names are listed; empty for the current one.
         like: a pattern with ``%`` and ``_``.
         is_negated: ``NOT LIKE``.
     """
@@ -190,7 +190,7 @@ class ShowCreateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowPartitions:
-    """``SHOW PARTITIONS``; a spec keeps only those that agree with it."""
+    """``SHOW PARTITIONS``; with a spec, only the partitions that match it."""
 
     name: Path
     spec: PartitionSpec = ()
@@ -205,7 +205,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetSetting:
-    """``SET 'key' = 'value'``; without a key, show all."""
+    """``SET 'key' = 'value'``; without a key: show all settings."""
 
     key: str | None = None
     value: str = ""
@@ -213,14 +213,14 @@ class SetSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetSetting:
-    """``RESET 'key'``; without a key, all."""
+    """``RESET 'key'``; without a key: reset all settings."""
 
     key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One argument of a procedure; a name of None is a positional one."""
+    """One argument of a procedure; the name of a positional argument is None."""
 
     name: str | None
     value: str | int | float | bool | None
@@ -239,9 +239,9 @@ class Insert:
     """``INSERT INTO | OVERWRITE``.
 
     Attributes:
-        options: of the hint behind the table's name.
-        columns: that the query's columns go to, in its order; empty for all of the table's.
-        rows: those of ``VALUES`` with literals only; None where there is a query.
+        options: options of the hint after the table's name.
+        columns: target columns, in the order of the query's columns; empty for all columns of the table.
+        rows: rows of a ``VALUES`` that has only literals; None if there is a query.
     """
 
     name: Path
@@ -265,7 +265,7 @@ class CreateView:
     """``CREATE [TEMPORARY] VIEW``.
 
     Attributes:
-        columns: names of the query's columns, in its order, with their comments; empty for its own.
+        columns: names and comments for the query's columns, in its order; empty to keep the query's names.
     """
 
     name: Path
@@ -296,8 +296,8 @@ class CreateTableAs:
     """``CREATE TABLE … AS SELECT``.
 
     Attributes:
-        table: its columns come before the query's, but for those of a name that the query has, which say its type.
-        order: the query's columns in the order that the table has them; empty for the query's own.
+        table: its columns come before the query's. A column that the query has too sets the type of the query's column.
+        order: the query's columns in the order of the table; empty for the query's own order.
     """
 
     table: CreateTable
@@ -310,7 +310,7 @@ class CreateTableLike:
     """``CREATE TABLE … LIKE``.
 
     Attributes:
-        table: what the statement says itself, which comes behind what the source has.
+        table: the definitions in the statement itself; they are placed after those of the source table.
         rules: ``INCLUDING``, ``EXCLUDING`` or ``OVERWRITING`` for each feature, such as ``OPTIONS``.
     """
 
@@ -328,7 +328,7 @@ class Explain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What one statement says, with where it stands."""
+    """One statement of a script, with its position in the text."""
 
     source: StatementText
     action: Action

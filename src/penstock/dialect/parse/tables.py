@@ -1,7 +1,7 @@
-"""What Flink's SQL can say of a table in a query and Spark's cannot: hints, time travel, system tables, windows.
+"""Replace Flink's table syntax that Spark lacks in queries: hints, time travel, system tables, windows.
 
-Each such place is cut out, and a stand-in of the same length put there, so that what is left is SQL that a parser
-knows, with every character still on its line and column.
+Each such part is replaced by a placeholder name of the same length. The result is SQL that the parser accepts, and
+every character keeps its line and column.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _WINDOW_FUNCTION: Final = "windo_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUse:
-    """A table where a query names it.
+    """One use of a table in a query.
 
     Attributes:
-        options: of the hint, and of the time travel that is asked for.
-        system: name of its system table; None for its rows.
-        window: the window function that reads it; None where it is read by itself.
-        offset: of its name in the query's text.
+        options: options of the hint and of the time travel clause.
+        system: name of the system table; None if the table's own rows are read.
+        window: the window function that reads the table; None if there is none.
+        offset: offset of the table's name in the query's text.
     """
 
     name: Path
@@ -62,23 +62,23 @@ class TableUse:
 
     @property
     def last_name(self) -> str:
-        """What the query may call it."""
+        """The table's name without catalog and database, as the query may refer to it."""
         return self.name[-1] if self.system is None else f"{self.name[-1]}${self.system}"
 
     @property
     def title(self) -> str:
-        """How it is called in texts for people."""
+        """The full name for messages."""
         return ".".join((*self.name[:-1], self.last_name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainQuery:
-    """A query without what a parser does not know.
+    """A query with placeholders for the parts that the parser does not accept.
 
     Attributes:
-        text: as long as the original, with stand-ins.
-        tables: by stand-in.
-        windows: by stand-in.
+        text: the text with placeholders, of the same length as the original.
+        tables: the replaced uses of tables, by placeholder.
+        windows: the replaced calls of window functions, by placeholder.
     """
 
     source: StatementText
@@ -98,12 +98,12 @@ class TextToken:
 
     @property
     def word(self) -> str:
-        """The text; of a name in capitals."""
+        """The text; a name is converted to upper case."""
         return self.text.upper() if self.kind == "name" else self.text
 
     @property
     def name(self) -> str:
-        """What it names, without quotes."""
+        """The text without back quotes."""
         return self.text[1:-1].replace("``", "`") if self.text.startswith("`") else self.text
 
 
@@ -113,10 +113,10 @@ def scan(text: str) -> list[TextToken]:
 
 
 def plain_query(source: StatementText) -> PlainQuery:
-    """Put stand-ins where the text says what only Flink's SQL can.
+    """Replace Flink-only syntax in a query by placeholders.
 
     Raises:
-        InvalidSqlError: a hint, time travel or window that is not understood.
+        InvalidSqlError: a hint, a time travel clause or a window function has a syntax error.
     """
     tables: dict[str, TableUse] = {}
     text = source.text
@@ -135,7 +135,7 @@ def plain_query(source: StatementText) -> PlainQuery:
 
 
 def parser_text(text: str) -> str:
-    """Return a text as long as the given one, where a call of Spark's ``window`` is no clause for the parser."""
+    """Replace calls of Spark's ``window``, at the same length, so that the parser does not read a WINDOW clause."""
     tokens = list(_tokens(text))
     for token, behind in pairwise(tokens):
         if token.kind == "name" and token.text.upper() == "WINDOW" and behind.text == "(":
@@ -144,13 +144,13 @@ def parser_text(text: str) -> str:
 
 
 def table_of(path: Path, offset: int) -> TableUse:
-    """Return the table of a path, whose last part may name a system table: ``t$snapshots``."""
+    """Return the table of a path; the last part may name a system table: ``t$snapshots``."""
     name, dollar, system = path[-1].partition("$")
     return TableUse(name=(*path[:-1], name), system=system if dollar else None, offset=offset)
 
 
 def strip_hint(source: StatementText, offset: int) -> tuple[Pairs, int]:
-    """Return the options of a hint at that place, none where there is none, and where it ends."""
+    """Return the options of the hint at an offset (empty if there is none), and the end offset of the hint."""
     for token in _tokens(source.text, offset):
         if token.kind == "hint":
             return _hint_options(source, token), token.end
@@ -178,7 +178,7 @@ def _table_extras(source: StatementText) -> Iterator[tuple[int, int, TableUse]]:
 
 
 def _path_end(tokens: Sequence[TextToken], place: int) -> int:
-    """Return the place behind ``a.b.c`` or ``a.t$snapshots``."""
+    """Return the index of the token after ``a.b.c`` or ``a.t$snapshots``."""
     place += 1
     while place + 1 < len(tokens) and tokens[place].text in {".", "$"} and tokens[place + 1].kind == "name":
         place += 2
@@ -192,7 +192,7 @@ def _with_dollar(tokens: Sequence[TextToken], place: int, after: int, offset: in
 
 
 def _extras_after(source: StatementText, tokens: Sequence[TextToken], place: int) -> tuple[int, Pairs]:
-    """Read hint and time travel behind a path, in any order; return the place behind them."""
+    """Read the hint and the time travel clause after a path, in any order; return the index of the token after them."""
     options: list[tuple[str, str]] = []
     while place < len(tokens):
         token = tokens[place]
@@ -223,7 +223,7 @@ def _travel_value(source: StatementText, tokens: Sequence[TextToken], place: int
         return place + 1, tokens[place].text[1:-1].replace("''", "'")
     if place < len(tokens) and tokens[place].kind == "number":
         if key != "scan.version":
-            # Spark takes it for seconds, Paimon's options for milliseconds: neither guess may be silent.
+            # Spark reads the number as seconds, Paimon's options as milliseconds: neither is assumed silently.
             raise source.error(
                 tokens[place].start, "expected a text; for a number say /*+ OPTIONS('scan.timestamp-millis' = '…') */"
             )
@@ -246,7 +246,7 @@ def _hint_options(source: StatementText, token: TextToken) -> Pairs:
 
 
 def _window_starts(text: str) -> Iterator[int]:
-    """Yield where ``TABLE(TUMBLE(`` and the like begin; the text is scanned anew, since they may hold stand-ins."""
+    """Yield the offsets of ``TABLE(TUMBLE(`` and similar calls; the text may already contain placeholders."""
     tokens = list(_tokens(text))
     for place, token in enumerate(tokens):
         words = tuple(each.word for each in tokens[place : place + 4])
@@ -265,6 +265,6 @@ def _tokens(text: str, start: int = 0) -> Iterator[TextToken]:
 
 
 def _put(text: str, start: int, end: int, stand_in: str) -> str:
-    """Replace a stretch by the stand-in, with blanks and the stretch's own line ends behind it."""
+    """Replace a range of the text by a placeholder, padded with blanks to the same length; keep the line breaks."""
     rest = "".join(letter if letter == "\n" else " " for letter in text[start:end])
     return text[:start] + stand_in + rest[len(stand_in) :] + text[end:]

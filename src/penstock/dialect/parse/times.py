@@ -1,4 +1,4 @@
-"""The times that window functions go by."""
+"""Check the time columns that window functions use."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _TYPES: Final = ("timestamp", "timestamp_ntz")
 
 
 def check_time(source: StatementText, call: WindowCall, table: str, frame: DataFrame) -> None:
-    """Check that a window function goes by a time.
+    """Check that the column that a window function names is a time.
 
     Raises:
-        InvalidSqlError: there is no such column, or it is no time.
+        InvalidSqlError: there is no such column, or its type is not a time.
     """
     types = dict(frame.dtypes)
     found = next((kind for name, kind in types.items() if name.lower() == call.column.lower()), None)

@@ -1,8 +1,8 @@
-"""Flink's window functions as Spark says them.
+"""Read Flink's window functions and express them in Spark SQL.
 
 A row keeps its columns and gets ``window_start``, ``window_end`` and ``window_time``, the last millisecond of the
-window. Spark's own window stays beside them where rows are grouped, since a stream's watermark hangs on it. Spark has
-no CUMULATE: its windows are made of the rows before the query sees them.
+window. Where rows are grouped, Spark's own window column is kept too, because the watermark of a stream is attached to
+that column. Spark has no CUMULATE: its windows are added to the rows before the query reads them.
 
 Source:
     Flink's windowing table-valued functions; Spark's ``window`` and ``session_window``.
@@ -45,12 +45,12 @@ class WindowCall:
 
     Attributes:
         kind: ``TUMBLE``, ``HOP``, ``CUMULATE`` or ``SESSION``.
-        table: a table, or a name that the query itself gives.
-        table_offset: of that name, from the start of the call.
-        intervals: by parameter, as Spark reads them: ``10 MINUTES``.
-        partition_by: of SESSION: rows of one session agree in them.
-        offset: of the call in the query's text.
-        column_offset: of the time's name, from there too.
+        table: a table, or a name that the query itself defines (``WITH``).
+        table_offset: offset of that name from the start of the call.
+        intervals: interval of each parameter, in Spark's syntax: ``10 MINUTES``.
+        partition_by: for SESSION: the columns whose values all rows of one session share.
+        offset: offset of the call in the query's text.
+        column_offset: offset of the time column's name in the query's text.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class WindowCall:
 
     @property
     def spark_window(self) -> str:
-        """The expression of Spark that makes the windows; of a CUMULATE the whole ones."""
+        """The Spark expression that computes the windows; for CUMULATE, the windows of full size."""
         given = dict(self.intervals)
         column = quoted(self.column)
         if self.kind == "SESSION":
@@ -75,22 +75,22 @@ class WindowCall:
 
     @property
     def is_keyless_session(self) -> bool:
-        """Whether it makes sessions of all rows together."""
+        """Whether this is a SESSION window without PARTITION BY."""
         return self.kind == "SESSION" and not self.partition_by
 
     @property
     def spark_step(self) -> str:
-        """Of a CUMULATE: the expression of Spark for the step that a row falls in."""
+        """For CUMULATE: the Spark expression for the step that contains a row."""
         given = dict(self.intervals)
         offset = f", '{self._offset(given['STEP'])} milliseconds'" if _OPTIONAL in given else ""
         return f"window({quoted(self.column)}, '{given['STEP']}', '{given['STEP']}'{offset})"
 
     def millis(self, parameter: str) -> int:
-        """Return an interval in ms."""
+        """Return the interval of a parameter in ms."""
         return _interval_millis(dict(self.intervals)[parameter]) or 0
 
     def _offset(self, slide: str) -> int:
-        # Flink shifts windows by any time, Spark by less than from one window to the next.
+        # Flink accepts any offset; Spark only an offset shorter than the distance between two windows.
         return self.millis(_OPTIONAL) % (_interval_millis(slide) or 1)
 
 
@@ -98,10 +98,10 @@ def read_window(reader: StatementReader) -> tuple[WindowCall, int]:
     """Read a call of a window function, with or without ``TABLE(…)`` around it.
 
     Returns:
-        The call, and how long its text is.
+        The call, and the length of its text.
 
     Raises:
-        InvalidSqlError: it is not understood, or Spark has no such window.
+        InvalidSqlError: the call has a syntax error, or Spark has no such window.
     """
     is_wrapped = reader.take_words("TABLE")
     if is_wrapped:
@@ -125,7 +125,7 @@ def read_window(reader: StatementReader) -> tuple[WindowCall, int]:
 
 
 def _problem(call: WindowCall) -> str | None:
-    """Return what is wrong with the sizes of windows; None where nothing is."""
+    """Return the error in the sizes of the windows, or None."""
     given = dict(call.intervals)
     if "SLIDE" in given and call.millis("SLIDE") > call.millis("SIZE"):
         return f"the slide, {given['SLIDE']}, is longer than the windows, {given['SIZE']}; expected slide, then size"
@@ -135,7 +135,7 @@ def _problem(call: WindowCall) -> str | None:
 
 
 class _Arguments:
-    """Reads arguments by place or by name."""
+    """Reads arguments by position or by name."""
 
     def __init__(self, reader: StatementReader, parameters: tuple[str, ...]) -> None:
         self._reader = reader
@@ -215,7 +215,7 @@ class _Arguments:
         if "GAP" not in self._parameters:
             raise reader.error("expected a comma; only SESSION takes PARTITION BY, elsewhere GROUP BY the columns")
         keys = [read_name(reader, "a column").text]
-        # A comma also stands before the next argument.
+        # A comma also separates the next argument.
         while reader.at_sign(",") and not self._is_argument_ahead():
             reader.take()
             keys.append(read_name(reader, "a column").text)
@@ -227,7 +227,7 @@ class _Arguments:
 
 
 def _interval_millis(text: str) -> int | None:
-    """Return ``10 MINUTES`` in ms; None where the number is none, or has parts of a millisecond."""
+    """Convert an interval such as ``10 MINUTES`` to ms; return None if it is malformed or has fractions of a ms."""
     match = _COUNT.fullmatch(text)
     unit = None if match is None else _MILLIS.get(match["unit"])
     if match is None or unit is None:

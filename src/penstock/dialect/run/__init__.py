@@ -1,1 +1,1 @@
-"""From statement values to calls of the API."""
+"""Run statement values as calls of the API."""

@@ -1,4 +1,4 @@
-"""Arguments of procedures: by place or by name, each of the kind that its procedure expects."""
+"""Parse the arguments of procedures: by position or by name, each with the type that its procedure expects."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 _MAX_LONG: Final = 2**63 - 1
-# Characters of a value in a message.
+# Maximal length of a value in an error message.
 _SHOWN: Final = 40
 
 
 class Arguments:
-    """What was given to a call.
+    """The arguments of one call.
 
     Args:
-        parameters: the names that the procedure knows, in the order of their places.
+        parameters: the parameters of the procedure, in positional order.
 
     Raises:
-        InvalidOptionError: too many arguments, an unknown name, or one that is given twice.
+        InvalidOptionError: there are too many arguments, or a name is unknown or given twice.
     """
 
     def __init__(self, procedure: str, parameters: Sequence[str], given: Iterable[Argument]) -> None:
@@ -45,23 +45,23 @@ class Arguments:
             self._values[name] = argument.value
 
     def error(self, problem: str) -> InvalidOptionError:
-        """Return the error that says what is wrong with the call."""
+        """Return an error about this call."""
         return InvalidOptionError(f"procedure sys.{self._procedure} {problem}")
 
     def text(self, name: str) -> str | None:
-        """Return a text; None where it was not given, or is empty, as Flink has it."""
+        """Return a text; None if it is missing or empty, as in Flink."""
         value = self._values.get(name)
         return None if value is None or value == "" else str(value)
 
     def needed(self, name: str) -> str:
-        """Return a text that has to be there. Raises ``InvalidOptionError``."""
+        """Return a required text. Raises ``InvalidOptionError`` if it is missing."""
         value = self.text(name)
         if value is None:
             raise self.error(f"needs the argument {name}")
         return value
 
     def integer(self, name: str) -> int | None:
-        """Return a number, or the number that a text spells. Raises ``InvalidOptionError``."""
+        """Return a number, given as a number or as text. Raises ``InvalidOptionError``."""
         text = self.text(name)
         if text is None:
             return None
@@ -83,7 +83,7 @@ class Arguments:
         return text.lower() == "true"
 
     def time(self, name: str) -> datetime | None:
-        """Return a wall clock of this machine's zone. Raises ``InvalidOptionError``."""
+        """Return a local time in the time zone of this machine. Raises ``InvalidOptionError``."""
         text = self.text(name)
         if text is None:
             return None
@@ -98,12 +98,12 @@ class Arguments:
         return None if text is None else self._pairs(name, text, separator)
 
     def partitions(self, name: str) -> list[dict[str, str]] | None:
-        """Return ``k=v,k2=v2;k=v3`` as specs of partitions. Raises ``InvalidOptionError``."""
+        """Return ``k=v,k2=v2;k=v3`` as partition specs. Raises ``InvalidOptionError``."""
         text = self.text(name)
         return None if text is None else [self._pairs(name, part, ",") for part in text.split(";")]
 
     def names(self, name: str) -> list[str] | None:
-        """Return names separated by commas."""
+        """Return a list of names from text separated by commas."""
         text = self.text(name)
         return None if text is None else [part.strip() for part in text.split(",")]
 

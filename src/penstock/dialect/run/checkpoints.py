@@ -1,4 +1,4 @@
-"""Where streaming inserts keep their checkpoints."""
+"""Choose the checkpoint directories of streaming inserts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _UNSAFE: Final = re.compile(r"[^\w.-]+")
 
 
 def checkpoint_for(settings: Settings, table: str, query: str) -> str:
-    """Return the checkpoint of a streaming insert.
+    """Return the checkpoint directory of a streaming insert.
 
-    Under the directory that the settings name, it is the query's name, else one made of the target and the query's
-    text: the same statement goes on where it stopped. Without a directory it is a temporary one, gone with the process.
+    If the settings name a checkpoint directory, the result is a sub-directory of it. Its name is the query's name, or
+    else it is derived from the target and the query's text, so that the same statement resumes where it stopped.
+    Without one, the result is a temporary directory, which is deleted when the process ends.
     """
     if settings.checkpoints is None:
         folder = tempfile.mkdtemp(prefix="penstock-sql-")

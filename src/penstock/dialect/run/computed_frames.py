@@ -1,4 +1,4 @@
-"""Computed columns where queries read them."""
+"""Add computed columns to the tables that queries read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def with_computed_columns(frame: DataFrame, table: Table, names: Collection[str] | None) -> DataFrame:
-    """Return the rows of a table with its computed columns at their places, as Flink reads it.
+    """Return the rows of a table with its computed columns at their positions, as Flink returns them.
 
     Args:
-        names: in small letters, of columns that are wanted; None for all.
+        names: the columns that are needed, in lower case; None for all.
 
     Raises:
-        UnsupportedFeatureError: one that is wanted is not evaluated here.
+        UnsupportedFeatureError: Penstock cannot evaluate a computed column that is needed.
     """
     schema, options = table.schema, table.schema.option_map
     wanted = wanted_columns(table, names)
@@ -49,6 +49,6 @@ def with_computed_columns(frame: DataFrame, table: Table, names: Collection[str]
 
 
 def wanted_columns(table: Table, names: Collection[str] | None) -> dict[int, str]:
-    """Return the computed columns of a table, by place, that are among these names."""
+    """Return the computed columns of a table that are among these names, by position."""
     computed = computed_columns(table.schema.fields, table.schema.option_map)
     return {place: name for place, name in computed.items() if names is None or name.lower() in names}

@@ -1,4 +1,4 @@
-"""Tables made out of others: ``CREATE TABLE … AS SELECT`` and ``LIKE``."""
+"""Run ``CREATE TABLE … AS SELECT`` and ``CREATE TABLE … LIKE``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def create_table_as(state: SqlState, statement: CreateTableAs) -> Outcome:
-    """Make a table with the columns of a query, and fill it."""
+    """Create a table with the columns of a query, and insert the query's rows."""
     name = ".".join(statement.table.name)
     if statement.table.is_temporary or "connector" in dict(statement.table.options):
         raise UnsupportedFeatureError(
@@ -40,12 +40,12 @@ def create_table_as(state: SqlState, statement: CreateTableAs) -> Outcome:
 
 
 def create_table_like(state: SqlState, statement: CreateTableLike) -> Outcome:
-    """Make a table with the columns of another, and what else the rules say."""
+    """Create a table with the columns of another table, and the other features that the rules include."""
     return create_table(state, merged(statement, definition_of(state, statement.source, statement.rules)))
 
 
 def _with_columns(table: CreateTable, found: Sequence[ColumnSpec], order: Sequence[str]) -> CreateTable:
-    """Return the table with the columns of its query."""
+    """Return the table definition with the columns of the query added."""
     name = ".".join(table.name)
     names = [column.name for column in found]
     if order:

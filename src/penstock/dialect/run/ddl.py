@@ -1,4 +1,4 @@
-"""Statements about catalogs, databases and tables as a whole."""
+"""Run statements about catalogs, databases and whole tables."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from penstock.dialect.state import SqlState
 
 _CHECKS: Final[Mapping[str, Callable[[dict[str, str], str], object]]] = {"kafka": parse_kafka}
-"""Connectors, with what reads their options."""
+"""Parsers of the options of each connector."""
 
 
 def create_table(state: SqlState, statement: CreateTable) -> Outcome:
-    """Make a table of a catalog; behind a connector, one of this session."""
+    """Create a table in a catalog, or, if it has a connector, in this session."""
     connector = dict(statement.options).get("connector")
     name = ".".join(statement.name)
     if connector is None and statement.is_temporary:
@@ -56,7 +56,7 @@ def create_table(state: SqlState, statement: CreateTable) -> Outcome:
     catalog, full_name = state.catalog_of(statement.name)
     database = state.full(statement.name)[1]
     if database == DEFAULT_DATABASE:
-        # Every catalog has it, as with Flink; here it is made when it is needed.
+        # As in Flink, every catalog has a default database; Penstock creates it on first use.
         catalog.create_database(database, if_not_exists=True)
     if not statement.if_not_exists and state.exists(statement.name):
         raise AlreadyExistsError(
@@ -76,14 +76,14 @@ def create_table(state: SqlState, statement: CreateTable) -> Outcome:
 
 
 def create_database(state: SqlState, statement: CreateDatabase) -> Outcome:
-    """Make a database."""
+    """Create a database."""
     catalog, database = state.full_database(statement.name)
     state.catalog(catalog).create_database(database, if_not_exists=statement.if_not_exists)
     return Outcome(message=f"created database {database}")
 
 
 def create_catalog(state: SqlState, statement: CreateCatalog) -> Outcome:
-    """Give a warehouse a name for this session."""
+    """Register a warehouse under a name in this session."""
     if statement.name in state.catalogs:
         if statement.if_not_exists:
             return Outcome(message=f"there is a catalog {statement.name} already")
@@ -100,14 +100,14 @@ def create_catalog(state: SqlState, statement: CreateCatalog) -> Outcome:
 
 
 def use_catalog(state: SqlState, statement: UseCatalog) -> Outcome:
-    """Look names up in another catalog, in its default database."""
+    """Make a catalog and its default database current."""
     state.catalog(statement.name)
     state.catalog_name, state.database = statement.name, DEFAULT_DATABASE
     return Outcome(message=f"using catalog {statement.name}")
 
 
 def use_database(state: SqlState, statement: UseDatabase) -> Outcome:
-    """Look names up in another database."""
+    """Make a database current."""
     catalog, database = state.full_database(statement.name)
     found = state.catalog(catalog).list_databases()
     if database not in found and database != DEFAULT_DATABASE:
@@ -119,7 +119,7 @@ def use_database(state: SqlState, statement: UseDatabase) -> Outcome:
 
 
 def drop_table(state: SqlState, statement: DropTable) -> Outcome:
-    """Remove a table and its files; of this session, its name."""
+    """Drop a table with its files; for a session table, remove only its name."""
     path = state.full(statement.name)
     name = ".".join(path[1:])
     if state.session_tables.pop(path, None) is not None:
@@ -132,13 +132,13 @@ def drop_table(state: SqlState, statement: DropTable) -> Outcome:
         raise NotFoundError(f"there is no temporary table {name}; DROP TABLE removes one of the catalog")
     catalog, full_name = state.catalog_of(statement.name)
     if not statement.if_exists and not state.exists(statement.name):
-        state.load(statement.name)  # says what there is
+        state.load(statement.name)  # raises an error that lists the existing names
     catalog.drop_table(full_name, if_exists=statement.if_exists)
     return Outcome(message=f"dropped table {full_name}")
 
 
 def drop_database(state: SqlState, statement: DropDatabase) -> Outcome:
-    """Remove a database."""
+    """Drop a database."""
     catalog, database = state.full_database(statement.name)
     found = state.catalog(catalog).list_databases()
     if not statement.if_exists and database not in found:
@@ -148,7 +148,7 @@ def drop_database(state: SqlState, statement: DropDatabase) -> Outcome:
 
 
 def drop_catalog(state: SqlState, statement: DropCatalog) -> Outcome:
-    """Forget the name of a warehouse, which stays as it is."""
+    """Remove the name of a warehouse from this session; the warehouse itself is unchanged."""
     if statement.name in {state.catalog_name, DEFAULT_CATALOG}:
         raise InvalidSqlError(f"catalog {statement.name} is in use, or the first of the session: it stays")
     if statement.name not in state.catalogs and statement.if_exists:
@@ -168,7 +168,7 @@ def alter_table(state: SqlState, statement: AlterTable) -> Outcome:
 
 
 def alter_watermark(state: SqlState, statement: AlterWatermark) -> Outcome:
-    """Declare another watermark, or none."""
+    """Change or remove the watermark of a table."""
     if _is_absent(state, statement.name, if_exists=statement.if_exists):
         return _absent(statement.name)
     catalog, name = state.catalog_of(statement.name)
@@ -182,12 +182,12 @@ def alter_watermark(state: SqlState, statement: AlterWatermark) -> Outcome:
 
 
 def rename_table(state: SqlState, statement: RenameTable) -> Outcome:
-    """Give a table another name."""
+    """Rename a table."""
     if _is_absent(state, statement.name, if_exists=statement.if_exists):
         return _absent(statement.name)
     catalog, source = state.catalog_of(statement.name)
     own, new = state.full(statement.name), statement.new_name
-    # A name alone stays in the table's own database.
+    # A new name without a database keeps the table in its own database.
     target_catalog, database, table = (*own[: len(own) - len(new)], *new)
     if target_catalog != own[0]:
         raise InvalidSqlError(
@@ -200,7 +200,7 @@ def rename_table(state: SqlState, statement: RenameTable) -> Outcome:
 
 
 def add_partitions(state: SqlState, statement: AddPartitions) -> Outcome:
-    """Check the names of partitions: one comes into being with its first row, so there is nothing to store."""
+    """Validate the partitions and store nothing: a partition exists once it has a row."""
     if _is_absent(state, statement.name, if_exists=statement.if_exists):
         return _absent(statement.name)
     table = state.load(statement.name)
@@ -213,7 +213,7 @@ def add_partitions(state: SqlState, statement: AddPartitions) -> Outcome:
 
 
 def drop_partitions(state: SqlState, statement: DropPartitions) -> Outcome:
-    """Remove the rows of partitions."""
+    """Delete the rows of partitions."""
     if _is_absent(state, statement.name, if_exists=statement.if_exists):
         return _absent(statement.name)
     table = state.load(statement.name)
@@ -222,7 +222,7 @@ def drop_partitions(state: SqlState, statement: DropPartitions) -> Outcome:
 
 
 def truncate(state: SqlState, statement: Truncate) -> Outcome:
-    """Remove all rows."""
+    """Delete all rows."""
     table = state.load(statement.name)
     return committed(table.truncate(), f"truncated {table.name}")
 
@@ -242,7 +242,7 @@ def _create_session_table(state: SqlState, statement: CreateTable, connector: st
 
 
 def _definition_options(statement: CreateTable, table: str) -> tuple[dict[str, str], tuple[str, str | None] | None]:
-    """Return the options with computed columns in them, and the watermark unless it is in them too."""
+    """Return the options, with computed columns added, and the watermark unless it is among the options too."""
     options = dict(statement.options)
     for column in statement.computed:
         options[f"schema.{column.place}.name"] = column.name

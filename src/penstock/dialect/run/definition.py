@@ -1,4 +1,4 @@
-"""What a ``CREATE TABLE`` of a table that is there would say, and what one ``LIKE`` it says."""
+"""Build the CREATE TABLE of an existing table, and merge it with a ``CREATE TABLE … LIKE``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 def definition_of(state: SqlState, name: Path, rules: Mapping[str, str]) -> CreateTable:
-    """Return the definition of a table of the catalog or of this session, without what the rules exclude.
+    """Return the definition of a catalog or session table, without the features that the rules exclude.
 
     Raises:
-        UnsupportedFeatureError: it is a view; or it has what cannot be said here, and the rules do not exclude it.
+        UnsupportedFeatureError: it is a view; or it has a feature that CREATE TABLE cannot express here, and the rules
+            do not exclude it.
         TableStoreError: as ``SqlState.load``.
     """
     own = state.session_table(name)
@@ -41,10 +42,10 @@ def definition_of(state: SqlState, name: Path, rules: Mapping[str, str]) -> Crea
 
 
 def merged(statement: CreateTableLike, source: CreateTable) -> CreateTable:
-    """Return the definition of a table that is like another.
+    """Return the definition of the table that a ``CREATE TABLE … LIKE`` creates.
 
     Raises:
-        InvalidSqlError: both say the same thing, and the rules do not let the one win.
+        InvalidSqlError: both tables define the same thing, and the rules do not say which definition is used.
     """
     table, rules = statement.table, statement.rules
     name = ".".join(table.name)
@@ -111,7 +112,7 @@ def _computed(schema: TableSchema, name: Path) -> Iterable[ComputedColumn]:
 
 
 def _renumbered(source: CreateTable, kept: Iterable[ComputedColumn]) -> Iterable[ComputedColumn]:
-    """Close the gaps that computed columns have left which are not kept."""
+    """Renumber the computed columns after some of them were removed."""
     gone = {each.place for each in source.computed} - {each.place for each in kept}
     return [replace(each, place=each.place - sum(place < each.place for place in gone)) for each in kept]
 

@@ -1,4 +1,4 @@
-"""Event times that the tables of a query declare."""
+"""Find the event time column that a table of a query declares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def event_time_of(state: SqlState, use: TableUse) -> DeclaredWatermark | None:
-    """Return the watermark that a table declares; None where it declares none, or none is wanted."""
+    """Return the watermark that a table declares; None if there is none or the options disable it."""
     own = state.session_table(use.name)
     if own is None:
         options = {**state.load(use.name).options, **dict(use.options)}

@@ -1,4 +1,4 @@
-"""``EXPLAIN``: which files a query opens and why not more, and what Spark makes of it."""
+"""Run ``EXPLAIN``: show which files a query opens, why other files are skipped, and Spark's plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries as DataFrames."""
+"""Run queries as Spark DataFrames."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class _Reading:
     """How the tables of a query are read.
 
     Attributes:
-        keeps_types: columns are marked with the types that they have in their tables.
-        within: the views that the query stands in, from the outermost.
+        keeps_types: whether columns are annotated with their types in the table.
+        within: the views that contain the query, from the outermost.
     """
 
     state: SqlState
@@ -41,22 +41,22 @@ class _Reading:
 
 
 def query_frame(state: SqlState, spark: SparkSession, query: Query) -> DataFrame:
-    """Return the rows of a query; a streaming DataFrame where one of its tables is a stream.
+    """Return the rows of a query; a streaming DataFrame if one of its tables is a stream.
 
     Raises:
-        InvalidSqlError: Spark does not understand it.
+        InvalidSqlError: Spark rejects the query.
         TableStoreError: a table cannot be read.
     """
     return _query_frame(_Reading(state=state, spark=spark), query)
 
 
 def typed_frame(state: SqlState, spark: SparkSession, query: Query) -> DataFrame:
-    """Return the same rows, in columns that know the types which they had in their tables."""
+    """Return the rows of a query; columns are annotated with their types in the table."""
     return _query_frame(_Reading(state=state, spark=spark, keeps_types=True), query)
 
 
 def ends_at_start(state: SqlState, query: Query) -> bool:
-    """Whether every stream among a query's tables ends at what is there when the query begins."""
+    """Whether every stream among a query's tables ends at the data that exists when the query starts."""
     streams = [use for use in base_uses(state, query) if is_stream(state, use)]
     return bool(streams) and all(ends_where_it_began(use) for use in streams)
 
@@ -122,7 +122,7 @@ def _table_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
 
 
 def _types(state: SqlState, use: TableUse) -> dict[str, str]:
-    """Return the types of a table's columns, as DDL writes them."""
+    """Return the types of a table's columns in DDL syntax."""
     own = state.session_table(use.name)
     if own is not None:
         return {column.name: format_sql_type(column.type) for column in own.columns}

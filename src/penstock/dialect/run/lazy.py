@@ -1,4 +1,4 @@
-"""The parser of statements on demand: sqlglot takes as long to import as the rest of the command line together."""
+"""Import the SQL parser on first use: importing sqlglot takes as long as importing the rest of the command line."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 
 def run_script_late(state: SqlState, script: str) -> Iterator[Outcome]:
-    """Run a script as ``session.run_script`` does, importing it first."""
+    """Run a script as ``session.run_script`` does, and import that module first."""
     outcomes: Iterator[Outcome] = importlib.import_module("penstock.dialect.session").run_script(state, script)
     return outcomes

@@ -1,4 +1,4 @@
-"""``CALL sys.…``: Paimon's procedures, as far as a method of the handles does the same.
+"""Run ``CALL sys.…``: the procedures of Paimon that have an equivalent method on the API handles.
 
 Source:
     Paimon's Flink procedures: names, arguments and their order; docs/spec/compaction.md section 7.1.
@@ -40,7 +40,7 @@ _COMPACTED: Final = pa.schema(
         "skipped": _TEXT,
     }
 )
-# By words in the names of those procedures of Paimon that cannot be there.
+# Words in the names of Paimon procedures that Penstock cannot support.
 _REFUSED: Final = {
     "branch": "branches are not supported; a tag keeps a snapshot, and a copy of the table takes other rows",
     "fast_forward": "branches are not supported",
@@ -57,10 +57,10 @@ _PARTITION_OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """A procedure.
+    """A procedure that CALL can run.
 
     Attributes:
-        parameters: in the order of their places.
+        parameters: parameters in positional order.
     """
 
     parameters: tuple[str, ...]
@@ -72,9 +72,9 @@ def call(state: SqlState, statement: Call) -> Outcome:
 
     Raises:
         InvalidSqlError: there is no such procedure.
-        UnsupportedFeatureError: it is one of Paimon's for what Penstock has not.
-        InvalidOptionError: arguments that it does not take.
-        TableStoreError: as the method that it stands for.
+        UnsupportedFeatureError: Paimon has this procedure, but Penstock does not have the feature.
+        InvalidOptionError: the procedure does not accept these arguments.
+        TableStoreError: as the method that the procedure calls.
     """
     procedure = PROCEDURES.get(statement.procedure)
     if procedure is None:
@@ -213,7 +213,7 @@ def _remove_orphan_files(state: SqlState, arguments: Arguments) -> Outcome:
 
 
 def _tables(state: SqlState, arguments: Arguments) -> list[tuple[str, ...]]:
-    """Return the tables that the argument names: one, or with ``database.*`` all of a database."""
+    """Return the tables that the argument names: one table, or all tables of a database for ``database.*``."""
     path = split_name(arguments.needed("table"))
     if path[-1] != "*":
         return [path]
@@ -268,4 +268,4 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     "remove_orphan_files": Procedure(parameters=("table", "older_than", "dry_run"), run=_remove_orphan_files),
     "reset_consumer": Procedure(parameters=("table", "consumer_id", "next_snapshot_id"), run=_reset_consumer),
 }  # fmt: skip
-"""Every procedure by its name."""
+"""All procedures, by name."""

@@ -1,8 +1,8 @@
-"""Conditions that are safe to apply before Spark sees a file: to partitions, buckets and files.
+"""Find the conditions that can be pushed down to partitions, buckets and files.
 
-Spark applies every condition again. So one may be left out here, but none may drop a row that Spark would keep: only
-columns and literals of one and the same plain type count, about which both agree to the letter. Floating numbers (NaN,
-precision), times (the session's zone) and texts that are to be dates stay with Spark alone.
+Spark applies every condition again, so a condition may be left out here; but no condition may drop a row that Spark
+would keep. So only columns and literals of the same simple type are used, which both engines compare in the same way.
+Floating-point numbers (NaN, precision), times (the session's zone) and texts compared with dates are left to Spark.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LITERALS: Final[Mapping[TypeRoot, type]] = {
 
 
 def safe_filter(conditions: Iterable[str], fields: Sequence[DataField]) -> Predicate | None:
-    """Return what can be applied early of conditions that all have to hold; None where nothing can."""
+    """Return the part of AND-ed conditions that can be pushed down; None if there is no such part."""
     types = {field.name: field.type for field in fields}
     found: list[Predicate] = []
     for text in conditions:
@@ -42,7 +42,7 @@ def safe_filter(conditions: Iterable[str], fields: Sequence[DataField]) -> Predi
             predicate = parse_filter(text)
             bind(predicate, fields, "")
         except (InvalidFilterError, NotFoundError):
-            continue  # Spark understands more than a filter can say
+            continue  # the condition is not valid filter syntax, but Spark can evaluate it
         if _is_safe(predicate, {name: each.root for name, each in types.items() if isinstance(each, AtomicType)}):
             found.append(predicate)
     return And(operands=tuple(found)) if found else None
@@ -67,5 +67,5 @@ def _is_safe(predicate: Predicate, roots: Mapping[str, TypeRoot]) -> bool:
 def _agrees(root: TypeRoot | None, values: Iterable[object]) -> bool:
     if root is None:
         return False
-    # Exactly: a datetime is a date, and True an int.
+    # Compare exact types: a datetime is also a date, and True is also an int.
     return all(type(value) is _LITERALS.get(root) for value in values)

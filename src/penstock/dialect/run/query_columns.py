@@ -1,4 +1,4 @@
-"""The columns that a query has, for tables that are made of it."""
+"""Find the columns of a query, for tables that are created from it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def query_columns(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -> tuple[ColumnSpec, ...]:
-    """Return the columns of a query's rows; those that it hands on from a table have the table's types.
+    """Return the columns of a query's rows; a column that the query passes through keeps the type in its table.
 
     Raises:
-        UnsupportedFeatureError: it takes Spark to tell, and there is no session.
-        InvalidSqlError: Spark does not understand it.
+        UnsupportedFeatureError: Spark is needed to find the columns, and there is no session.
+        InvalidSqlError: Spark rejects the query.
     """
     known = _simple_columns(state, query, within)
     if known is not None:
@@ -69,5 +69,5 @@ def _simple_columns(state: SqlState, query: Query, within: tuple[Path, ...]) -> 
         return columns
     by_name = {column.name: column for column in columns}
     if not all(name in by_name for name, _ in query.simple.columns):
-        return None  # the query as a whole says better what is missing
+        return None  # running the query gives a better error about the missing column
     return tuple(replace(by_name[name], name=alias) for name, alias in query.simple.columns)

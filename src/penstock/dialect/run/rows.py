@@ -1,4 +1,4 @@
-"""Statements that move rows: ``SELECT`` and ``INSERT``."""
+"""Run ``SELECT`` and ``INSERT``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def select(state: SqlState, statement: Select) -> Outcome:
-    """Run a query: on Spark where there is a session, else in this process if it is simple enough."""
+    """Run a query: on Spark if there is a session, else in this process if the query is simple enough."""
     if state.spark is not None:
         frame = query_frame(state, state.spark, statement.query)
         return Outcome(value=frame, ends_at_start=ends_at_start(state, statement.query))
@@ -40,7 +40,7 @@ def select(state: SqlState, statement: Select) -> Outcome:
 
 
 def insert(state: SqlState, statement: Insert) -> Outcome:
-    """Write rows: one commit, or a query that goes on where they come from a stream."""
+    """Insert rows: in one commit, or with a streaming query if the source is a stream."""
     table = state.load(statement.name, dict(statement.options) or None)
     columns = _target_columns(table, statement)
     if statement.rows is not None:
@@ -62,10 +62,10 @@ def insert(state: SqlState, statement: Insert) -> Outcome:
 
 
 def check_here(state: SqlState, query: Query) -> SimpleSelect:
-    """Return a query that needs no engine.
+    """Return a query that runs without Spark.
 
     Raises:
-        UnsupportedFeatureError: it is more than that.
+        UnsupportedFeatureError: the query needs Spark.
     """
     is_ours = all(state.session_table(use.name) is None and not is_stream(state, use) for use in query.tables)
     if query.simple is None or not is_ours:
@@ -101,7 +101,7 @@ def _select_here(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -
 
 
 def _chosen(rows: pa.Table, name: str, simple: SimpleSelect) -> pa.Table:
-    """Return what a query without conditions takes of rows in memory."""
+    """Apply the columns and the limit of a query without conditions to rows in memory."""
     if simple.where is not None:
         raise UnsupportedFeatureError(f"WHERE on {name} needs Spark; leave it out, or give a session")
     for column, _ in simple.columns:
@@ -112,7 +112,7 @@ def _chosen(rows: pa.Table, name: str, simple: SimpleSelect) -> pa.Table:
 
 
 def _target_columns(table: Table, statement: Insert) -> tuple[str, ...]:
-    """Return the columns that the rows' go to, in the rows' order."""
+    """Return the target columns in the order of the inserted values."""
     names = table.schema.field_names
     constants = {name for name, _ in statement.partition}
     strangers = sorted(constants - set(table.schema.partition_keys))
@@ -155,7 +155,7 @@ def _arrow_rows(table: Table, statement: Insert, columns: tuple[str, ...], rows:
 
 
 def _completed(table: Table, statement: Insert, given: dict[str, ArrowAny], count: int) -> pa.Table:
-    """Add what the statement says of all rows, and NULL for what it does not name."""
+    """Add the partition values of the statement, and NULL for columns that are not inserted."""
     constants = dict(statement.partition)
     arrays: list[ArrowAny] = []
     for field in table.arrow_schema:
@@ -189,7 +189,7 @@ def _start(state: SqlState, table: Table, query: Query, rows: DataFrame) -> Outc
 
 
 def _trigger(settings: Settings, *, ends_at_start: bool) -> dict[str, object] | None:
-    # A query behind another bound waits for what is still to come, and ends there by itself.
+    # A query with another bound waits for rows that are not written yet, and ends by itself at the bound.
     if ends_at_start:
         return {"availableNow": True}
     return None if settings.interval_ms is None else {"processingTime": f"{settings.interval_ms} milliseconds"}

@@ -1,4 +1,4 @@
-"""Statements that show what there is."""
+"""Run ``SHOW``, ``DESCRIBE``, ``SET`` and ``RESET``."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _HEADERS: Final = {
     "tables": "table name",
     "views": "view name",
 }
-# Flink's catalog keeps its own things among the options.
+# Options in which Flink's catalog stores computed columns and watermarks.
 _HIDDEN: Final = re.compile(r"schema\.(?:\d+|watermark\.0)\..+")
 
 
@@ -92,7 +92,7 @@ def describe(state: SqlState, statement: Describe) -> Outcome:
 
 
 def show_create_table(state: SqlState, statement: ShowCreateTable) -> Outcome:
-    """Print the statement that makes such a table."""
+    """Show the statement that creates an equal table."""
     table = state.load(statement.name)
     _, database, name = state.full(statement.name)
     text = _ddl(table.schema, f"{quoted(database)}.{quoted(name)}")
@@ -114,7 +114,7 @@ def show_partitions(state: SqlState, statement: ShowPartitions) -> Outcome:
 
 
 def set_setting(state: SqlState, statement: SetSetting) -> Outcome:
-    """Keep a setting, or show all."""
+    """Store a setting, or show all settings."""
     if statement.key is None:
         return rows(pa.schema({"key": _TEXT, "value": _TEXT}), sorted(mask_options(state.settings.items()).items()))
     state.put_setting(statement.key, statement.value)
@@ -122,7 +122,7 @@ def set_setting(state: SqlState, statement: SetSetting) -> Outcome:
 
 
 def reset_setting(state: SqlState, statement: ResetSetting) -> Outcome:
-    """Forget a setting, or all."""
+    """Reset a setting, or all settings."""
     keys = list(state.settings) if statement.key is None else [statement.key]
     for key in keys:
         state.drop_setting(key)
@@ -130,7 +130,7 @@ def reset_setting(state: SqlState, statement: ResetSetting) -> Outcome:
 
 
 def stored_options(schema: TableSchema) -> Iterator[tuple[str, str]]:
-    """Yield the options of a table, without those in which Flink keeps watermarks and computed columns."""
+    """Yield the options of a table, without those in which Flink stores watermarks and computed columns."""
     return ((key, value) for key, value in schema.options if not _HIDDEN.fullmatch(key))
 
 
@@ -162,9 +162,9 @@ def _names(header: str, names: list[str]) -> Outcome:
 
 
 def like_matches(pattern: str, text: str) -> bool:
-    """Whether a text is as ``LIKE`` has it: ``%`` stands for any letters, ``_`` for one.
+    """Whether a text matches a ``LIKE`` pattern: ``%`` matches any number of characters, ``_`` matches one.
 
-    Takes at most ``len(pattern) * len(text)`` steps: of several ``%`` only the last one met has to be tried again.
+    Takes at most ``len(pattern) * len(text)`` steps, because backtracking is needed only to the last ``%``.
     """
     place = at = 0
     star = tried = -1

@@ -1,4 +1,4 @@
-"""Tables of a query as DataFrames: of one snapshot, or as streams."""
+"""Read the tables of a query as DataFrames: one snapshot, or a stream."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _BOUNDS: Final = frozenset(
         "penstock.scan.bounded.timestamp-millis",
     }
 )
-# What only a stream can do.
+# Options that only streams support.
 _STREAM_OPTIONS: Final = _BOUNDS | {"consumer-id"}
 
 
 def is_stream(state: SqlState, use: TableUse) -> bool:
-    """Whether a table is read as a stream: the mode or an option of the use says so, or a topic has no end."""
+    """Whether a table is read as a stream: by the session mode, by an option of the use, or as an unbounded topic."""
     if use.system is not None:
         return False
     if read_settings(state.settings).is_streaming or any(key in _STREAM_OPTIONS for key, _ in use.options):
@@ -43,7 +43,7 @@ def is_stream(state: SqlState, use: TableUse) -> bool:
 
 
 def ends_where_it_began(use: TableUse) -> bool:
-    """Whether a stream's end is what is there when it begins; behind any other bound, rows may come for long."""
+    """Whether a stream ends at the data that exists when it starts; with any other bound it may run for long."""
     return any(key == _END_NOW and value.lower() == "true" for key, value in use.options)
 
 
@@ -51,7 +51,7 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
     """Return the rows of a table, or of a system table.
 
     Args:
-        conditions: that every row has to pass, or the query does without it.
+        conditions: conditions that every row of the query's result meets; rows that fail one may be skipped.
     """
     own = state.session_table(use.name)
     if own is not None:
@@ -70,7 +70,7 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
         return spark_entry().sql_rows(spark, table.with_options(dict(use.options)).system_table(use.system))
     early = safe_filter(conditions, table.schema.fields)
     if is_stream(state, use):
-        # The watermark comes with the query (``frames``), where an event time keeps its type.
+        # The query adds the watermark itself (``frames``), after the time column has got its annotated type.
         return table.read_stream(spark, {**dict(use.options), "penstock.read.watermark": "false"}, filter=early)
     return table.to_spark(spark, options=dict(use.options), filter=early)
 

@@ -1,4 +1,4 @@
-"""Views: queries under a name, for as long as the session lasts."""
+"""Run statements on views: named queries that exist until the session ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def create_view(state: SqlState, statement: CreateView) -> Outcome:
-    """Keep a query under a name; the tables that it names are those that the names mean now."""
+    """Store a query under a name; table names are resolved now."""
     path = state.full(statement.name)
     name = ".".join(path[1:])
     is_taken = state.view(path) is not None or state.session_table(path) is not None
@@ -38,7 +38,7 @@ def create_view(state: SqlState, statement: CreateView) -> Outcome:
 
 
 def drop_view(state: SqlState, statement: DropView) -> Outcome:
-    """Forget a view."""
+    """Drop a view."""
     path = state.full(statement.name)
     name = ".".join(path[1:])
     if state.views.pop(path, None) is not None:
@@ -51,7 +51,7 @@ def drop_view(state: SqlState, statement: DropView) -> Outcome:
 
 
 def show_create_view(state: SqlState, statement: ShowCreateView) -> Outcome:
-    """Print the statement that makes such a view."""
+    """Show the statement that creates an equal view."""
     view = state.view(statement.name)
     path = state.full(statement.name)
     if view is None:

@@ -1,4 +1,4 @@
-"""Views where queries read them."""
+"""Resolve the views that queries read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def base_uses(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -> Iterator[TableUse]:
-    """Yield the tables that a query reads, those of its views in their place."""
+    """Yield the tables that a query reads; a view is replaced by the tables that it reads."""
     for use in query.tables:
         view = state.view(use.name)
         if view is None:
@@ -27,10 +27,10 @@ def base_uses(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -> I
 
 
 def entered(view: CreateView, use: TableUse, within: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Return the views around the query of a view, itself included.
+    """Return the chain of views for the query of a view: the surrounding views, and the view itself.
 
     Raises:
-        InvalidSqlError: the view reads itself; or it is used like a table.
+        InvalidSqlError: the view reads itself, or it is used with a hint, time travel or as a system table.
     """
     name = ".".join(view.name[1:])
     if view.name in within:
@@ -43,18 +43,18 @@ def entered(view: CreateView, use: TableUse, within: tuple[Path, ...]) -> tuple[
 
 
 def check_tables(state: SqlState, view: CreateView) -> None:
-    """Check that what a view reads is there.
+    """Check that the tables that a view reads exist.
 
     Raises:
-        InvalidSqlError: it reads itself.
-        NotFoundError: no such table.
+        InvalidSqlError: the view reads itself.
+        NotFoundError: a table does not exist.
     """
     for use in base_uses(state, view.query):
         if state.full(use.name) == view.name:
             raise _reads_itself(view)
     for use in view.query.tables:
         if not state.exists(use.name):
-            state.load(use.name)  # says what there is
+            state.load(use.name)  # raises an error that lists the existing names
 
 
 def _reads_itself(view: CreateView) -> InvalidSqlError:

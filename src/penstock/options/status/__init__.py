@@ -1,1 +1,1 @@
-"""The status of every option key: honoured, refused, or of another engine."""
+"""The status of every option key: honoured, ignored or refused."""

@@ -1,4 +1,4 @@
-"""Keys that no group reads: other engines do, nobody here yet, or code that needs no parsed value.
+"""Keys that no option group parses: keys of other engines, unsupported keys, and keys whose text is used unparsed.
 
 Source:
     Paimon ``api:CoreOptions.java``, ``api:options/CatalogOptions.java``, ``flink:FlinkConnectorOptions.java``,
@@ -13,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """A key that is documented."""
+    """A documented key."""
 
     name: str
     type: str
@@ -101,7 +101,7 @@ DOCUMENTED: Final = (
     KnownKey("sink.savepoint.auto-tag", "boolean", "false", _FLINK, "a tag for each savepoint"),
 )
 
-# Names alone: tables with a primary key, catalogs, and corners of the engines.
+# Keys without documentation: for tables with a primary key, for catalogs, and rare ones of engines.
 OTHERS: Final = frozenset(
     [
         "add-column-before-partition",
@@ -236,7 +236,7 @@ PREFIXES: Final = (
     "variant.",
     "vector-search.",
 )
-"""Keys whose rest is a column, an index type, or a setting that is passed on."""
+"""Prefixes of keys that continue with a column, an index type, or a setting that is passed on."""
 
 
 HONOURED: Final = frozenset(
@@ -252,7 +252,7 @@ HONOURED: Final = frozenset(
         "provider",
     ]
 )
-"""Keys among these that are acted on, or that only describe the table."""
+"""Keys of this module that Penstock acts on, or that only describe the table."""
 
 HONOURED_PREFIXES: Final = ("schema.",)
-"""Computed columns and the watermark, as Flink stores them."""
+"""Prefix of the options in which Flink stores computed columns and the watermark."""

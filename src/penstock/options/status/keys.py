@@ -1,4 +1,4 @@
-"""What becomes of each key: Penstock acts on it, warns that it does not, or refuses it. Every known key is one of them.
+"""The status of each known key: Penstock acts on it, ignores it with a warning, or refuses it.
 
 design/0021 has the reasons.
 """
@@ -15,7 +15,7 @@ from penstock.options.status.refused import DEFAULT_VALUE, DEFAULT_VALUE_REFUSAL
 
 
 class Status(StrEnum):
-    """What becomes of a key, by its word in the documentation."""
+    """The status of a key, by its name in the documentation."""
 
     HONOURED = "honoured"
     IGNORED = "ignored"
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
 
 def status_of(key: str) -> Status | None:
-    """Return what becomes of a key; None of one that nobody knows."""
+    """Return the status of a key; None for an unknown key."""
     if refusal_of(key) is not None:
         return Status.REFUSED
     if key in _HONOURED or key.startswith(HONOURED_PREFIXES) or any(_is_of(key, family) for family in _FAMILIES):
@@ -32,7 +32,7 @@ def status_of(key: str) -> Status | None:
 
 
 def refusal_of(key: str) -> Refusal | None:
-    """Return why a key is refused; None when it is not."""
+    """Return why a key is refused; None if it is not refused."""
     start, end = DEFAULT_VALUE
     if key.startswith(start) and key.endswith(end):
         return DEFAULT_VALUE_REFUSAL
@@ -40,7 +40,7 @@ def refusal_of(key: str) -> Refusal | None:
 
 
 def asks_for_nothing(key: str, value: str) -> bool:
-    """Whether a value that Penstock does not act on changes nothing: it is what the key means when it is unset."""
+    """Whether it is safe to ignore a key with this value, because the value is the default."""
     refusal = refusal_of(key)
     text = value.strip().lower()
     return text in refusal.inert if refusal is not None else text == _DEFAULTS.get(key)

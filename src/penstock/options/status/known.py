@@ -1,4 +1,4 @@
-"""All keys together: what is known, and what looks misspelt."""
+"""All known keys, and the search for the key that a misspelt one means."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ GROUPS: Final[dict[str, type[OptionGroup]]] = {
     "partitions that are done": MarkDoneOptions,
     "tags": TagOptions,
 }
-"""Every group, in the order of the documentation."""
+"""All groups, in the order of the documentation."""
 
 
 def is_known(key: str) -> bool:
-    """Whether the key, or a family that it belongs to, is known here or to another engine."""
+    """Whether Penstock or another engine knows the key or the family that it belongs to."""
     return key in KNOWN_KEYS or key.startswith(PREFIXES)
 
 
 def nearest_key(key: str) -> str | None:
-    """The known key that looks most like this one; None when none does."""
+    """Return the known key that is most similar to this one, or None."""
     folded = {known.lower(): known for known in sorted(KNOWN_KEYS - OTHERS)}
     found = difflib.get_close_matches(key.lower().replace("_", "-"), folded, n=1)
     return folded[found[0]] if found else None
@@ -65,4 +65,4 @@ def _known_keys() -> frozenset[str]:
 
 
 KNOWN_KEYS: Final = _known_keys()
-"""Every key without a free part, older names included."""
+"""Every key without a free part, including older names."""

@@ -1,4 +1,4 @@
-"""Options that are refused: to leave them out of account would return other rows than they ask for, or keep others.
+"""Options that are refused, because ignoring them would return or store other rows than requested.
 
 Source:
     Paimon ``api:CoreOptions.java``, ``flink:FlinkConnectorOptions.java``, ``spark:SparkConnectorOptions.java``; the
@@ -17,10 +17,10 @@ class Refusal:
 
     Attributes:
         cure: what to do instead, as the end of a sentence.
-        inert: the values that ask for nothing, in lower case.
-        reads: a read that does not act on it returns other rows, so it is refused where it is stored, too.
-        is_own: what it is about is checked where it matters, with a message of its own.
-        is_for_batch: batch reads act on it.
+        inert: values that request nothing, in lower case.
+        reads: whether a read that ignores the option returns other rows; then it is refused as a stored option too.
+        is_own: whether the feature's own code checks the option, with an error text of its own.
+        is_for_batch: whether batch reads support it.
     """
 
     cure: str
@@ -68,10 +68,10 @@ REFUSED: Final[dict[str, Refusal]] = {
     "deletion-vectors.enabled": Refusal(cure="deletion vectors are not supported", is_own=True),
     "manifest.format": Refusal(cure="only avro is supported", inert=frozenset({"avro"}), is_own=True),
 }
-"""Paimon's, by key."""
+"""Paimon's refused options, by key."""
 
 DEFAULT_VALUE: Final = ("fields.", ".default-value")
-"""How the keys of a column's default value begin and end: it would be missing from the rows that leave it out."""
+"""Prefix and suffix of the keys of column defaults; rows without the column would not get the default value."""
 
 DEFAULT_VALUE_REFUSAL: Final = Refusal(
     cure="declare it with the column, such as status STRING DEFAULT 'new'", inert=_NEVER
@@ -129,4 +129,4 @@ FOREIGN: Final[dict[str, tuple[str, str]]] = {
     "modifiedbefore": (_FILES, "give 'scan.timestamp' = 'yyyy-MM-dd HH:mm:ss'"),
     "pathglobfilter": (_FILES, "name partitions in the filter"),
 }
-"""Keys of others, in lower case: whose they are, and what says the same here."""
+"""Keys of other table formats, in lower case: the format, and the equivalent here."""

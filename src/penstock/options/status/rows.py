@@ -1,4 +1,4 @@
-"""The table of options, for the documentation and for the command that lists them."""
+"""Rows of the table of options, for the documentation and for the command that lists options."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class OptionRow:
     """One row of the table of options.
 
     Attributes:
-        key: or the pattern of a family, with ``*`` for the free part.
-        default: as a text that the key takes; empty when unset is a state of its own.
+        key: the key, or the pattern of a family of keys, with ``*`` for the free part.
+        default: default as text that the key accepts; empty if unset differs from every value.
         honoured: whether Penstock acts on it today.
-        status: what becomes of it.
+        status: whether the key is honoured, ignored or refused.
     """
 
     key: str
@@ -31,7 +31,7 @@ class OptionRow:
 
 
 def describe_options() -> tuple[OptionRow, ...]:
-    """List every documented option once, group by group; a key of two groups under the first."""
+    """List every documented option once, by group; a key of two groups is listed in the first one."""
     rows: dict[str, OptionRow] = {}
     for group, options in GROUPS.items():
         for field in option_fields(options):
