@@ -1,1 +1,1 @@
-"""Arrow batches to one data file and back, its statistics, the mapping of types."""
+"""Read and write data files as Arrow batches, with their statistics and the mapping of types."""

@@ -1,4 +1,4 @@
-"""Column statistics gathered while rows pass, for formats whose footers pyarrow does not show.
+"""Collect column statistics while rows are written, for formats whose footers pyarrow does not expose.
 
 Source:
     docs/spec/format.md section 7.3.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
 
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
-# Readers before Paimon 2.0 expect counts only for binary columns.
+# Readers before Paimon 2.0 expect only null counts for binary columns.
 _COUNTED_ONLY: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY, TypeRoot.VARIANT})
 _INTEGER_VIEW: Final = {TypeRoot.DATE: pa.int32(), TypeRoot.TIME: pa.int32()}
 _UNIT_NANOS: Final = {"ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -30,7 +30,7 @@ _UNIT_NANOS: Final = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 
 @dataclass(slots=True)
 class _Range:
-    """What is known of one column so far."""
+    """The statistics of one column so far."""
 
     low: Any = None
     high: Any = None
@@ -39,21 +39,21 @@ class _Range:
 
 
 class StatsCollector:
-    """Counts nulls of all columns, and keeps minimum and maximum of those that have an order all readers agree on."""
+    """Counts nulls of all columns; keeps minimum and maximum only of types with the same order in all readers."""
 
     def __init__(self, fields: Sequence[DataField]) -> None:
         self._types = [field.type for field in fields]
         self._ranges = [_Range(is_ordered=_has_order(data_type)) for data_type in self._types]
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows of the canonical Arrow schema into account."""
+        """Add the rows of a batch, which has the canonical Arrow schema."""
         for column, data_type, known in zip(batch.columns, self._types, self._ranges, strict=True):
             known.null_count += column.null_count
             if known.is_ordered and isinstance(data_type, AtomicType) and column.null_count < len(column):
                 _widen(known, column, data_type)
 
     def result(self) -> tuple[ColumnStats, ...]:
-        """Statistics per column."""
+        """Return the statistics per column."""
         return tuple(
             ColumnStats(
                 min=known.low if known.is_ordered else None,
@@ -65,9 +65,9 @@ class StatsCollector:
 
 
 def holds_nan(column: Any) -> bool:  # noqa: ANN401 - an array of floating-point numbers
-    """Tell whether a column holds NaN, or infinities of both signs, which costs nothing but its range.
+    """Whether a column holds NaN; also true for infinities of both signs, where only the range is lost.
 
-    Engines order NaN above all numbers, ranges leave it out. The sum is the cheapest way to tell.
+    Engines order NaN above all numbers, but ranges exclude it. The sum is the cheapest check.
     """
     total = pc.sum(column).as_py()
     return total is not None and math.isnan(total)
@@ -90,7 +90,7 @@ def _widen(known: _Range, column: Any, data_type: AtomicType) -> None:  # noqa: 
     found: Any = pc.min_max(column)
     low, high = found["min"].as_py(), found["max"].as_py()
     if data_type.root in _FLOATS:
-        # Zeros of both signs are equal here but not everywhere.
+        # -0.0 and 0.0 are equal here but not in every engine, so the range includes both.
         low, high = low if low != 0 else -0.0, high if high != 0 else 0.0
     else:
         low, high = (low * factor, high * factor) if factor != 1 else (low, high)

@@ -1,7 +1,7 @@
-"""Arrow arrays as file readers give them, brought to the canonical Arrow type of their column.
+"""Convert Arrow arrays of file readers to the canonical Arrow type of their column.
 
-The column type is the one that the file was written with; only its Arrow clothes differ (units, names of list
-elements, large offsets, integer carriers). Changes of the type itself are the business of ``cast``.
+The column type is the one that the file was written with; only its Arrow representation differs (units, names of list
+elements, large offsets, integer carriers). Module ``cast`` handles changes of the column type itself.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _UNIT_NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def conform_array(array: Array, data_type: DataType, arrow_type: ArrowAny = None) -> Array:
-    """Return the values as the canonical Arrow type of ``data_type``, without a copy where it is that already.
+    """Return the values as the canonical Arrow type of ``data_type``, without a copy if they have it already.
 
-    Names and metadata inside of nested types count too, which Arrow's own equality passes over.
+    Names and metadata inside nested types must match too, which Arrow's own equality ignores.
 
     Args:
-        arrow_type: that type, where the caller has it at hand.
+        arrow_type: the canonical type, if the caller already has it.
 
     Raises:
-        FormatError: the file holds another kind of values, or values that the type cannot hold.
+        FormatError: the file holds other values, or values that do not fit the type.
     """
     arrow_type = arrow_type or to_arrow_type(data_type)
     if array.type.equals(arrow_type, check_metadata=True):
@@ -74,9 +74,9 @@ def _conform(array: Array, data_type: DataType, arrow_type: ArrowAny) -> Array:
 
 
 def conform_timestamp(array: Array, arrow_type: ArrowAny) -> Array:
-    """Bring timestamps to another unit and zone mark; finer digits are cut off towards the past.
+    """Convert timestamps to another unit and zone; finer digits are truncated towards the past.
 
-    A wall clock and the instant that shows it in UTC are the same number.
+    A wall clock, and the instant with the same wall clock in UTC, have the same number.
     """
     if array.type == INT96_CARRIER:
         return decode_int96(array, arrow_type.unit).view(arrow_type)
@@ -87,7 +87,7 @@ def conform_timestamp(array: Array, arrow_type: ArrowAny) -> Array:
         # Arrow checks the multiplication for overflow.
         return array.cast(pa.timestamp(arrow_type.unit, tz=array.type.tz)).view(arrow_type)
     factor = want // have
-    # Arrow's own division rounds towards 1970, and so moves what lies before it.
+    # Arrow's own division rounds towards 1970, which is wrong for earlier times.
     numbers = array.view(pa.int64())
     floored = np.floor_divide(np.asarray(numbers.fill_null(0)), factor)
     mask = np.asarray(numbers.is_null()) if numbers.null_count else None
@@ -95,7 +95,7 @@ def conform_timestamp(array: Array, arrow_type: ArrowAny) -> Array:
 
 
 def _conform_struct(array: Array, data_type: RowType, arrow_type: ArrowAny) -> Array:
-    # Flattened, so that no child is asked for a value where its parent is null: what stands there is anything.
+    # Flattened, so that children are null where their parent is null: the values there are arbitrary.
     found = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
     children = [
         conform_array(found[field.name], field.type)
@@ -127,7 +127,7 @@ def _conform_list(array: Array, data_type: ArrayType | VectorType, arrow_type: A
 
 
 def _to_fixed_size(array: Array, length: int) -> Array:
-    """Turn lists into vectors; below a null parent stand lists without elements, which get some."""
+    """Convert lists to vectors; lists of null parents are empty, and are filled up."""
     starts = np.asarray(array.offsets)
     sizes = np.diff(starts)
     valid = np.asarray(array.is_valid())
@@ -145,7 +145,7 @@ def _conform_map(array: Array, data_type: MapType | MultisetType, arrow_type: Ar
     array = _with_small_offsets(array)
     if pa.types.is_map(array.type):
         keys, items = array.keys, array.items
-    else:  # a list of structs: a map whose annotation got lost
+    else:  # a list of structs: a map without its annotation
         entries = array.values
         keys, items = entries.field(0), entries.field(1)
     return map_with_children(array, arrow_type, conform_array(keys, key), conform_array(items, value))
@@ -158,7 +158,7 @@ def _with_small_offsets(array: Array) -> Array:
 
 
 def with_children(array: Array, arrow_type: ArrowAny, children: Sequence[Array]) -> Array:
-    """Return a list array with the same shape, another type and other values; ``children`` are whole, not sliced."""
+    """Return a list array with the same offsets, another type and other values; ``children`` are not sliced."""
     shape = array.buffers()[: 1 if pa.types.is_fixed_size_list(array.type) else 2]
     return pa.Array.from_buffers(
         arrow_type, len(array), shape, array.null_count, offset=array.offset, children=list(children)
@@ -166,13 +166,13 @@ def with_children(array: Array, arrow_type: ArrowAny, children: Sequence[Array])
 
 
 def map_with_children(array: Array, arrow_type: ArrowAny, keys: Array, items: Array) -> Array:
-    """Return a map array with the shape of a list or map array; keys and items are whole, not sliced."""
+    """Return a map array with the offsets of a list or map array; keys and items are not sliced."""
     entries = pa.StructArray.from_arrays([keys, items], fields=[arrow_type.key_field, arrow_type.item_field])
     return with_children(array, arrow_type, [entries])
 
 
 def conform_batch(batch: pa.RecordBatch, data_types: Sequence[DataType], schema: pa.Schema) -> pa.RecordBatch:
-    """Return columns of a batch, picked by name, as canonical Arrow; columns that it lacks are null."""
+    """Return columns of a batch, selected by name, as canonical Arrow; columns missing in the batch are null."""
     places = {name: place for place, name in enumerate(batch.schema.names)}
     arrays = [
         conform_array(batch.column(places[field.name]), data_type, field.type)
@@ -184,7 +184,7 @@ def conform_batch(batch: pa.RecordBatch, data_types: Sequence[DataType], schema:
 
 
 def make_batch(arrays: Sequence[Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
-    """Return a batch of that many rows, even where there are no columns to count them by."""
+    """Return a batch with ``rows`` rows, also if there are no columns."""
     if len(schema):
         return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
     no_columns: ArrowAny = pa.Array.from_buffers(pa.struct([]), rows, [None])
@@ -192,14 +192,14 @@ def make_batch(arrays: Sequence[Array], schema: pa.Schema, rows: int) -> pa.Reco
 
 
 def null_array(rows: int, arrow_type: ArrowAny) -> Array:
-    """Return that many nulls."""
+    """Return an array of ``rows`` nulls."""
     return pa.nulls(rows, arrow_type)
 
 
 def select_rows(
     batches: Iterator[pa.RecordBatch], start: int, ranges: Sequence[tuple[int, int]] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of batches that lie in half-open ranges of positions; the first batch begins at ``start``."""
+    """Yield the rows whose positions lie in half-open ranges; the first batch begins at position ``start``."""
     for batch in batches:
         end = start + batch.num_rows
         if ranges is None:
@@ -213,7 +213,7 @@ def select_rows(
 
 
 def leaf_arrays(chunks: Sequence[Array]) -> Iterator[list[Array]]:
-    """Yield the values at the leaves of a column's type, in Parquet's order; values of null parents may show."""
+    """Yield the values at the leaves of a column's type, in Parquet's order; may include values of null parents."""
     if not chunks:
         return
     arrow_type = chunks[0].type
@@ -231,11 +231,11 @@ def leaf_arrays(chunks: Sequence[Array]) -> Iterator[list[Array]]:
 
 
 def convert_leaves(array: Array, data_type: DataType, arrow_type: ArrowAny, conversion: LeafConversion) -> Array:
-    """Return the values with those at the leaves of some types converted, at any depth.
+    """Return the values with the leaves of some types converted, at any depth.
 
     Args:
-        arrow_type: of the result.
-        conversion: per type of a leaf what to do with it, None where it stays as it is.
+        arrow_type: Arrow type of the result.
+        conversion: returns the conversion for a leaf's type, None for no conversion.
     """
     if not has_leaf(data_type, lambda leaf: conversion(leaf) is not None):
         return array

@@ -1,4 +1,4 @@
-"""What a file format does for the rest of Penstock; Parquet, ORC and Avro are three of these."""
+"""The interface of a file format to the rest of Penstock; Parquet, ORC and Avro implement it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """What a closed writer tells of its file.
+    """Metadata of a finished file, from its closed writer.
 
     Attributes:
-        file_size: exact bytes.
-        columns: per field of the schema, in order; None where the format keeps no statistics of such a column.
+        file_size: exact size in bytes.
+        columns: per field of the schema, in order; None if the format has no statistics for the column.
     """
 
     file_size: int
@@ -31,11 +31,11 @@ class WrittenFile:
 
 
 class DataFileWriter(Protocol):
-    """Writes one file; a worker, never pickled. Nothing is on storage before the first rows are flushed."""
+    """Writes one file; never pickled, as it holds the open file. Nothing is on storage before the first flush."""
 
     @property
     def bytes_written(self) -> int:
-        """About the bytes that the file would have if closed now: those flushed and an estimate of those buffered."""
+        """Estimated size of the file if it were closed now: flushed bytes plus an estimate of the buffered ones."""
         ...
 
     @property
@@ -44,33 +44,33 @@ class DataFileWriter(Protocol):
         ...
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows, which have the canonical Arrow schema of the fields. The batch is kept, not copied."""
+        """Append rows with the canonical Arrow schema of the fields. The batch is kept, not copied."""
         ...
 
     def settle(self) -> None:
-        """Flush what is buffered where ``bytes_written`` is a guess that nothing flushed has borne out, if possible."""
+        """Flush the buffer if the format can and nothing is flushed yet, so that ``bytes_written`` is only a guess."""
         ...
 
     def close(self) -> WrittenFile:
-        """Flush, finish the file and say what it holds. A failure leaves the file for ``abort`` to delete."""
+        """Flush, finish the file and return its metadata. On failure the file remains, for ``abort`` to delete."""
         ...
 
     def abort(self) -> None:
-        """Close and delete what is there; does nothing more the second time."""
+        """Close and delete the file; a second call does nothing."""
         ...
 
 
 class OpenWriter(Protocol):
-    """Starts a file."""
+    """Opens a writer."""
 
     def __call__(
         self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions, /
     ) -> DataFileWriter:
-        """Start a file at a fresh path.
+        """Open a writer for a file at a new path.
 
         Raises:
-            UnsupportedFeatureError: a type that the format cannot hold.
-            InvalidOptionError: an option that the format does not know how to follow.
+            UnsupportedFeatureError: a type that the format does not support.
+            InvalidOptionError: an option value that the format does not support.
         """
         ...
 
@@ -87,23 +87,23 @@ class ReadFile(Protocol):
         batch_rows: int,
         ranges: Sequence[tuple[int, int]] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Read columns as batches of the canonical Arrow schema of ``fields``, in file order, none of them empty.
+        """Read columns as non-empty batches of the canonical Arrow schema of ``fields``, in file order.
 
         Args:
-            fields: names as spelled in the file; one that the file lacks comes as nulls.
-            batch_rows: most rows a batch.
+            fields: names as spelled in the file; a field that the file lacks is read as nulls.
+            batch_rows: maximum rows per batch.
             ranges: rows to read, as half-open ascending intervals of row positions; None = all.
 
         Raises:
-            NotFoundError: no file is there.
-            FormatError: it is truncated, or its types are not those of ``fields``.
+            NotFoundError: the file does not exist.
+            FormatError: the file is truncated, or its types do not match ``fields``.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFormat:
-    """One way to encode rows in a file."""
+    """A file format for rows."""
 
     open_writer: OpenWriter
     read: ReadFile

@@ -1,6 +1,6 @@
-"""Rows written with an older schema, brought to the schema that they are read with.
+"""Convert rows written with an older schema to the schema that is read.
 
-Columns, and fields of a ROW, are the same where their ids are; names, places and types may have changed.
+Columns, and fields of a ROW, are matched by id; names, positions and types may have changed.
 
 Source:
     Paimon ``core:schema/SchemaEvolutionUtil.java``, ``core:utils/FormatReaderMapping.java``;
@@ -39,12 +39,12 @@ __all__ = ["Evolution", "can_cast", "plan_evolution"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
-    """How rows of a file become rows of the read schema.
+    """Conversion of a file's rows to rows of the read schema.
 
     Attributes:
-        file_fields: columns to read from the file, as its own schema spells them.
+        file_fields: columns to read from the file, as in the schema of the file.
         read_fields: columns of the result.
-        places: per read field the place among ``file_fields``; None for columns younger than the file.
+        places: per read field its index in ``file_fields``; None for columns added after the file was written.
     """
 
     file_fields: tuple[DataField, ...]
@@ -58,7 +58,7 @@ class Evolution:
             batch: has the canonical Arrow schema of ``file_fields``.
 
         Raises:
-            UnsupportedFeatureError: a change of type that no rule covers.
+            UnsupportedFeatureError: an unsupported change of type.
             SchemaMismatchError: a value that cannot be cast; the message names the column.
         """
         schema = to_arrow_schema(self.read_fields)
@@ -72,7 +72,7 @@ class Evolution:
 
     @property
     def is_identity(self) -> bool:
-        """Whether rows pass unchanged, but perhaps for the names of columns."""
+        """Whether rows are unchanged, except perhaps the names of columns."""
         return tuple(range(len(self.read_fields))) == self.places and all(
             old.type == new.type for old, new in zip(self.file_fields, self.read_fields, strict=True)
         )
@@ -86,11 +86,11 @@ class Evolution:
 
 
 def plan_evolution(file_fields: Sequence[DataField], read_fields: Sequence[DataField]) -> Evolution:
-    """Match columns by id; those of the file that nobody reads are left out.
+    """Match columns by id; columns of the file that are not read are left out.
 
     Args:
-        file_fields: of the schema that the file was written with.
-        read_fields: wanted, in the order wanted.
+        file_fields: columns of the schema that the file was written with.
+        read_fields: columns to read, in this order.
     """
     by_id = {field.id: field for field in file_fields}
     wanted = [by_id[field.id] for field in read_fields if field.id in by_id]
@@ -103,10 +103,10 @@ def plan_evolution(file_fields: Sequence[DataField], read_fields: Sequence[DataF
 
 
 def convert_array(array: Array, source: DataType, target: DataType) -> Array:
-    """Bring canonical values of one version of a column's type to another.
+    """Convert canonical values from one version of a column's type to another.
 
     Raises:
-        UnsupportedFeatureError: no rule leads from one to the other.
+        UnsupportedFeatureError: an unsupported change of type.
         SchemaMismatchError: a value that cannot be cast.
     """
     if source == target:
@@ -141,7 +141,7 @@ def _convert_map(
 def _convert_atomic(array: Array, source: AtomicType, target: AtomicType, arrow_type: ArrowAny) -> Array:
     same_root = source.root is target.root
     same_value = (source.length, source.precision, source.scale) == (target.length, target.precision, target.scale)
-    # Only nullability differs; or the precision of a TIME, which is stored as milliseconds whatever that is.
+    # Only nullability differs; or the precision of a TIME, which is always stored as milliseconds.
     if same_root and array.type == arrow_type and (same_value or source.root is TypeRoot.TIME):
         return array
     return cast_array(array, source, target)

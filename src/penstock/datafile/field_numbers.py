@@ -1,4 +1,4 @@
-"""Arrow schemas that carry a field id at every level, so that file writers put them into the file.
+"""Build Arrow schemas with a field id at every level, which file writers store in the file.
 
 Source:
     Paimon ``api:table/SpecialFields.java``, ``format:parquet/ParquetSchemaConverter.java``,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 VARIANT_PARTS: Final = tuple(pa.field(name, pa.binary(), nullable=False) for name in ("value", "metadata"))
-"""What a VARIANT is made of, in file order; their ids are their places."""
+"""The fields of a VARIANT, in file order; their ids are their positions."""
 
 _STRUCTURED_ID_BASE: Final = 536_870_911
 _ID_STRIDE: Final = 1024
@@ -40,10 +40,10 @@ _ID_STRIDE: Final = 1024
 def to_numbered_schema(
     fields: Sequence[DataField], *, key: str, to_arrow: Callable[[AtomicType], pa.DataType]
 ) -> pa.Schema:
-    """Arrow schema whose fields have their ids under a metadata key.
+    """Return an Arrow schema whose fields have their ids under the metadata key ``key``.
 
     Args:
-        to_arrow: type in the file of values that are not nested; VARIANT is not asked for.
+        to_arrow: returns the Arrow type in the file for an atomic type; not called for VARIANT.
 
     Raises:
         UnsupportedFeatureError: a ROW without fields.
@@ -69,7 +69,7 @@ class _Numbering:
         return {self.key: str(number)}
 
     def _type(self, data_type: DataType, field_id: int, depth: int) -> ArrowAny:
-        """Type of a field, or of a level below it; ``depth`` is that of the next level, numbered after the field."""
+        """Return the type of a field or of a level below it; ``depth`` is that of the next level, for its id."""
         # Elements and values are numbered upwards from the base, keys downwards.
         upper = _STRUCTURED_ID_BASE + _ID_STRIDE * field_id + depth
         lower = _STRUCTURED_ID_BASE - _ID_STRIDE * field_id - depth

@@ -1,4 +1,4 @@
-"""A bound filter on Arrow rows, exactly."""
+"""Evaluate a bound filter exactly, on Arrow rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.predicate.tree import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# pyarrow's kernels are made at run time and take arrays and scalars alike.
+# pyarrow generates its compute functions at run time; they take arrays and scalars alike.
 _Datum: TypeAlias = Any
 
 _COMPARE: Final[dict[Operator, Callable[[_Datum, _Datum], _Datum]]] = {
@@ -41,7 +41,7 @@ _NANOS_PER: Final = {"ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def filter_batch(batch: pa.RecordBatch, predicate: BoundPredicate) -> pa.RecordBatch:
-    """Return the rows that pass, in their order; the batch itself when all do.
+    """Return the rows that pass, in their order; the batch itself if all rows pass.
 
     Args:
         batch: canonical Arrow with at least the columns of the filter.
@@ -53,7 +53,7 @@ def filter_batch(batch: pa.RecordBatch, predicate: BoundPredicate) -> pa.RecordB
 
 
 def row_mask(batch: pa.RecordBatch, predicate: BoundPredicate) -> pa.BooleanArray:
-    """Return what the filter says of every row: true, false or (null) unknown."""
+    """Return the filter's result for every row: true, false or (null) unknown."""
     evaluated = _evaluate(predicate.root, batch)
     mask: pa.BooleanArray = (
         pa.array([evaluated.as_py()] * batch.num_rows, pa.bool_()) if isinstance(evaluated, pa.Scalar) else evaluated
@@ -99,7 +99,8 @@ def _leaf(node: Compare | In | IsNull | StartsWith, column: _Datum) -> _Datum:
 def _compare(column: _Datum, operator: Operator, value: object) -> _Datum:
     if not pa.types.is_floating(column.type) or not isinstance(value, float):
         return _COMPARE[operator](column, to_scalar(value, column.type))
-    # Arrow says false of every comparison with NaN but <>; here NaN equals itself and is greater than all else.
+    # In Arrow every comparison with NaN except <> is false; here NaN equals itself and is greater than all other
+    # values.
     is_nan = pc.is_nan(column)
     if math.isnan(value):
         rank = pc.cast(is_nan, pa.int8())
@@ -111,7 +112,7 @@ def _compare(column: _Datum, operator: Operator, value: object) -> _Datum:
 def _is_in(column: _Datum, node: In) -> _Datum:
     values = [value for value in node.values if value is not None]
     if pa.types.is_floating(column.type):
-        # By comparison, not by hash: the two zeros are equal.
+        # Compared, not looked up by hash: the two zeros are equal.
         found = _fold(pc.or_kleene, [_compare(column, Operator.EQ, value) for value in values], empty=False)
     else:
         items = pa.array([to_scalar(value, column.type) for value in values], column.type)

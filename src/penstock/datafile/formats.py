@@ -1,4 +1,4 @@
-"""The file formats, by the name that a data file's extension gives."""
+"""The file formats, by the format name of a data file's extension."""
 
 from __future__ import annotations
 

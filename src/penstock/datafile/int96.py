@@ -1,9 +1,9 @@
-"""Timestamps of nanoseconds as INT96, next to other timestamps as INT64.
+"""Nanosecond timestamps as INT96, in files with other timestamps as INT64.
 
-pyarrow writes all timestamps of a file as INT96 or none, and reads them into one unit for the whole file, in which
-they may wrap around. But the bytes of an INT96 column are those of a column of 12-byte binaries; only the footer tells
-them apart. So such columns are written and read as carriers, which are binaries of 12 bytes, and the footer is changed
-on its way out and in.
+pyarrow writes either all timestamps of a file as INT96 or none, and reads them with one unit for the whole file, in
+which they may wrap around. But INT96 columns have the same bytes as columns of 12-byte binaries; only the footer
+differs. So such columns are written and read as carriers, which are 12-byte binaries, and the footer is changed when
+it is written or read.
 
 Source:
     docs/spec/format.md section 8.1; the Parquet format's ``parquet.thrift`` for the field numbers.
@@ -26,7 +26,7 @@ Array: TypeAlias = Any
 """A pyarrow or numpy array."""
 
 INT96_CARRIER: Final = pa.binary(12)
-"""What stands for INT96 between Arrow and the file."""
+"""The Arrow type that represents INT96."""
 
 _NANOS_PER_DAY: Final = 86_400_000_000_000
 _UNITS_PER_DAY: Final = {"ms": 86_400_000, "us": 86_400_000_000, "ns": _NANOS_PER_DAY}
@@ -40,9 +40,9 @@ _INT96: Final = zigzag(3)
 
 
 def encode_int96(array: Array) -> Array:
-    """Carriers of ``timestamp[ns]`` values."""
+    """Return the carriers of ``timestamp[ns]`` values."""
     nanos = np.asarray(array.view(pa.int64()).fill_null(0))
-    days, nanos_of_day = np.divmod(nanos, _NANOS_PER_DAY)  # floors, so that days before 1970 count forwards too
+    days, nanos_of_day = np.divmod(nanos, _NANOS_PER_DAY)  # floors, so nanos_of_day is not negative before 1970
     cells: Array = np.empty(len(nanos), dtype=_LAYOUT)
     cells["nanos_of_day"] = nanos_of_day
     cells["julian_day"] = days + _JULIAN_DAY_OF_1970
@@ -52,12 +52,12 @@ def encode_int96(array: Array) -> Array:
 
 
 def decode_int96(array: Array, unit: str) -> Array:
-    """Counts of ``unit`` since 1970 of carriers; finer digits are cut off towards the past.
+    """Convert carriers to numbers of ``unit`` since 1970; finer digits are truncated towards the past.
 
-    Java counts the nanoseconds of a day before 1970 backwards from its end, so they may be negative.
+    Java counts the nanoseconds of a day before 1970 backwards from the end of the day, so they may be negative.
 
     Raises:
-        FormatError: nanoseconds are asked for and 64 bits don't hold them.
+        FormatError: nanoseconds are requested and exceed 64 bits.
     """
     buffer = array.buffers()[1]
     cells = np.frombuffer(buffer, dtype=_LAYOUT, count=len(array), offset=array.offset * _LAYOUT.itemsize)
@@ -87,13 +87,13 @@ def _check_range(days: Array, nanos: Array, per_day: int) -> None:
 
 
 def int96_as_carriers(file: pa.NativeFile) -> pa.Buffer:
-    """Footer of a Parquet file in which INT96 columns are declared as carriers.
+    """Return the footer of a Parquet file with INT96 columns declared as carriers.
 
     Args:
-        file: open for reading at any place.
+        file: open for reading, at any position.
 
     Returns:
-        A file of nothing but that footer, for ``pyarrow.parquet.read_metadata``.
+        A file that consists of that footer only, for ``pyarrow.parquet.read_metadata``.
     """
     size = file.size()
     file.seek(size - _TAIL_BYTES)
@@ -113,7 +113,7 @@ def carriers_as_int96(footer: ThriftStruct) -> None:
 
 
 def _retype(footer: ThriftStruct, applies: Callable[[ThriftStruct], bool], to: int) -> list[ThriftStruct]:
-    """Change the physical type of columns, in the schema and in every row group; returns their schema elements."""
+    """Change the physical type of columns, in the schema and in every row group; return their schema elements."""
     leaves = [element for element in footer.get(2).items if element.get(5) is None]
     places = [place for place, element in enumerate(leaves) if applies(element)]
     for place in places:
@@ -122,7 +122,7 @@ def _retype(footer: ThriftStruct, applies: Callable[[ThriftStruct], bool], to: i
         for place in places:
             metadata = row_group.get(1).items[place].get(3)
             metadata.fields[1] = (Kind.I32, to)
-            metadata.fields.pop(12, None)  # a range of other values than these
+            metadata.fields.pop(12, None)  # a range for values of another type
     return [leaves[place] for place in places]
 
 
@@ -131,7 +131,7 @@ def _is_int96(element: ThriftStruct) -> bool:
 
 
 def _is_carrier(element: ThriftStruct) -> bool:
-    """Tell a carrier from a DECIMAL of 12 bytes, which says that it is one (converted and logical type)."""
+    """Whether a column is a carrier; a DECIMAL of 12 bytes is not, as it has a converted and a logical type."""
     return (
         element.get(1) == _FIXED_LEN_BYTE_ARRAY
         and element.get(2) == zigzag(INT96_CARRIER.byte_width)

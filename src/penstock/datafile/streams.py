@@ -1,4 +1,4 @@
-"""Streams between storage and pyarrow, and what pyarrow raises as errors of the tree that name the file."""
+"""Adapt streams of the storage to pyarrow, and map pyarrow's errors to Penstock's errors that name the file."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Turn what storage refuses into a ``StorageError``, and rows that make no file into a ``SchemaMismatchError``."""
+    """Map errors of the storage to ``StorageError``, and rows that cannot be encoded to ``SchemaMismatchError``."""
     try:
         yield
     except TableStoreError:
         raise
     except FAILURES as error:
         raise to_storage_error("write", path, error) from error
-    # UnicodeDecodeError: rows for Avro, read from a Parquet file whose text is no UTF-8.
+    # UnicodeDecodeError: rows for Avro from a Parquet file whose text is not UTF-8.
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, UnicodeDecodeError) as error:
         raise SchemaMismatchError(f"cannot write rows to {path}: {error}") from error
 
 
-# What decoders make of damaged bytes: Arrow's and ours, fastavro, and the codecs. Nothing else runs below ``reading``.
+# Errors of decoders on damaged bytes: Arrow's, ours, fastavro's and the codecs'. ``reading`` wraps only such code.
 _DAMAGES: Final = (
     pa.ArrowException,
     ValueError,
@@ -51,15 +51,15 @@ _DAMAGES: Final = (
     UnknownType,
     *CODEC_ERRORS,
 )
-# A place before the start of a file or a size below 0, which the system refuses, comes from damaged numbers.
+# The system refuses a negative position or size, which results from damaged numbers.
 _DAMAGED_PLACES: Final = frozenset({None, errno.EINVAL, errno.EOVERFLOW})
 
 
 @contextlib.contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Turn what storage refuses into a ``StorageError``, and bytes that make no sense into a ``FormatError``.
+    """Map errors of the storage to ``StorageError``, and errors of decoders to ``FormatError``.
 
-    Errors of the tree pass as they are, a ``FormatError`` with the path in front.
+    Penstock's own errors pass unchanged, except that a ``FormatError`` gets the path as prefix.
     """
     try:
         yield
@@ -68,7 +68,7 @@ def reading(path: str) -> Iterator[None]:
     except TableStoreError:
         raise
     except OSError as error:
-        if error.errno in _DAMAGED_PLACES:  # pyarrow's decoders, not the system
+        if error.errno in _DAMAGED_PLACES:  # an error of pyarrow's decoders, not of the storage
             raise FormatError(f"{path} is damaged: {error}") from error
         raise to_storage_error("read", path, error) from error
     except MemoryError as error:
@@ -78,5 +78,5 @@ def reading(path: str) -> Iterator[None]:
 
 
 def as_native_file(stream: ArrowAny) -> pa.NativeFile:
-    """Return what ``FileIO.open_input`` gives as a file of pyarrow, which knows its size."""
+    """Return the result of ``FileIO.open_input`` as a pyarrow file, which knows its size."""
     return stream if isinstance(stream, pa.NativeFile) else pa.PythonFile(stream, mode="r")

@@ -1,6 +1,6 @@
-"""Thrift's compact protocol as plain values: enough to read a Parquet footer, change it, and write it back.
+"""Thrift's compact protocol as plain values: enough to read a Parquet footer, change it, and write it.
 
-Integers stay in their zigzag form, since nothing here does arithmetic on them.
+Integers are kept in zigzag form, since no code here does arithmetic with them.
 
 Source:
     Apache Thrift compact protocol specification.
@@ -33,7 +33,7 @@ class Kind(IntEnum):
 
 @dataclass(slots=True)
 class ThriftList:
-    """Elements of one kind."""
+    """A list of elements of one kind."""
 
     kind: Kind
     items: list[Any]
@@ -41,12 +41,12 @@ class ThriftList:
 
 @dataclass(slots=True)
 class ThriftStruct:
-    """Fields by id; each is its wire type and its value."""
+    """A struct: by field id the wire type and the value."""
 
     fields: dict[int, tuple[Kind, ThriftValue]] = field(default_factory=dict)
 
     def get(self, field_id: int) -> Any:  # noqa: ANN401 - as many kinds as Thrift has
-        """Value of a field, None where it is absent."""
+        """Return the value of a field, None if it is absent."""
         found = self.fields.get(field_id)
         return None if found is None else found[1]
 
@@ -55,7 +55,7 @@ ThriftValue: TypeAlias = bool | int | bytes | ThriftList | ThriftStruct
 
 
 def zigzag(number: int) -> int:
-    """Form in which a signed number stands in a decoded value."""
+    """Return the zigzag form of a signed number, as in decoded values."""
     return (number << 1) ^ (number >> 63)
 
 
@@ -63,7 +63,7 @@ def decode_struct(data: bytes) -> ThriftStruct:
     """Decode one struct; bytes after it are ignored.
 
     Raises:
-        FormatError: cut short, or a wire type that Parquet does not use.
+        FormatError: truncated, or a wire type that Parquet does not use.
     """
     try:
         return _Reader(data).read_struct()
@@ -72,14 +72,14 @@ def decode_struct(data: bytes) -> ThriftStruct:
 
 
 def encode_struct(value: ThriftStruct) -> bytes:
-    """Encode a struct as it was decoded."""
+    """Encode a struct; the inverse of ``decode_struct``."""
     out = bytearray()
     _write_struct(out, value)
     return bytes(out)
 
 
 class _Reader:
-    """A place in the bytes."""
+    """A decoder with a position in the bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -118,7 +118,7 @@ class _Reader:
         if size == 0x0F:
             size = self._varint()
         kind = Kind(header & 0x0F)
-        if kind in (Kind.TRUE, Kind.FALSE):  # in a list each is a byte of its own
+        if kind in (Kind.TRUE, Kind.FALSE):  # in a list each boolean has a byte of its own
             kind = Kind.BYTE
         return ThriftList(kind, [self._read(kind) for _ in range(size)])
 

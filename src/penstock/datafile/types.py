@@ -1,6 +1,6 @@
-"""Column types to and from Arrow: the one Arrow schema in which rows of a table travel.
+"""Convert column types to and from Arrow: the canonical Arrow schema of a table's rows.
 
-Every record batch between the packages has exactly the schema that ``to_arrow_schema`` gives, nullability included.
+Every record batch between the packages has exactly the schema of ``to_arrow_schema``, nullability included.
 
 Source:
     docs/spec/format.md section 2.2 for the types; the Arrow side is ours.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 ArrowAny: TypeAlias = Any
-"""A pyarrow object of a kind that the caller knows: pyarrow's type stubs don't tell kinds of types and arrays apart."""
+"""A pyarrow object of a kind that the caller knows: pyarrow's stubs do not distinguish kinds of types and arrays."""
 
 MAX_DECIMAL_PRECISION: Final = 38
 _MULTISET_COUNT: Final = AtomicType(root=TypeRoot.INT, nullable=False)
@@ -62,7 +62,7 @@ _PLAIN_ARROW: Final[dict[TypeRoot, pa.DataType]] = {
     TypeRoot.FLOAT: pa.float32(),
     TypeRoot.DOUBLE: pa.float64(),
     TypeRoot.DATE: pa.date32(),
-    # Any precision: the format stores milliseconds of the day and nothing finer.
+    # For any precision: the format stores whole milliseconds of the day.
     TypeRoot.TIME: pa.time32("ms"),
     TypeRoot.VARIANT: pa.struct(
         [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
@@ -71,14 +71,14 @@ _PLAIN_ARROW: Final[dict[TypeRoot, pa.DataType]] = {
 
 
 def timestamp_unit(precision: int) -> Literal["ms", "us", "ns"]:
-    """Arrow unit of a TIMESTAMP of that many digits: ``ms``, ``us`` or ``ns``."""
+    """Return the Arrow unit of a TIMESTAMP with that many digits: ``ms``, ``us`` or ``ns``."""
     if precision <= 3:
         return "ms"
     return "us" if precision <= 6 else "ns"
 
 
 def to_arrow_type(data_type: DataType) -> pa.DataType:
-    """Arrow type in which values of a column type travel.
+    """Return the canonical Arrow type of a column type.
 
     Raises:
         UnsupportedFeatureError: BLOB, GEOMETRY and GEOGRAPHY.
@@ -99,24 +99,24 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
 
 
 def to_arrow_field(field: DataField) -> pa.Field[Any]:
-    """Arrow field of a column or of a field of a ROW."""
+    """Return the Arrow field of a column or of a field of a ROW."""
     return pa.field(field.name, to_arrow_type(field.type), nullable=field.type.nullable)
 
 
 def to_arrow_schema(fields: Iterable[DataField]) -> pa.Schema:
-    """Arrow schema of columns, in their order."""
+    """Return the Arrow schema of columns, in their order."""
     return pa.schema([to_arrow_field(field) for field in fields])
 
 
 def map_parts(data_type: MapType | MultisetType) -> tuple[DataType, DataType]:
-    """Key and value type; the value of a MULTISET is how often the element occurs."""
+    """Return key and value type; the value of a MULTISET is the number of occurrences of the element."""
     if isinstance(data_type, MultisetType):
         return data_type.element, _MULTISET_COUNT
     return data_type.key, data_type.value
 
 
 def has_leaf(data_type: DataType, applies: Callable[[AtomicType], bool]) -> bool:
-    """Tell whether the type is, or holds at any depth, an atomic type of some kind."""
+    """Whether the type is, or contains at any depth, an atomic type for which ``applies`` is true."""
     match data_type:
         case AtomicType():
             return applies(data_type)
@@ -156,7 +156,7 @@ def _atomic_to_arrow(data_type: AtomicType) -> pa.DataType:
 
 
 def timestamp_precision(data_type: AtomicType) -> int:
-    """Digits of the fraction of a second; 6 where the type does not say."""
+    """Return the number of digits of the fraction of a second; 6 if the type has none."""
     return 6 if data_type.precision is None else data_type.precision
 
 
@@ -166,7 +166,7 @@ _ARROW_PLAIN: Final[dict[pa.DataType, AtomicType]] = {
     pa.int16(): SMALLINT,
     pa.int32(): INT,
     pa.int64(): BIGINT,
-    # Unsigned types take the next type that holds all their values.
+    # Unsigned types are mapped to the smallest type that holds all their values.
     pa.uint8(): SMALLINT,
     pa.uint16(): INT,
     pa.uint32(): BIGINT,
@@ -190,13 +190,13 @@ _UNIT_PRECISION: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def from_arrow_schema(schema: pa.Schema) -> tuple[ColumnSpec, ...]:
-    """Columns that hold every value of an Arrow schema.
+    """Return columns that can hold every value of an Arrow schema.
 
-    Descriptions come from the metadata key ``comment`` of a field, where Spark puts them. Ids inside ROW types are
-    places, to be replaced when the table gives out its field ids.
+    Descriptions are read from the metadata key ``comment`` of a field, where Spark stores them. Ids inside ROW types
+    are positions, to be replaced when the table assigns its field ids.
 
     Raises:
-        InvalidSchemaError: a type without a counterpart; the message names the column.
+        InvalidSchemaError: an Arrow type without a column type; the message names the column.
     """
     return tuple(_from_arrow_column(field) for field in schema)
 
@@ -215,13 +215,13 @@ def _from_arrow_field(field: ArrowAny, path: str) -> DataType:
 
 
 def from_arrow_type(arrow_type: ArrowAny, path: str) -> DataType:
-    """Nullable column type that holds every value of an Arrow type.
+    """Return the nullable column type that holds every value of an Arrow type.
 
     Args:
-        path: the column, for messages.
+        path: name of the column, for messages.
 
     Raises:
-        InvalidSchemaError: there is none.
+        InvalidSchemaError: there is no such type.
     """
     plain = _ARROW_PLAIN.get(arrow_type)
     if plain is not None:

@@ -1,4 +1,4 @@
-"""Which changes of a column's type are widening: every value stored so far reads back unchanged.
+"""Decide which changes of a column's type are widening: every stored value is read unchanged.
 
 Source:
     Paimon ``api:types/DataTypeCasts.java``, whose implicit casts are more (BIGINT to FLOAT, VARCHAR(10) to
@@ -21,7 +21,7 @@ from penstock.format.types.data_types import (
     with_nullability,
 )
 
-# Decimal digits that hold every value of the type.
+# Decimal digits that are enough for every value of the type.
 _INTEGER_DIGITS: Final = {TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10, TypeRoot.BIGINT: 19}
 # FLOAT has 24 bits of mantissa, DOUBLE 53: larger integers lose their last digits.
 _EXACT_IN_FLOAT: Final = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT})
@@ -40,7 +40,7 @@ _FINER: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 
 def is_widening(source: DataType, target: DataType) -> bool:
-    """Tell whether every value of ``source`` is the same value in ``target``; nullability does not count."""
+    """Whether ``target`` can represent every value of ``source`` unchanged; nullability is ignored."""
     if with_nullability(source, nullable=True) == with_nullability(target, nullable=True):
         return True
     if not isinstance(source, AtomicType) or not isinstance(target, AtomicType):
@@ -53,7 +53,7 @@ def is_widening(source: DataType, target: DataType) -> bool:
 
 
 def keeps_values(source: DataType, target: DataType) -> bool:
-    """Tell the same of types whose fields, elements, keys or values may differ; fields of a ROW are matched by id."""
+    """Like ``is_widening``, for types whose nested types may differ; fields of a ROW are matched by id."""
     match source, target:
         case RowType(), RowType():
             stored = {field.id: field.type for field in source.fields}

@@ -1,1 +1,1 @@
-"""The format: values, enums, bytes to values and back, file names. Pure: no files, clock, threads, environment."""
+"""The file format: values, enums, codecs, file names. Pure code: no files, clock, threads or environment."""

@@ -1,4 +1,4 @@
-"""The consumer file ``consumer/consumer-<id>``: where a stream's reader goes on.
+"""The consumer file ``consumer/consumer-<id>``: the next snapshot of a streaming reader.
 
 Source:
     Paimon ``core:consumer/Consumer.java``; docs/spec/format.md section 3.2.
@@ -14,14 +14,14 @@ _NEXT_SNAPSHOT: Final = "nextSnapshot"
 
 
 def decode_consumer(data: bytes, path: str) -> int:
-    """Decode a consumer file to the id of the first snapshot that is not consumed yet.
+    """Decode a consumer file; return the id of the first snapshot that is not consumed yet.
 
     Args:
-        data: the whole file; it is overwritten in place, so a reader may see half of it and should try again.
+        data: the whole file; it is overwritten in place, so a reader may see a partial file and should retry.
         path: only for messages.
 
     Raises:
-        FormatError: empty, cut off, not JSON, or without the key.
+        FormatError: empty, truncated, not JSON, or without the key.
     """
     return decode_json(data, "consumer file", path).integer(_NEXT_SNAPSHOT)
 

@@ -1,4 +1,4 @@
-"""Formats of data files, told from the file's name alone.
+"""Formats of data files, derived from the file name alone.
 
 Source:
     Paimon ``core:io/DataFilePathFactory.java``; docs/spec/format.md section 1.3.
@@ -13,7 +13,7 @@ from penstock.errors import UnsupportedFeatureError
 
 
 class FileFormat(StrEnum):
-    """How a data file is encoded; the value is its extension and the text of option ``file.format``."""
+    """Format of a data file; the value is the file extension and the text of option ``file.format``."""
 
     PARQUET = "parquet"
     ORC = "orc"
@@ -28,18 +28,18 @@ CODEC_SUFFIXES: Final = {
     "lz4": "lz4",
     "zstd": "zst",
 }
-"""Codec name to the extension that Hadoop gives its files."""
+"""Codec name to the extension that Hadoop uses for it."""
 
 _CODEC_EXTENSIONS: Final = frozenset(CODEC_SUFFIXES.values())
 
 
 def format_of(file_name: str) -> FileFormat:
-    """Tell a data file's format from its last extension, one codec extension skipped.
+    """Return a data file's format from its last extension; one codec extension after it is skipped.
 
-    Table options don't matter: one table may mix formats.
+    Table options are not used: one table may mix formats.
 
     Raises:
-        UnsupportedFeatureError: the extension names no format that is read here.
+        UnsupportedFeatureError: the extension is not that of a supported format.
     """
     parts = file_name.rpartition("/")[2].split(".")[1:]
     if len(parts) > 1 and parts[-1] in _CODEC_EXTENSIONS:

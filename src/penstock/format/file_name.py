@@ -1,7 +1,7 @@
-"""Names of files that metadata state: one name in a known directory, never a path.
+"""Check file names in metadata: a name must be a single file in a known directory, never a path.
 
-Metadata come from storage that others write to. A name with ``..`` or ``/`` in it would let whoever can write one
-manifest choose which file outside of the table a reader opens or an expiration deletes.
+Other writers can write metadata to the storage. With ``..`` or ``/`` in a file name, a user who can write one
+manifest could choose a file outside of the table that a reader opens or an expiration deletes.
 
 Source:
     Paimon ``core:utils/FileStorePathFactory.java`` and ``core:io/DataFilePathFactory.java``, which join each of these
@@ -19,7 +19,7 @@ _MAX_BYTES: Final = 255
 
 
 def check_file_name(name: str) -> str:
-    """Return the name if it can be that of a file in one directory.
+    """Return the name if it is a valid name of a file in a directory.
 
     Raises:
         ValueError: it is empty, ``.`` or ``..``, too long, or holds a separator or a control character.
@@ -32,5 +32,5 @@ def check_file_name(name: str) -> str:
 
 
 def check_file_names(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the names, none for None; errors as ``check_file_name``."""
+    """Return the checked names, () for None; errors as in ``check_file_name``."""
     return tuple(check_file_name(name) for name in names) if names else ()

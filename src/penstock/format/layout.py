@@ -1,4 +1,4 @@
-"""Names and places of everything in a warehouse; paths are strings joined with ``/``.
+"""Names and paths of all files in a warehouse; paths are strings joined with ``/``.
 
 Source:
     Paimon ``core:utils/FileStorePathFactory.java``, ``SnapshotManager.java``, ``TagManager.java``,
@@ -80,10 +80,10 @@ MANIFEST_LIST_PREFIX: Final = "manifest-list-"
 INDEX_MANIFEST_PREFIX: Final = "index-manifest-"
 MAIN_BRANCH: Final = "main"
 STAGING_PREFIX: Final = ".penstock-"
-"""Directories at a table's location in which jobs write what the table then takes over; the job's id follows."""
+"""Prefix of directories in a table's location where jobs write files for the table to adopt; the job's id follows."""
 
 SUCCESS_NAME: Final = "_SUCCESS"
-"""The file of a partition that is done; the end of the name of a tag's."""
+"""The file that marks a partition as done; also the suffix of a tag's success file."""
 
 _SCHEMA_PREFIX: Final = "schema-"
 _SNAPSHOT_PREFIX: Final = "snapshot-"
@@ -96,27 +96,27 @@ _CHANGELOG_PREFIX: Final = "changelog-"
 
 
 def database_path(warehouse: str, database: str) -> str:
-    """Directory of a database."""
+    """Return the directory of a database."""
     return f"{warehouse}/{database}{DATABASE_SUFFIX}"
 
 
 def table_path(warehouse: str, database: str, table: str) -> str:
-    """Directory of a table: its ``location``."""
+    """Return the directory of a table: its ``location``."""
     return f"{database_path(warehouse, database)}/{table}"
 
 
 def branches_directory(location: str) -> str:
-    """Directory of the branches beside the main one."""
+    """Return the directory of the branches other than main."""
     return f"{location}/branch"
 
 
 def branch_path(location: str, branch: str) -> str:
-    """Root of a branch's schemas, snapshots, tags and consumers; manifests and data stay at ``location``."""
+    """Return the root of a branch's schemas, snapshots, tags and consumers; manifests and data stay at ``location``."""
     return location if branch == MAIN_BRANCH else f"{branches_directory(location)}/{_BRANCH_PREFIX}{branch}"
 
 
 def database_name_of(name: str) -> str | None:
-    """Name of the database that a directory of the warehouse is; None when it is none."""
+    """Return the database name for a directory of the warehouse; None if it is not a database."""
     database = name.removesuffix(DATABASE_SUFFIX)
     return database if database and database != name else None
 
@@ -125,131 +125,131 @@ def database_name_of(name: str) -> str | None:
 
 
 def schema_directory(location: str) -> str:
-    """Directory of the schema files."""
+    """Return the directory of the schema files."""
     return f"{location}/schema"
 
 
 def schema_path(location: str, schema_id: int) -> str:
-    """Schema file of that id."""
+    """Return the schema file of that id."""
     return f"{location}/schema/{_SCHEMA_PREFIX}{schema_id}"
 
 
 def snapshot_directory(location: str) -> str:
-    """Directory of the snapshot files and hints."""
+    """Return the directory of the snapshot files and hints."""
     return f"{location}/snapshot"
 
 
 def snapshot_path(location: str, snapshot_id: int) -> str:
-    """Snapshot file of that id."""
+    """Return the snapshot file of that id."""
     return f"{location}/snapshot/{_SNAPSHOT_PREFIX}{snapshot_id}"
 
 
 def latest_hint_path(location: str) -> str:
-    """Hint at the latest snapshot; may lag, be half-written, or be missing."""
+    """Return the hint file for the latest snapshot; it may lag, be partially written, or be missing."""
     return f"{location}/snapshot/LATEST"
 
 
 def earliest_hint_path(location: str) -> str:
-    """Hint at the earliest snapshot; may lag, be half-written, or be missing."""
+    """Return the hint file for the earliest snapshot; it may lag, be partially written, or be missing."""
     return f"{location}/snapshot/EARLIEST"
 
 
 def changelog_directory(location: str) -> str:
-    """Directory of changelogs that outlive their snapshots."""
+    """Return the directory of changelogs that are kept after their snapshots have expired."""
     return f"{location}/changelog"
 
 
 def tag_directory(location: str) -> str:
-    """Directory of the tag files."""
+    """Return the directory of the tag files."""
     return f"{location}/tag"
 
 
 def tag_path(location: str, tag: str) -> str:
-    """Tag file of that name, which is not escaped."""
+    """Return the tag file of that name, which is not escaped."""
     return f"{location}/tag/{_TAG_PREFIX}{tag}"
 
 
 def tag_success_path(location: str, tag: str) -> str:
-    """File that says that a tag is whole, where ``tag.create-success-file`` asks for one."""
+    """Return the file that marks a tag as complete, written if ``tag.create-success-file`` is set."""
     return f"{location}/tag/tag-success-file/{tag}{SUCCESS_NAME}"
 
 
 def partition_success_path(location: str, partition: str) -> str:
-    """File that says that a partition is done.
+    """Return the file that marks a partition as done.
 
     Args:
-        partition: what ``partition_dir`` returned. An option ``data-file.path-directory`` plays no part.
+        partition: result of ``partition_dir``. The option ``data-file.path-directory`` is not used.
     """
     return f"{location}/{partition}/{SUCCESS_NAME}"
 
 
 def consumer_directory(location: str) -> str:
-    """Directory of the consumer files."""
+    """Return the directory of the consumer files."""
     return f"{location}/consumer"
 
 
 def consumer_path(location: str, consumer: str) -> str:
-    """Consumer file of that id."""
+    """Return the consumer file of that id."""
     return f"{location}/consumer/{_CONSUMER_PREFIX}{consumer}"
 
 
 def manifest_directory(location: str) -> str:
-    """Directory of manifests, manifest lists and index manifests."""
+    """Return the directory of manifests, manifest lists and index manifests."""
     return f"{location}/manifest"
 
 
 def manifest_path(location: str, name: str) -> str:
-    """File of a manifest, manifest list or index manifest."""
+    """Return the file of a manifest, manifest list or index manifest."""
     return f"{location}/manifest/{name}"
 
 
 def index_directory(location: str) -> str:
-    """Directory of the index files."""
+    """Return the directory of the index files."""
     return f"{location}/index"
 
 
 def index_path(location: str, name: str) -> str:
-    """Index file that an index manifest names."""
+    """Return an index file named in an index manifest."""
     return f"{location}/index/{name}"
 
 
 def statistics_directory(location: str) -> str:
-    """Directory of the statistics files."""
+    """Return the directory of the statistics files."""
     return f"{location}/statistics"
 
 
 def statistics_path(location: str, name: str) -> str:
-    """Statistics file that a snapshot names."""
+    """Return a statistics file named in a snapshot."""
     return f"{location}/statistics/{name}"
 
 
 def own_directory(location: str) -> str:
-    """Directory of what no other engine knows: leases, the ledger of done partitions, notes of queries."""
+    """Return the directory of Penstock's own files: leases, the ledger of done partitions, files of queries."""
     return f"{location}/.penstock"
 
 
 def expiring_path(location: str) -> str:
-    """File that names the first snapshot which the furthest expiration so far keeps."""
+    """Return the file with the id of the first snapshot that the furthest expiration so far keeps."""
     return f"{own_directory(location)}/expiring"
 
 
 def rolling_back_path(location: str, name: str) -> str:
-    """Mark of a rollback that runs; such names are drawn at random."""
+    """Return the file that marks a running rollback; ``name`` is random."""
     return f"{own_directory(location)}/rolling-back-{name}"
 
 
 def query_directory(location: str) -> str:
-    """Directory with a file for each streaming query that writes to the table."""
+    """Return the directory with one file per streaming query that writes to the table."""
     return f"{own_directory(location)}/queries"
 
 
 def lease_directory(location: str) -> str:
-    """Directory of the leases; no other engine knows it."""
+    """Return the directory of the leases; other engines do not use it."""
     return f"{own_directory(location)}/leases"
 
 
 def done_ledger_path(location: str) -> str:
-    """File that remembers which partitions were marked done; no other engine knows it."""
+    """Return the file that lists the partitions marked done; other engines do not use it."""
     return f"{own_directory(location)}/done-partitions"
 
 
@@ -257,38 +257,38 @@ def done_ledger_path(location: str) -> str:
 
 
 def snapshot_id_of(name: str) -> int | None:
-    """Id of the snapshot file of that name; None when it is something else."""
+    """Return the snapshot id in a file name; None for other files."""
     return _number_after(_SNAPSHOT_PREFIX, name)
 
 
 def changelog_id_of(name: str) -> int | None:
-    """Id of the changelog file of that name; None when it is something else."""
+    """Return the changelog id in a file name; None for other files."""
     return _number_after(_CHANGELOG_PREFIX, name)
 
 
 def schema_id_of(name: str) -> int | None:
-    """Id of the schema file of that name; None when it is something else."""
+    """Return the schema id in a file name; None for other files."""
     return _number_after(_SCHEMA_PREFIX, name)
 
 
 def tag_name_of(name: str) -> str | None:
-    """Name of the tag whose file has that name; None when it is something else."""
+    """Return the tag name in a file name; None for other files."""
     return _rest_after(_TAG_PREFIX, name)
 
 
 def consumer_id_of(name: str) -> str | None:
-    """Id of the consumer whose file has that name; None when it is something else."""
+    """Return the consumer id in a file name; None for other files."""
     return _rest_after(_CONSUMER_PREFIX, name)
 
 
 def branch_name_of(name: str) -> str | None:
-    """Name of the branch whose directory has that name; None when it is something else."""
+    """Return the branch name in a directory name; None for other directories."""
     return _rest_after(_BRANCH_PREFIX, name)
 
 
 def _number_after(prefix: str, name: str) -> int | None:
     digits = _rest_after(prefix, name) or ""
-    # 19 digits hold every 64-bit id; one with zeros in front would stand for another file's id.
+    # 19 digits suffice for every 64-bit id; with leading zeros the name would denote the id of another file.
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19) or str(int(digits)) != digits:
         return None
     return int(digits)
@@ -302,10 +302,10 @@ def _rest_after(prefix: str, name: str) -> str | None:
 
 
 def bucket_dir(location: str, partition: str, bucket: int, data_directory: str | None = None) -> str:
-    """Directory of a bucket's data files.
+    """Return the directory of a bucket's data files.
 
     Args:
-        partition: what ``partition_dir`` returned.
+        partition: result of ``partition_dir``.
         bucket: 0 in unaware tables.
         data_directory: option ``data-file.path-directory``.
     """
@@ -313,10 +313,10 @@ def bucket_dir(location: str, partition: str, bucket: int, data_directory: str |
 
 
 def data_file_path(location: str, entry: ManifestEntry, partition: str, data_directory: str | None = None) -> str:
-    """Path of the data file that an entry names: its external path if it has one.
+    """Return the path of an entry's data file: its external path if it has one.
 
     Args:
-        partition: what ``partition_dir`` returned for the entry's partition.
+        partition: result of ``partition_dir`` for the entry's partition.
         data_directory: option ``data-file.path-directory``.
     """
     external = entry.file.external_path
@@ -326,37 +326,37 @@ def data_file_path(location: str, entry: ManifestEntry, partition: str, data_dir
 
 
 def extra_file_paths(data_path: str, file: DataFileMeta) -> tuple[str, ...]:
-    """Paths of the files that belong to a data file (indexes); they lie beside it."""
+    """Return the paths of a data file's extra files (indexes), which are in the same directory."""
     directory = data_path.rpartition("/")[0]
     return tuple(f"{directory}/{name}" for name in file.extra_files)
 
 
 def compression_suffix(codec: str) -> str | None:
-    """Extension of a codec for ``file.suffix.include.compression``; None for a codec without one."""
+    """Return a codec's extension for ``file.suffix.include.compression``; None for a codec without one."""
     return CODEC_SUFFIXES.get(codec.lower())
 
 
 def data_file_name(
     prefix: str, uuid: str, number: int, file_format: FileFormat, compression_suffix: str | None = None
 ) -> str:
-    """Name of a writer's data file.
+    """Return the name of a new data file.
 
     Args:
         prefix: option ``data-file.prefix``.
-        uuid: drawn once per writer of one bucket.
-        number: counts a writer's files from 0.
-        compression_suffix: what ``compression_suffix`` returned, where the table's names carry the codec.
+        uuid: random, one per writer of a bucket.
+        number: sequence number of the writer's file, from 0.
+        compression_suffix: result of ``compression_suffix``, if the table's file names include the codec.
     """
     codec = f".{compression_suffix}" if compression_suffix else ""
     return f"{prefix}{uuid}-{number}{codec}.{file_format}"
 
 
 class NameSource:
-    """Gives out ``<prefix><uuid>-0``, ``-1``, …; one for each kind of file and commit.
+    """Generates ``<prefix><uuid>-0``, ``-1``, …; one for each kind of file and commit.
 
     Args:
         prefix: such as ``MANIFEST_PREFIX``.
-        uuid: drawn by the caller, once per commit; kinds may share it.
+        uuid: random, one per commit; several kinds may share it.
     """
 
     def __init__(self, prefix: str, uuid: str) -> None:
@@ -364,5 +364,5 @@ class NameSource:
         self._numbers = count()
 
     def next_name(self) -> str:
-        """Return a name that was not given out before."""
+        """Return the next unused name."""
         return f"{self._stem}-{next(self._numbers)}"

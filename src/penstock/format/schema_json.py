@@ -1,4 +1,4 @@
-"""The schema file ``schema/schema-N`` as bytes.
+"""Encode and decode the schema file ``schema/schema-N``.
 
 Source:
     Paimon ``api:schema/SchemaSerializer.java``; docs/spec/format.md section 2.
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 _MOST_ID: Final = 2**31 - 1
 
-_VERSION_WHEN_ABSENT: Final = 1  # the key came with 0.8
+_VERSION_WHEN_ABSENT: Final = 1  # the key was introduced with 0.8
 _DEFAULTS_BY_VERSION: Final = ((1, "bucket", "1"), (2, "file.format", "orc"))
-"""Up to that schema version, an option that is not stored has that value."""
+"""(version, key, value): up to that schema version, the value is the default of an option that is not stored."""
 
 
 def decode_schema(data: bytes, path: str) -> TableSchema:
     """Decode a schema file of any version; unknown keys are ignored.
 
     Options that an old ``version`` implies are added after the stored ones (``bucket = 1`` up to version 1,
-    ``file.format = orc`` up to version 2), so that nobody else has to know about versions.
+    ``file.format = orc`` up to version 2), so that other code does not depend on the version.
 
     Args:
         data: the whole file.
         path: only for messages.
 
     Raises:
-        FormatError: empty, cut off, not JSON, a required key is missing or of the wrong type, or the ids of columns
-            are wrong: data would be read into other columns.
+        FormatError: empty, truncated, not JSON, a required key is missing or of the wrong type, or the ids of columns
+            are invalid, so that data would be read into other columns.
 
     Source:
         Paimon ``api:schema/SchemaSerializer.java``, ``api:schema/TableSchema.java``.
@@ -81,7 +81,7 @@ def _check_ids(json: JsonObject, fields: Sequence[DataField]) -> None:
 
 
 def _rows(fields: Sequence[DataField]) -> Iterator[Sequence[DataField]]:
-    """Yield the columns, then the fields of each ROW in their types; only those of one ROW are told apart by ids."""
+    """Yield the columns, then the fields of each ROW in their types; ids must be unique within one such group."""
     yield fields
     for field in iter_fields(fields):
         if isinstance(field.type, RowType):
@@ -101,7 +101,7 @@ def _with_defaults(options: tuple[tuple[str, str], ...], version: int) -> tuple[
 
 
 def encode_schema(schema: TableSchema) -> bytes:
-    """Encode a schema file; ``decode_schema`` gives the same value back."""
+    """Encode a schema file; ``decode_schema`` returns an equal value."""
     values: dict[str, Json] = {
         "version": schema.version,
         "id": schema.id,

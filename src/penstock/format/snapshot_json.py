@@ -1,4 +1,4 @@
-"""The snapshot file ``snapshot/snapshot-N`` as bytes.
+"""Encode and decode the snapshot file ``snapshot/snapshot-N``.
 
 Source:
     Paimon ``api:Snapshot.java``; docs/spec/format.md section 3.
@@ -17,7 +17,7 @@ _LONG_MIN: Final = -(2**63)
 _LONG_MAX: Final = 2**63 - 1
 _WHAT: Final = "snapshot file"
 
-# In the order in which Java writes them.
+# In Java's order.
 _KEYS: Final = {
     "version": "version",
     "uuid": "uuid",
@@ -48,16 +48,16 @@ _VERSION_WHEN_ABSENT: Final = 1
 
 
 def decode_snapshot(data: bytes, path: str) -> Snapshot:
-    """Decode a snapshot file of any version; keys that are not known are kept in ``extra``.
+    """Decode a snapshot file of any version; unknown keys are kept in ``extra``.
 
     Args:
         data: the whole file.
-        path: for messages; where its last part is the name of a snapshot's or a changelog's file, the content has to
-            have the same id, since everything else goes by that.
+        path: for messages; if its last part is the name of a snapshot or changelog file, the id in the content must
+            match it, since all other code uses the id of the name.
 
     Raises:
-        FormatError: empty, cut off, not JSON, a required key is missing or of the wrong type, or the id is not that
-            of the name.
+        FormatError: empty, truncated, not JSON, a required key is missing or of the wrong type, or the id does not
+            match the name.
     """
     json = decode_json(data, _WHAT, path)
     snapshot = read_snapshot(json)
@@ -69,10 +69,10 @@ def decode_snapshot(data: bytes, path: str) -> Snapshot:
 
 
 def read_snapshot(json: JsonObject, *, beside: frozenset[str] = frozenset()) -> Snapshot:
-    """Read a snapshot out of a file's object; keys named in ``beside`` belong to someone else.
+    """Decode a snapshot from a parsed JSON object; the keys in ``beside`` are not the snapshot's, and are ignored.
 
     Raises:
-        FormatError: a required key is missing or of the wrong type, or the id is none.
+        FormatError: a required key is missing or of the wrong type, or the id is invalid.
     """
     version = json.optional_integer("version")
     return Snapshot(
@@ -106,7 +106,7 @@ def read_snapshot(json: JsonObject, *, beside: frozenset[str] = frozenset()) -> 
 
 def _id(json: JsonObject) -> int:
     snapshot_id = json.integer("id")
-    # The last number is none either: the next snapshot could not be numbered.
+    # The largest number is invalid too: the next snapshot would have no id.
     if not 1 <= snapshot_id < _LONG_MAX:
         raise json.error(f"has the id {snapshot_id}, which no snapshot can have")
     return snapshot_id
@@ -121,15 +121,15 @@ def _commit_kind(json: JsonObject) -> CommitKind:
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """Encode a snapshot file; what is None or empty is left out, and ``extra`` comes last."""
+    """Encode a snapshot file; None and empty values are left out, and ``extra`` is last."""
     return encode_json(snapshot_values(snapshot))
 
 
 def check_snapshot(snapshot: Snapshot) -> None:
-    """Refuse to store what no reader would take, such as a sum over a number that was wrong before.
+    """Refuse to store a snapshot that readers would reject, such as with a sum over a wrong number.
 
     Raises:
-        FormatError: a number has more than 64 bits, or the id is the last one.
+        FormatError: a number has more than 64 bits, or the id is the largest number.
     """
     for key, name in _KEYS.items():
         value = getattr(snapshot, name)
@@ -141,7 +141,7 @@ def check_snapshot(snapshot: Snapshot) -> None:
 
 
 def snapshot_values(snapshot: Snapshot) -> dict[str, Json]:
-    """Return the file's object, keys in Java's order."""
+    """Return the JSON object of the file, keys in Java's order."""
     values: dict[str, Json] = {key: getattr(snapshot, name) for key, name in _KEYS.items()}
     values["properties"] = dict(snapshot.properties) or None
     written = {key: value for key, value in values.items() if value is not None}

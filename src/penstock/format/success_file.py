@@ -1,4 +1,4 @@
-"""The file that says that a partition is done, or a tag made: ``_SUCCESS``.
+"""The file ``_SUCCESS``, which marks a partition as done, or a tag as created.
 
 Source:
     Paimon ``core:partition/file/SuccessFile.java``; docs/spec/commit.md section 7.3.
@@ -17,11 +17,11 @@ _MODIFICATION_TIME: Final = "modificationTime"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessFile:
-    """When something was done for the first time, and for the last.
+    """First and last time at which a partition or tag was marked.
 
     Attributes:
-        creation_millis: ms since 1970-01-01 UTC.
-        modification_millis: the same.
+        creation_millis: first time, ms since 1970-01-01 UTC.
+        modification_millis: last time, ms since 1970-01-01 UTC.
     """
 
     creation_millis: int
@@ -29,14 +29,14 @@ class SuccessFile:
 
 
 def decode_success_file(data: bytes, path: str) -> SuccessFile:
-    """Decode a success file; keys beside the two are no error.
+    """Decode a success file; other keys are ignored.
 
     Args:
         data: the whole file.
         path: only for messages.
 
     Raises:
-        FormatError: empty, cut off, not JSON, or without the keys, as the files of that name that Hadoop's jobs leave.
+        FormatError: empty, truncated, not JSON, or without the keys, like the files of this name from Hadoop's jobs.
     """
     json = decode_json(data, "success file", path)
     return SuccessFile(

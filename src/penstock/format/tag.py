@@ -1,4 +1,4 @@
-"""The tag file ``tag/tag-<name>``: a snapshot's JSON, and when a retention was given, two keys more.
+"""The tag file ``tag/tag-<name>``: a snapshot's JSON; with a retention, it has two more keys.
 
 Source:
     Paimon ``core:tag/Tag.java``; docs/spec/format.md section 3.2.
@@ -26,12 +26,12 @@ _LONGEST_SECONDS: Final = 10**18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
-    """A snapshot that expiration spares.
+    """A snapshot that expiration keeps.
 
     Attributes:
         create_time: the creator's local wall clock taken as if it were UTC, in ns since 1970-01-01; None when the
             tag has no retention.
-        retained_seconds: how long it lives from ``create_time``, to the nanosecond; None for ever.
+        retained_seconds: lifetime from ``create_time``, to the nanosecond; None for ever.
     """
 
     snapshot: Snapshot
@@ -47,7 +47,7 @@ def decode_tag(data: bytes, path: str) -> Tag:
         path: only for messages.
 
     Raises:
-        FormatError: empty, cut off, not JSON, or a required key is missing or of the wrong type.
+        FormatError: empty, truncated, not JSON, or a required key is missing or of the wrong type.
     """
     json = decode_json(data, "tag file", path)
     return Tag(
@@ -58,7 +58,7 @@ def decode_tag(data: bytes, path: str) -> Tag:
 
 
 def _decode_create_time(json: JsonObject) -> int | None:
-    """Read ``[year, month, day, hour, minute, second, nanosecond]``; the last two may be left off where they are 0."""
+    """Decode ``[year, month, day, hour, minute, second, nanosecond]``; the last two may be left out if they are 0."""
     value = json.values.get(_CREATE_TIME)
     if value is None:
         return None

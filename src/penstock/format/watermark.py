@@ -1,4 +1,4 @@
-"""Watermarks and computed columns, which Flink's catalog keeps in table options.
+"""Watermarks and computed columns, which Flink's catalog stores in table options.
 
 Source:
     Paimon ``flink:utils/FlinkCatalogPropertiesUtil.java``, ``flink:FlinkCatalog.java``; options
@@ -24,7 +24,7 @@ ROWTIME_KEY: Final = "schema.watermark.0.rowtime"
 EXPRESSION_KEY: Final = "schema.watermark.0.strategy.expr"
 TYPE_KEY: Final = "schema.watermark.0.strategy.data-type"
 
-# Flink refuses an event time column with more digits than milliseconds have.
+# Flink refuses an event time column with a higher precision.
 MAX_ROWTIME_PRECISION: Final = 3
 
 _UNIT_MILLIS: Final = {"SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": 86_400_000}
@@ -36,18 +36,18 @@ _INTERVAL: Final = re.compile(
 _EXPRESSION: Final = re.compile(r"\s*`(?P<column>(?:[^`]|``)+)`\s*(?:-\s*(?P<interval>INTERVAL\b.*))?", re.IGNORECASE)
 _COMPUTED_NAME: Final = re.compile(r"schema\.(\d{1,9})\.name")
 _COMPUTED_KEY: Final = re.compile(r"schema\.(\d{1,9})\.(.+)")
-# A quoted identifier or a string literal, so that text inside a literal is left alone.
+# A quoted identifier or a string literal, so that text inside a literal is not changed.
 _QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`|'(?:[^']|'')*'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredWatermark:
-    """The event time column of a table, and how late its rows may be.
+    """The event time column of a table, and the maximum delay of its rows.
 
     Attributes:
-        column: may be a computed column of Flink, which is not among the table's fields.
-        delay_millis: None where the declared expression is more than ``column - interval``, and so cannot be
-            evaluated here.
+        column: may be a computed column of Flink, which is not in the table's fields.
+        delay_millis: None if the declared expression is not just the column or ``column - interval``, so that it cannot
+            be evaluated here.
     """
 
     column: str
@@ -57,13 +57,13 @@ class DeclaredWatermark:
 def watermark_options(
     fields: Sequence[DataField], column: str, interval: str | None, table: str
 ) -> tuple[tuple[str, str], ...]:
-    """Build the options that declare a watermark as Flink stores it.
+    """Build the options that declare a watermark, in Flink's form.
 
     Args:
-        interval: such as ``INTERVAL '5' SECOND``; None or blank for none.
+        interval: such as ``INTERVAL '5' SECOND``; None or blank for no interval.
 
     Raises:
-        InvalidSchemaError: no such column, a type that cannot be an event time, or an interval that is none.
+        InvalidSchemaError: unknown column, a type that cannot be an event time, or an invalid interval.
     """
     data_type = _rowtime_type(fields, column, table)
     quoted = "`" + column.replace("`", "``") + "`"
@@ -72,7 +72,7 @@ def watermark_options(
 
 
 def declared_watermark(options: Mapping[str, str]) -> DeclaredWatermark | None:
-    """Return the watermark that the options declare; None when there is none."""
+    """Return the watermark that the options declare; None if there is none."""
     column = options.get(ROWTIME_KEY)
     if column is None:
         return None
@@ -84,10 +84,10 @@ def declared_watermark(options: Mapping[str, str]) -> DeclaredWatermark | None:
 
 
 def check_rowtime(fields: Sequence[DataField], options: Mapping[str, str], table: str) -> None:
-    """Check that the declared event time column, unless it is a computed one or inside a ROW, can be one.
+    """Check the declared event time column, unless it is computed or inside a ROW.
 
     Raises:
-        InvalidSchemaError: the column is not there, or has a type that Flink refuses.
+        InvalidSchemaError: the column does not exist, or has a type that Flink refuses.
     """
     column = options.get(ROWTIME_KEY)
     if column is None or column in computed_columns(fields, options).values():
@@ -97,7 +97,7 @@ def check_rowtime(fields: Sequence[DataField], options: Mapping[str, str], table
 
 
 def computed_columns(fields: Sequence[DataField], options: Mapping[str, str]) -> dict[int, str]:
-    """Return the names of computed and metadata columns by their place in Flink's column list, ascending."""
+    """Return the names of computed and metadata columns by their position in Flink's column list, ascending."""
     names = {field.name for field in fields}
     found = {
         int(match[1]): value
@@ -108,7 +108,7 @@ def computed_columns(fields: Sequence[DataField], options: Mapping[str, str]) ->
 
 
 def expressions_using(options: Mapping[str, str], column: str) -> tuple[str, ...]:
-    """Return the keys of the watermark and of computed columns that need this physical column."""
+    """Return the keys of the watermark and computed-column options whose expressions use this physical column."""
     return tuple(
         key
         for key, value in options.items()
@@ -117,14 +117,14 @@ def expressions_using(options: Mapping[str, str], column: str) -> tuple[str, ...
 
 
 def rename_in_expressions(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
-    """Return the options with a physical column renamed in the watermark and in computed columns."""
+    """Return the options with a physical column renamed in the expressions of watermark and computed columns."""
     return {key: _renamed(key, value, old, new) for key, value in options.items()}
 
 
 def renumber_after_drop(fields: Sequence[DataField], options: Mapping[str, str], dropped_index: int) -> dict[str, str]:
-    """Move the computed columns behind a dropped physical column one place forward.
+    """Move the computed columns after a dropped physical column one position forward.
 
-    Flink cannot load a table with a computed column at a place beyond the number of its columns.
+    Flink cannot load a table with a computed column at a position beyond the number of its columns.
 
     Args:
         fields: before the drop.
@@ -132,7 +132,7 @@ def renumber_after_drop(fields: Sequence[DataField], options: Mapping[str, str],
     """
     computed = computed_columns(fields, options)
     place = dropped_index
-    for index in computed:  # ascending: each one at or before the place shifts it by one
+    for index in computed:  # ascending: each one at or before ``place`` shifts it by one
         if index > place:
             break
         place += 1
@@ -176,12 +176,12 @@ def _interval_millis(text: str) -> int | None:
         return None
     whole, _, fraction = match["count"].partition(".")
     unit = _UNIT_MILLIS[match["unit"].upper()]
-    # Only seconds have a fraction; digits beyond milliseconds cannot matter to a watermark.
+    # Only seconds have a fraction; a watermark is in milliseconds, so further digits are ignored.
     return int(whole) * unit + int((fraction + "000")[:3]) * unit // 1_000
 
 
 def _is_within(rowtime: str, column: str) -> bool:
-    """Whether the event time is that column or a field of it, which Flink writes with a dot."""
+    """Whether the event time is that column or a field of it (Flink separates the field with a dot)."""
     return rowtime == column or rowtime.startswith(column + ".")
 
 

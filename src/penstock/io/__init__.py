@@ -1,1 +1,1 @@
-"""Storage: the ``FileIO`` seam and its implementations."""
+"""Storage: the ``FileIO`` protocol and its implementations."""

@@ -1,8 +1,8 @@
-"""Deleting below a directory without following a link, even one that is put there during the call.
+"""Delete files below a directory without following links, even a link that another process creates during the call.
 
-Each directory on the way is opened relative to the one above it, and a link is never opened; what is at the end is
-removed by its name in the last of them. So somebody who replaces a directory by a link meanwhile gets an error, or has
-what was in the old directory deleted, which is what was asked for.
+Each directory on the path is opened relative to its parent, with a flag that refuses links. The last component is
+removed by name from its opened parent. If another process replaces a directory with a link during the call, the call
+either raises an error or deletes the content of the original directory, as the caller requested.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def delete_beneath(base: str, parts: Sequence[str], *, recursive: bool) -> None:
     """Delete a file, a link or a directory.
 
     Args:
-        base: a directory, which may be a link or lie behind one.
-        parts: names from it to what goes; at least one.
-        recursive: delete a directory with all that is in it, else only an empty one.
+        base: an existing directory; the path to it may contain links, which are followed.
+        parts: path components from ``base`` to the file or directory to delete; at least one.
+        recursive: delete a directory with all its content; without it only an empty directory is deleted.
 
     Raises:
-        OSError: as the system has it; ``ENOTDIR`` or ``ELOOP`` where a link is in the place of a directory.
+        OSError: the error of the operating system; ``ENOTDIR`` or ``ELOOP`` if a path component is a link.
     """
     with _opened(base, parts[:-1]) as parent:
         name = parts[-1]
@@ -56,7 +56,7 @@ def _opened(base: str, parts: Sequence[str]) -> Iterator[int]:
 
 
 def _delete_tree(parent: int, name: str) -> None:
-    """Delete what is below, then the directory; again if others still added to it."""
+    """Delete the content of a directory, then the directory; retry if other processes add files meanwhile."""
     for attempt in range(1, _TRIES + 1):
         with _opened_below(parent, name) as directory:
             with os.scandir(directory) as entries:

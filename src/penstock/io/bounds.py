@@ -1,4 +1,4 @@
-"""Where on the local file system the storage of one table may go."""
+"""The directories of the local file system that the storage of one table may access."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _UP: Final = ".."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Directories outside of which nothing is opened, listed, written or deleted.
+    """Directories outside of which no file is opened, listed, written or deleted.
 
-    Links above these directories are followed, so a warehouse may lie behind one. Links below are not: whoever can
-    put files into a table could else have any file of the machine read or deleted.
+    Links in the paths of these directories are followed, so a warehouse may be reached through a link. Links below
+    these directories are not followed: otherwise a user who can put files into a table could have any file of the
+    machine read or deleted.
 
     Attributes:
         root: the table's directory.
@@ -39,10 +40,10 @@ class Bounds:
         self._check(action, path, (self.root,), is_followed=True)
 
     def check_delete(self, path: str) -> tuple[str, tuple[str, ...]]:
-        """Raise ``StorageError`` unless what is at the path may be deleted; of a link, the link itself.
+        """Raise ``StorageError`` unless the path may be deleted; if it is a link, the link itself is deleted.
 
         Returns:
-            The directory that allows it, and the names from there; none for the directory itself.
+            The directory that permits it, and the path components below that directory; empty for the directory itself.
         """
         return self._check("delete", path, (self.root, *self.deletable), is_followed=False)
 
@@ -72,7 +73,7 @@ def _first_link(base: str, parts: tuple[str, ...]) -> str | None:
             mode = os.lstat(path).st_mode
         except OSError as error:
             if error.errno in ABSENT:
-                return None  # what is not there leads nowhere
+                return None  # a missing path cannot be a link
             raise to_storage_error("look at", path, error) from error
         if stat.S_ISLNK(mode):
             return path

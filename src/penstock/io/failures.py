@@ -1,4 +1,4 @@
-"""Errors of the operating system as errors of the tree."""
+"""Map errors of the operating system to Penstock's errors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR})
-"""What the system says when nothing is there; ENOTDIR: a file stands where the path has a directory."""
+"""Error numbers for a missing file; ENOTDIR: a component of the path is a file, not a directory."""
 
-# Busy, out of handles, or a network file system that lost its server: the next call may find it well again. A full
-# disk or a missing permission stays until somebody acts.
+# Retryable: busy, out of handles, or a network file system that lost its server. A full disk or a missing permission
+# needs an operator.
 _PASSING: Final = frozenset(
     {
         errno.EAGAIN,
@@ -50,7 +50,7 @@ _CURES: Final = {
 
 
 FAILURES: Final = (OSError, MemoryError)
-"""What a call to the system raises."""
+"""Exceptions that calls to the operating system raise."""
 
 MEMORY_CURE: Final = (
     "give the process more memory, or let it hold less at once (smaller batches, 'write-buffer-size', fewer tasks)"
@@ -58,20 +58,20 @@ MEMORY_CURE: Final = (
 
 
 def is_one_of(error: BaseException | None, numbers: Collection[int]) -> bool:
-    """Whether an error is one of these answers of the system."""
+    """Whether an error is an ``OSError`` with one of these numbers."""
     return isinstance(error, OSError) and error.errno in numbers
 
 
 def to_storage_error(
     action: str, path: str, error: OSError | MemoryError, *, creating: bool = False
 ) -> NotFoundError | StorageError:
-    """Say what was tried on which path, as the error to raise ``from error``.
+    """Return the error to raise (``from error``), with the action and the path in its message.
 
-    Streams from ``FileIO.open_input`` and ``open_output`` raise plain ``OSError``; whoever drives one maps it here.
+    Streams from ``FileIO.open_input`` and ``open_output`` raise plain ``OSError``; code that uses one maps it here.
 
     Args:
         action: an infinitive, "read" or "write".
-        creating: the path need not be there, so its absence is no reason.
+        creating: the path need not exist, so a missing file is not reported as ``NotFoundError``.
     """
     if isinstance(error, MemoryError) or error.errno == errno.ENOMEM:
         return OutOfMemoryError(f"cannot {action} {path}: memory ran out; {MEMORY_CURE}", True)  # noqa: FBT003 - positional, so that pickling works
@@ -79,11 +79,11 @@ def to_storage_error(
         return NotFoundError(f"cannot {action} {path}: it does not exist")
     reason = error.strerror or str(error)
     if error.errno is not None and reason.endswith(f"[errno {error.errno}] {os.strerror(error.errno)}"):
-        reason = os.strerror(error.errno)  # pyarrow says before that what it was doing
+        reason = os.strerror(error.errno)  # without the prefix that pyarrow adds
     cure = f"; {_CURES[error.errno]}" if error.errno in _CURES else ""
     return StorageError(f"cannot {action} {path}: {reason}{cure}", error.errno in _PASSING)
 
 
 def is_full(error: StorageError) -> bool:
-    """Whether there is no space left, or none that this user may use."""
+    """Whether the storage is full, or this user's quota is used up."""
     return is_one_of(error.__cause__, _FULL)

@@ -1,4 +1,4 @@
-"""The seam between Penstock and storage."""
+"""The protocol between Penstock and storage."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatus:
-    """What a listing says of one entry.
+    """One entry of a directory listing.
 
     Attributes:
-        path: full path, in the form that the other calls take.
+        path: full path, in the form that the other methods take.
         size: bytes; 0 for a directory.
-        modified_millis: ms since 1970-01-01 UTC by the storage's clock; 0 where it has none.
+        modified_millis: modification time, ms since 1970-01-01 UTC by the storage's clock; 0 if unknown.
         is_dir: a directory (object stores: a common prefix).
     """
 
@@ -36,7 +36,7 @@ class FileIO(Protocol):
     """Storage that holds tables. Implementations are picklable values without open handles.
 
     Paths are strings with ``/`` between components: absolute local paths for ``LocalFileIO``, full URIs elsewhere.
-    Every failure except "not there" is a ``StorageError``; "not there" is a ``NotFoundError``.
+    A missing file or directory is reported as ``NotFoundError``, every other failure as ``StorageError``.
     """
 
     def read(self, path: str) -> bytes:
@@ -44,47 +44,50 @@ class FileIO(Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Create or replace: a concurrent reader sees the old bytes or the new, never a mixture."""
+        """Create or replace a file atomically: a concurrent reader sees the old bytes or the new, never a mixture."""
         ...
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create only: two callers, in any two processes, never both get True; no reader sees half of it."""
+        """Create a file only if it does not exist.
+
+        Of several concurrent callers, in any processes, at most one gets True. No reader sees a partial file.
+        """
         ...
 
     def open_input(self, path: str) -> BinaryIO | Any:  # noqa: ANN401 - pyarrow.NativeFile where the storage has one
-        """Open for random reading: a seekable file object that pyarrow accepts. The caller closes it."""
+        """Open for random reading: return a seekable file object that pyarrow accepts. The caller closes it."""
         ...
 
     def open_output(self, path: str) -> BinaryIO | Any:  # noqa: ANN401
-        """Open a new object for sequential writing, making directories on the way. The caller closes it.
+        """Open a new object for sequential writing; missing parent directories are created. The caller closes it.
 
-        The path is fresh (it holds a UUID), so nothing is replaced.
+        The path is unique (it holds a UUID), so no file is replaced.
         """
         ...
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Direct children of a directory, sorted by name; empty when it does not exist."""
+        """Return the direct children of a directory, sorted by name; empty when it does not exist."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether a file or a directory is there."""
+        """Whether the path is an existing file or directory."""
         ...
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Delete a file, or with ``recursive`` a directory and all below; False when nothing was there."""
+        """Delete a file, or with ``recursive`` a directory and its content; return False if the path did not exist."""
         ...
 
     def rename_file(self, source: str, target: str) -> None:
-        """Move a file to a fresh path (it holds a UUID), making directories on the way. Raises ``NotFoundError``.
+        """Move a file to a unique path (it holds a UUID); missing parents are created. Raises ``NotFoundError``.
 
-        A reader sees the target whole or not at all.
+        A reader sees the complete target or none.
         """
         ...
 
     def rename_dir(self, source: str, target: str) -> bool:
-        """Move a directory; False, and nothing moved, when something is at the target. Raises ``NotFoundError``.
+        """Move a directory; return False, and move nothing, if the target exists. Raises ``NotFoundError``.
 
-        An empty directory counts as nothing; the source has something in it.
+        An empty target directory does not count as existing; the source must not be empty.
         """
         ...
 

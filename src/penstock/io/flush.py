@@ -1,4 +1,4 @@
-"""Getting files and directories of the local file system onto the disk, so that a power cut does not undo them."""
+"""Flush files and directories of the local file system to disk, so that they survive a power cut."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from penstock.io.failures import ABSENT
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-# The system writes what several wait for in one go; more threads than this wait no less (docs/robustness.md).
+# The system flushes several pending requests together; more threads do not reduce the waiting time
+# (docs/robustness.md).
 _THREADS: Final = 8
 _FEW: Final = 2
 
 
 def sync(path: Path) -> None:
-    """Return once the file's content, or the directory's names, are on the disk. Raises ``OSError``."""
+    """Flush a file's content, or a directory's entries, to disk. Raises ``OSError``."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -27,16 +28,16 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(files: Collection[str], root: str) -> None:
-    """Put files on the disk, and the directories that lead to them from ``root`` on, each once.
+    """Flush files to disk, and their parent directories up to ``root``, each directory once.
 
-    Several at once: the disk needs hardly longer for ten than for one, and nothing names them before all are there.
-    What is not there is passed over.
+    The flushes run in parallel, because ten take hardly longer than one. Their order does not matter, because no
+    metadata refers to the files yet. Missing files are skipped.
 
     Args:
-        files: below ``root``, or elsewhere: then only their own directory is flushed with them.
+        files: paths below ``root``; of a path elsewhere only its own directory is flushed with it.
 
     Raises:
-        OSError: the storage could not.
+        OSError: a flush failed.
     """
     paths = [Path(file) for file in files]
     directories: set[Path] = set()
@@ -57,7 +58,7 @@ def sync_tree(files: Collection[str], root: str) -> None:
 
 
 def make_directory(directory: Path, *, durable: bool) -> None:
-    """Make a directory and those above it that are missing; with ``durable`` their names are on the disk."""
+    """Create a directory and its missing parents; with ``durable`` their entries are flushed to disk."""
     missing = []
     above = directory
     while durable and not above.exists():

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# What file systems without hard links answer: FAT and some FUSE mounts EPERM, others one of the rest.
+# Errors of file systems without hard links: FAT and some FUSE mounts return EPERM, others one of the rest.
 _NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-# A directory may go (an empty one, to whoever cleans up) between making it and creating a file in it.
+# A cleanup may delete a new, still empty directory before a file is created in it.
 _CREATE_TRIES: Final = 4
 _LEFT_OUT: Final = frozenset({errno.ENOENT, errno.ELOOP})
-# What is read whole is metadata: manifests have 8 MB by default, and nothing else is larger.
+# Only metadata is read as a whole: manifests have 8 MB by default, and no other metadata file is larger.
 MAX_READ_BYTES: Final = 268_435_456
-# Renaming a directory to where a directory with something in it is, or a file or a link.
+# Errors of renaming a directory to an existing path: a directory with content, a file or a link.
 _TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
@@ -40,24 +40,24 @@ _TAKEN: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 class LocalFileIO:
     """``FileIO`` on absolute paths of the operating system.
 
-    What a killed *process* leaves is whole or is a temporary file named ``.<name>.<uuid>.tmp``, which orphan removal
-    knows. A power cut is another matter: what was not flushed may be gone, or be there with files that are empty or
-    cut short. With ``durable``, ``write`` and ``put_if_absent`` flush a file before its name appears and the directory
-    after it, and ``flush`` does so for many data files at once; the commit calls it before it puts the snapshot, so
-    that no snapshot outlives what it names (design/0018).
+    If a *process* is killed, each file of ``write`` and ``put_if_absent`` is either complete or a temporary file named
+    ``.<name>.<uuid>.tmp``, which orphan removal recognizes. After a power cut, files that were not flushed may be
+    missing, empty or truncated. With ``durable``, ``write`` and ``put_if_absent`` flush a file before it gets its final
+    name and the directory afterwards, and ``flush`` does so for many data files at once. A commit calls ``flush``
+    before it writes the snapshot, so every file that a snapshot refers to is on disk before the snapshot (design/0018).
 
     The streams of ``open_input`` and ``open_output`` raise plain ``OSError``.
 
     Attributes:
-        durable: flush to the disk, so that commits survive a power cut.
-        bounds: where the calls may go; None for everywhere.
+        durable: flush to disk, so that commits survive a power cut.
+        bounds: the directories that calls may access; None for no limit.
     """
 
     durable: bool = False
     bounds: Bounds | None = None
 
     def read(self, path: str) -> bytes:
-        """Return the whole file, which has to be a regular one of at most ``MAX_READ_BYTES``."""
+        """Return the whole content; the path must be a regular file of at most ``MAX_READ_BYTES``."""
         self._check_read("read", path)
         try:
             return _read_regular(path)
@@ -65,7 +65,7 @@ class LocalFileIO:
             raise to_storage_error("read", path, error) from error
 
     def write(self, path: str, data: bytes) -> None:
-        """Write aside in the same directory, then rename over the target."""
+        """Write a temporary file in the same directory, then rename it to the target."""
         aside = self._write_aside(path, data)
         try:
             aside.replace(path)
@@ -75,11 +75,11 @@ class LocalFileIO:
         self._sync_parent(path)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write aside in the same directory, then hard-link to the target, which the system refuses if it exists.
+        """Write a temporary file in the same directory, then hard-link it to the target; this fails if it exists.
 
-        On a file system without hard links the target itself is opened with ``O_EXCL``. There still is one winner
-        only, but a reader may see the file before it is complete, and a process killed meanwhile leaves it cut short
-        under its final name.
+        On a file system without hard links the target itself is opened with ``O_EXCL``. There still is only one winner,
+        but a reader may see the file before it is complete, and a process that is killed during the call leaves a
+        truncated file under the final name.
         """
         aside = self._write_aside(path, data)
         try:
@@ -93,8 +93,8 @@ class LocalFileIO:
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading.
 
-        Not memory-mapped: another process cutting the file short would end ours with a signal, and mapped pages
-        count as our memory.
+        The file is not memory-mapped: if another process truncated it, a signal would end this process, and mapped
+        pages would count as memory of this process.
         """
         self._check_read("open", path)
         try:
@@ -104,7 +104,7 @@ class LocalFileIO:
             raise to_storage_error("open", path, error) from error
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """Open a new file for writing; it is visible at once and whole once closed. ``flush`` puts it on the disk."""
+        """Open a new file for writing; it is visible at once, and complete when closed. ``flush`` puts it on disk."""
         self._check_write("create", path)
         try:
             return _with_parents(Path(path), lambda: pa.OSFile(path, "wb"))
@@ -112,9 +112,9 @@ class LocalFileIO:
             raise to_storage_error("create", path, error, creating=True) from error
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Direct children sorted by name; an entry that vanishes meanwhile, or a link in a circle, is left out.
+        """Return the direct children sorted by name; entries deleted during the call and circular links are left out.
 
-        Within bounds a link is listed as what it is, a small file, whatever it points at.
+        With ``bounds`` set, a link is listed as a small file, without reading its target.
         """
         self._check_read("list", path)
         found: list[FileStatus] = []
@@ -132,7 +132,7 @@ class LocalFileIO:
         return tuple(sorted(found, key=lambda status: status.name))
 
     def exists(self, path: str) -> bool:
-        """Whether a file or a directory is there."""
+        """Whether the path is an existing file or directory."""
         self._check_read("look for", path)
         try:
             Path(path).stat()
@@ -143,9 +143,9 @@ class LocalFileIO:
         return True
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Delete a file or an empty directory, or with ``recursive`` a directory and all below.
+        """Delete a file or an empty directory, or with ``recursive`` a directory and its content.
 
-        Links are removed, not followed, also those that take a directory's place during the call.
+        Links are removed, not followed, even if another process replaces a directory with a link during the call.
         """
         base, parts = ("", ()) if self.bounds is None else self.bounds.check_delete(path)
         if not parts:
@@ -160,7 +160,7 @@ class LocalFileIO:
         return True
 
     def rename_file(self, source: str, target: str) -> None:
-        """Rename; both have to be on one file system. ``flush`` puts the file and its name on the disk."""
+        """Rename a file; both paths must be on one file system. ``flush`` puts the file and its name on disk."""
         self._check_write("rename", source)
         self._check_write("rename", target)
         try:
@@ -169,10 +169,10 @@ class LocalFileIO:
             raise to_storage_error("rename", source, error) from error
 
     def rename_dir(self, source: str, target: str) -> bool:
-        """Rename, which the system does at once, and over an empty directory at most.
+        """Rename a directory, atomically; it can replace only an empty directory.
 
-        What is renamed is not empty, so of several callers one succeeds. An empty target is what a process leaves that
-        was killed before it put anything into a directory.
+        The source is not empty, so only one of several concurrent callers succeeds. A process that is killed before it
+        writes the first file into a directory leaves an empty target.
         """
         self._check_write("rename", source)
         self._check_write("rename", target)
@@ -188,7 +188,7 @@ class LocalFileIO:
         return True
 
     def flush(self, files: Collection[str], *, root: str) -> None:
-        """Put files that ``open_output`` and ``rename_file`` made on the disk, with the directories up to ``root``.
+        """Flush files of ``open_output`` and ``rename_file`` to disk, with their parent directories up to ``root``.
 
         Does nothing unless ``durable``.
         """
@@ -199,7 +199,7 @@ class LocalFileIO:
                 raise to_storage_error("flush the files of", root, error, creating=True) from error
 
     def to_uri(self, path: str) -> str:
-        """Return ``file:///...`` with special characters percent-encoded, as Spark's own file lists have it."""
+        """Return ``file:///...`` with special characters percent-encoded, as in Spark's file lists."""
         self._check_read("open", path)
         return Path(path).as_uri()
 
@@ -222,7 +222,7 @@ class LocalFileIO:
         return aside
 
     def _create(self, path: Path, data: bytes) -> None:
-        """Create the file with its content; on failure nothing is left. Raises ``FileExistsError``."""
+        """Create the file with its content; on failure it is removed. Raises ``FileExistsError``."""
         file = path.open("xb")
         try:
             with file:
@@ -239,7 +239,7 @@ class LocalFileIO:
         try:
             target.hardlink_to(aside)
         except FAILURES as error:
-            # NFS repeats a request whose answer was lost, and then reports our own link as somebody else's.
+            # NFS repeats a request whose answer was lost, and then reports our own link as an existing file.
             if is_same_file(aside, target):
                 return True
             if is_one_of(error, {errno.EEXIST}):
@@ -268,7 +268,7 @@ class LocalFileIO:
 
 
 def _with_parents(path: Path, create: Callable[[], T], *, durable: bool = False) -> T:
-    """Create something, and its directory only if it proves to be missing: mostly it is there."""
+    """Run ``create``; only if the parent directory is missing, make it and retry, because it mostly exists."""
     for _ in range(_CREATE_TRIES - 1):
         try:
             return create()
@@ -278,7 +278,7 @@ def _with_parents(path: Path, create: Callable[[], T], *, durable: bool = False)
 
 
 def _rename_with_parents(source: Path, target: Path) -> None:
-    """Rename; a missing directory above the target and a missing source look the same to the system."""
+    """Rename; ``FileNotFoundError`` can mean a missing source or a missing parent directory of the target."""
     try:
         source.rename(target)
     except FileNotFoundError:
@@ -287,7 +287,7 @@ def _rename_with_parents(source: Path, target: Path) -> None:
 
 
 def _read_regular(path: str) -> bytes:
-    # O_NONBLOCK: opening a named pipe would else wait for somebody who writes to it.
+    # O_NONBLOCK: without it, opening a named pipe would wait for a writer.
     with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         status = os.fstat(file.fileno())
         _check_regular(path, status.st_mode)
@@ -304,7 +304,7 @@ def _check_regular(path: str, mode: int) -> None:
 
 
 def _status_of(base: str, entry: os.DirEntry[str], *, follow_links: bool) -> FileStatus | None:
-    """Return what an entry is; None where it is gone, or a link in a circle."""
+    """Return the status of an entry; None if it was deleted meanwhile or is a circular link."""
     try:
         info = entry.stat(follow_symlinks=follow_links)
     except OSError as error:
@@ -321,7 +321,7 @@ def _status_of(base: str, entry: os.DirEntry[str], *, follow_links: bool) -> Fil
 
 
 def is_same_file(one: Path, other: Path) -> bool:
-    """Whether two paths are there and lead to the same file or directory."""
+    """Whether two paths exist and lead to the same file or directory."""
     try:
         return one.samefile(other)
     except OSError:
@@ -329,6 +329,6 @@ def is_same_file(one: Path, other: Path) -> bool:
 
 
 def _unlink_quietly(path: Path) -> None:
-    # The outcome stands already; what is left behind has a temporary name.
+    # The result of the call is already decided; a remaining file has a temporary name.
     with contextlib.suppress(OSError):
         path.unlink()

@@ -1,4 +1,4 @@
-"""Tables in the memory of one process, for tests and trials."""
+"""Tables in the memory of one process, for tests and experiments."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def wall_clock_millis() -> int:
-    """Now, ms since 1970-01-01 UTC."""
+    """Return the current time, ms since 1970-01-01 UTC."""
     return time.time_ns() // 1_000_000
 
 
 class _Store:
-    """Objects by path, with the paths in order so that a listing touches its own directory only."""
+    """Objects by path, with the paths sorted so that a listing reads only its own directory."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -39,7 +39,7 @@ class _Store:
         return self.objects.pop(path)
 
     def below(self, path: str) -> list[str]:
-        """Paths inside a directory at any depth, in order."""
+        """Return the paths inside a directory at any depth, sorted."""
         low, high = _span(path)
         return self.paths[bisect_left(self.paths, low) : bisect_left(self.paths, high)]
 
@@ -49,7 +49,7 @@ class _Store:
         return index < len(self.paths) and self.paths[index].startswith(low)
 
     def children(self, path: str) -> list[FileStatus]:
-        """Files and directories right below; looks at one path of each sub-directory."""
+        """Return the files and directories directly below; reads one path of each sub-directory."""
         low, high = _span(path)
         found: list[FileStatus] = []
         index, end = bisect_left(self.paths, low), bisect_left(self.paths, high)
@@ -72,14 +72,14 @@ _STORES_LOCK: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class MemoryFileIO:
-    """``FileIO`` over a store that every ``MemoryFileIO`` of that name shares, inside one process.
+    """``FileIO`` over a store that all ``MemoryFileIO`` with the same name share, inside one process.
 
-    Safe between threads. Pickled into another process it finds an empty store there. Directories are there as long as
-    something is in them, as on object stores.
+    Thread-safe. If it is pickled to another process, the store there is empty. A directory exists only while it
+    contains an object, as on object stores.
 
     Attributes:
-        name: of the store; made when first used.
-        clock: modification times, ms since 1970-01-01 UTC; a module's function, for handles that are pickled.
+        name: of the store, which is created at first use.
+        clock: returns modification times, ms since 1970-01-01 UTC; must be a module-level function for pickling.
     """
 
     name: str
@@ -94,13 +94,13 @@ class MemoryFileIO:
         raise _missing("read", path)
 
     def write(self, path: str, data: bytes) -> None:
-        """Create or replace."""
+        """Create or replace an object."""
         store = self._store()
         with store.lock:
             store.put(path, bytes(data), self.clock())
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create only, under the store's lock."""
+        """Create an object only if the path does not exist, under the store's lock."""
         store = self._store()
         with store.lock:
             if path in store.objects or store.has_dir(path):
@@ -109,28 +109,28 @@ class MemoryFileIO:
             return True
 
     def open_input(self, path: str) -> BinaryIO:
-        """Open for random reading; what is written later does not show."""
+        """Open for random reading; later writes are not visible."""
         return io.BytesIO(self.read(path))
 
     def open_output(self, path: str) -> BinaryIO:
-        """Open a new object: empty until it is closed."""
+        """Open a new object for writing; it is empty until it is closed."""
         self.write(path, b"")
         return _MemoryOutput(self, path)
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Direct children sorted by name."""
+        """Return the direct children sorted by name."""
         store = self._store()
         with store.lock:
             return tuple(store.children(path))
 
     def exists(self, path: str) -> bool:
-        """Whether an object, or something below the path, is there."""
+        """Whether the path is an object, or a directory with objects below it."""
         store = self._store()
         with store.lock:
             return path in store.objects or store.has_dir(path)
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Delete an object, or with ``recursive`` all below."""
+        """Delete an object, or with ``recursive`` all objects below."""
         store = self._store()
         with store.lock:
             if path in store.objects:
@@ -153,7 +153,7 @@ class MemoryFileIO:
             store.put(target, data, modified_millis)
 
     def rename_dir(self, source: str, target: str) -> bool:
-        """Move all below the source, under the store's lock."""
+        """Move all objects below the source, under the store's lock."""
         store = self._store()
         with store.lock:
             moved = store.below(source)
@@ -167,11 +167,11 @@ class MemoryFileIO:
             return True
 
     def to_uri(self, path: str) -> str:
-        """Return ``memory://<name>/...``, which no Spark reader opens."""
+        """Return ``memory://<name>/...``, which no Spark reader can open."""
         return path if "://" in path else f"memory://{self.name}/{path.lstrip('/')}"
 
     def discard(self) -> None:
-        """Forget the store and all in it."""
+        """Remove the store and all its objects."""
         with _STORES_LOCK:
             _STORES.pop(self.name, None)
 
@@ -181,7 +181,7 @@ class MemoryFileIO:
 
 
 class _MemoryOutput(io.BytesIO):
-    """Hands what was written to the store when it is closed; dropped without ``close`` it hands over nothing."""
+    """A buffer that ``close`` writes to the store; without ``close`` nothing is written."""
 
     def __init__(self, file_io: MemoryFileIO, path: str) -> None:
         super().__init__()
@@ -194,11 +194,11 @@ class _MemoryOutput(io.BytesIO):
         super().close()
 
     def __del__(self) -> None:
-        """Do nothing, where the base class would close."""
+        """Do nothing; the base class would call ``close``."""
 
 
 def _span(path: str) -> tuple[str, str]:
-    """Bounds of the paths inside a directory; ``0`` follows ``/``."""
+    """Return the bounds of the sorted paths inside a directory; in ASCII ``0`` follows ``/``."""
     base = path.rstrip("/")
     return f"{base}/", f"{base}0"
 

@@ -1,4 +1,4 @@
-"""From what a user writes as a location to the storage that holds it."""
+"""Map a user's location to the storage that holds it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 def resolve(location: str, options: Mapping[str, str] | None = None) -> tuple[FileIO, str]:
-    """Find the storage of a location, and the location as that storage spells it.
+    """Return the storage of a location, and the location in the form of that storage.
 
     Args:
         location: a local path (relative to the working directory, or from ``~``), ``file:///path`` with
             percent-encoding, ``file:/path`` taken literally, which is how Hadoop and Spark print their paths,
-            ``memory://name/path``, or ``s3://bucket/path`` and what else ``SCHEMES`` has, taken literally.
-        options: of the catalog, for object stores.
+            ``memory://name/path``, or ``s3://bucket/path`` and the other schemes of ``SCHEMES``, taken literally.
+        options: of the catalog; used for object stores.
 
     Returns:
-        The storage and the path without a slash at the end. Local paths are absolute, links are kept.
+        The storage and the path without a trailing slash. Local paths are absolute; links are not resolved.
 
     Raises:
-        InvalidOptionError: the location is empty, a memory store has no name, or a bucket or an option is none.
-        UnsupportedFeatureError: a storage that is not built in, or a file of another host.
+        InvalidOptionError: the location is empty, a memory store has no name, or a bucket or an option is invalid.
+        UnsupportedFeatureError: a storage that Penstock does not support, or a file of another host.
     """
     scheme, colon, rest = location.partition(":")
     kind = scheme.lower() if colon and _is_scheme(scheme) else ""
@@ -60,7 +60,7 @@ def resolve(location: str, options: Mapping[str, str] | None = None) -> tuple[Fi
 
 
 def _is_scheme(text: str) -> bool:
-    # RFC 3986, section 3.1; one letter would be a drive.
+    # RFC 3986, section 3.1; one letter would be a Windows drive.
     return len(text) > 1 and text[0].isalpha() and text.isascii() and text.replace("+", "").replace("-", "").isalnum()
 
 

@@ -1,4 +1,4 @@
-"""Storage with other settings: within bounds, or flushing what it writes; what has none of them stays as it is."""
+"""Storage with changed settings: bounds or durability. A storage without these settings is returned unchanged."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def confine(file_io: FileIO, root: str, *, readable: Sequence[str] = (), deletable: Sequence[str] = ()) -> FileIO:
-    """Return storage that goes nowhere else, where it has links that could lead there; see ``Bounds``.
+    """Return the storage, limited to directories if it supports links that could lead elsewhere; see ``Bounds``.
 
     Args:
-        root: directory of a table, in the form that the storage takes.
-        readable: paths or URIs of other directories whose files may be opened; those of other storages do not count.
-        deletable: likewise, whose files may be deleted.
+        root: directory of a table, in the storage's path form.
+        readable: paths or URIs of other directories whose files may be opened; those of other storages are ignored.
+        deletable: likewise, directories whose files may be deleted.
 
     Raises:
-        InvalidOptionError: one of them cannot be a location.
+        InvalidOptionError: one of them is not a valid location.
     """
     if not isinstance(file_io, LocalFileIO):
         return file_io
@@ -36,7 +36,7 @@ def confine(file_io: FileIO, root: str, *, readable: Sequence[str] = (), deletab
 
 
 def unconfined(file_io: FileIO) -> FileIO:
-    """Return the storage without bounds: for what lies beside the tables."""
+    """Return the storage without bounds, for files outside of the table directories."""
     return replace(file_io, bounds=None) if isinstance(file_io, LocalFileIO) else file_io
 
 
@@ -50,35 +50,35 @@ def _local_paths(locations: Sequence[str]) -> tuple[str, ...]:
 
 
 def with_durability(file_io: FileIO, *, durable: bool) -> FileIO:
-    """Return the storage so that what is written survives a power cut, or so that it does not wait for the disk."""
+    """Return the storage with ``durable`` set: whether writes are flushed to disk, to survive a power cut."""
     return replace(file_io, durable=durable) if isinstance(file_io, LocalFileIO) else file_io
 
 
 def is_durable(file_io: FileIO) -> bool:
-    """Whether the storage waits for the disk where it is told to."""
+    """Whether the storage flushes writes to disk."""
     return isinstance(file_io, LocalFileIO) and file_io.durable
 
 
 def relaxed(file_io: FileIO) -> FileIO:
-    """Return the storage without waiting for the disk: for files whose loss harms nobody, such as hints and leases."""
+    """Return the storage without flushing to disk: for files whose loss is harmless, such as hints and leases."""
     return with_durability(file_io, durable=False)
 
 
 def flush(file_io: FileIO, files: Collection[str], *, root: str) -> None:
-    """Put new files on the disk, with the directories from them up to ``root``, where the storage is durable.
+    """Flush new files to disk, with their parent directories up to ``root``, if the storage is durable.
 
     Raises:
-        StorageError: the storage could not.
+        StorageError: a flush failed.
     """
     if isinstance(file_io, LocalFileIO):
         file_io.flush(files, root=root)
 
 
 def is_object_store(file_io: FileIO) -> bool:
-    """Whether files are objects of a store, which the environment of other processes may not open."""
+    """Whether files are objects of a store, to which other processes may lack access."""
     return isinstance(file_io, ObjectFileIO)
 
 
 def storage_options(file_io: FileIO) -> dict[str, str]:
-    """Return the options with which ``resolve`` finds the same storage in another process; they may hold keys."""
+    """Return the options with which ``resolve`` returns the same storage in another process; they may hold keys."""
     return dict(file_io.settings.options) if isinstance(file_io, ObjectFileIO) else {}

@@ -1,6 +1,6 @@
-"""What a storage does faster than the calls of ``FileIO`` say: asked of those that have a way, else done by the calls.
+"""Operations that some storages do faster than with single ``FileIO`` calls; other storages use the plain calls.
 
-A request to an object store takes tens of milliseconds, whatever it asks for; so there many go at once, or in one.
+A request to an object store takes tens of milliseconds, whatever its size; so requests run in parallel or are batched.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
 
 DELETED_AT_ONCE: Final = 1_000
-"""Most files that ``delete_at_once`` takes."""
+"""Maximum number of files for one ``delete_at_once``."""
 
 _REQUESTS_AT_ONCE: Final = 32
-# Of data files, each of which takes memory.
+# For data files; each one that is being read takes memory.
 _FILES_AT_ONCE: Final = 8
 
 
 def has_file(file_io: FileIO, path: str) -> bool:
-    """Whether a file is there, where no directory has such a name."""
+    """Whether a file exists; the caller knows that no directory has this name."""
     return file_io.has_file(path) if isinstance(file_io, ObjectFileIO) else file_io.exists(path)
 
 
 def deletes_at_once(file_io: FileIO) -> bool:
-    """Whether ``delete_at_once`` works."""
+    """Whether the storage supports ``delete_at_once``."""
     return isinstance(file_io, ObjectFileIO)
 
 
 def delete_at_once(file_io: FileIO, paths: Sequence[str]) -> None:
-    """Delete files with one request; those that are gone already are none the worse.
+    """Delete files with one request; missing files are ignored.
 
     Raises:
-        StorageError: some may still be there.
+        StorageError: some files may not be deleted.
     """
     if not isinstance(file_io, ObjectFileIO):
         raise TypeError(f"{type(file_io).__name__} deletes one by one")
@@ -47,25 +47,25 @@ def delete_at_once(file_io: FileIO, paths: Sequence[str]) -> None:
 
 
 def has_directories(file_io: FileIO) -> bool:
-    """Whether empty directories stay, and have to be deleted."""
+    """Whether empty directories remain until they are deleted."""
     return not isinstance(file_io, ObjectFileIO)
 
 
 def calls_at_once(file_io: FileIO) -> int:
-    """How many calls make sense at the same time: one a core, or as many as wait for answers."""
+    """Return the useful number of parallel calls: one per core; more for object stores, which answer slowly."""
     return _REQUESTS_AT_ONCE if isinstance(file_io, ObjectFileIO) else os.cpu_count() or 1
 
 
 def files_at_once(file_io: FileIO) -> int:
-    """How many data files make sense to be read at the same time."""
+    """Return the useful number of data files to read in parallel."""
     return _FILES_AT_ONCE if isinstance(file_io, ObjectFileIO) else os.cpu_count() or 1
 
 
 def read_at_once(file_io: FileIO, paths: Sequence[str]) -> dict[str, bytes]:
-    """Read whole files at the same time, where a storage answers slowly; those that are not there are left out.
+    """Read whole files in parallel, if the storage is slow to answer; missing files are left out.
 
     Returns:
-        Contents by path; nothing where one call after the other is as fast.
+        Contents by path; empty if sequential reads are as fast.
 
     Raises:
         StorageError: the storage failed.

@@ -1,1 +1,1 @@
-"""Filters as values: built, parsed, bound to a schema, evaluated on statistics and partitions."""
+"""Filters as values: build, parse, bind to a schema, and evaluate on statistics and partitions."""

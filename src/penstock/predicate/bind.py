@@ -1,4 +1,4 @@
-"""A filter bound to a table: names checked, literals typed, NOT removed, constants folded."""
+"""Bind a filter to a table: check names, type literals, remove NOT, fold constants."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _ABOVE = frozenset({Operator.GT, Operator.GE})
 def bind(predicate: Predicate, fields: Sequence[DataField], table: str) -> BoundPredicate:
     """Check a filter against columns and turn its literals into internal values.
 
-    A literal is taken as an exact number: outside of what the column holds, or between two of its values, the
-    comparison becomes one that gives the same answer (``tinyint < 1000`` is true where not null).
+    A literal is an exact number. If it is outside of the column's range, or between two of its values, the comparison
+    is replaced by one with the same result (``tinyint < 1000`` is true where the column is not null).
 
     Args:
-        fields: the columns that the filter may name.
+        fields: the columns that the filter may use.
         table: ``db.table``, for messages.
 
     Raises:
-        InvalidFilterError: no such column, or a literal that its type cannot be compared with.
+        InvalidFilterError: unknown column, or a literal that is not comparable with the column's type.
     """
     root = _Binder(fields, table).bound(predicate, negated=False)
     used = frozenset(columns_of(root))
@@ -56,7 +56,7 @@ def bind(predicate: Predicate, fields: Sequence[DataField], table: str) -> Bound
 
 
 def columns_of(node: Predicate) -> Iterable[str]:
-    """Yield the column of every leaf, repeated where leaves repeat it."""
+    """Yield the column of every leaf; a column that several leaves use is repeated."""
     match node:
         case And(operands=operands) | Or(operands=operands):
             for operand in operands:
@@ -72,7 +72,7 @@ def columns_of(node: Predicate) -> Iterable[str]:
 
 
 def conjunction(operands: Iterable[Predicate]) -> Predicate:
-    """AND without operands that are always true; nested ANDs become one."""
+    """Return the AND without operands that are always true; nested ANDs become one."""
     kept: list[Predicate] = []
     for operand in operands:
         if operand == FALSE:
@@ -85,7 +85,7 @@ def conjunction(operands: Iterable[Predicate]) -> Predicate:
 
 
 def disjunction(operands: Iterable[Predicate]) -> Predicate:
-    """OR without operands that are always false; nested ORs become one."""
+    """Return the OR without operands that are always false; nested ORs become one."""
     kept: list[Predicate] = []
     for operand in operands:
         if operand == TRUE:
@@ -98,14 +98,14 @@ def disjunction(operands: Iterable[Predicate]) -> Predicate:
 
 
 class _Binder:
-    """The columns of one table."""
+    """Binds filters to the columns of one table."""
 
     def __init__(self, fields: Sequence[DataField], table: str) -> None:
         self._fields = {field.name: field for field in fields}
         self._table = table
 
     def bound(self, node: Predicate, *, negated: bool) -> Predicate:
-        """Return the node, or its opposite, without ``Not`` below."""
+        """Return the bound node, negated on request, without ``Not`` nodes."""
         match node:
             case Constant(value=value):
                 return node if value is None else Constant(value=value != negated)
@@ -125,7 +125,7 @@ class _Binder:
     def _leaf(self, node: Leaf, *, negated: bool) -> Predicate:
         match node:
             case IsNull():
-                # Kept for a NOT NULL column too: files from before it became NOT NULL may hold nulls.
+                # Kept for a NOT NULL column too: files written before the column became NOT NULL may hold nulls.
                 return IsNull(column=self._field(node.column).name, negated=node.negated != negated)
             case Compare():
                 return self._compare(node, NEGATED[node.operator] if negated else node.operator)
@@ -153,14 +153,14 @@ class _Binder:
         for value in node.values:
             literal = None if value is None else self._literal(value, field)
             if isinstance(literal, BetweenFloats):
-                continue  # no row can hold it
+                continue  # the column cannot hold this value
             if isinstance(literal, Ticks):
                 if literal.value.denominator != 1 or not literal.low <= literal.value <= literal.high:
-                    continue  # nor this
+                    continue  # likewise
                 literal = literal.to_internal(literal.value.numerator)
             values.append(literal)
         if not node.values:
-            return TRUE if negated else FALSE  # IN () is false for null as well: there is nothing to compare with
+            return TRUE if negated else FALSE  # IN () is false for null as well: there are no values to compare with
         if not values:
             return _certain(node.column, holds=negated)
         return In(column=node.column, values=tuple(dict.fromkeys(values)), negated=negated)
@@ -197,7 +197,7 @@ class _Binder:
 
 
 def _certain(column: str, *, holds: bool) -> Predicate:
-    """``holds`` where the column is not null, unknown where it is."""
+    """Return a filter that is ``holds`` where the column is not null, and unknown where it is null."""
     if holds:
         return Or(operands=(IsNull(column=column, negated=True), UNKNOWN))
     return And(operands=(IsNull(column=column), UNKNOWN))
@@ -217,7 +217,7 @@ def _compare_ticks(column: str, operator: Operator, literal: Ticks) -> Predicate
 
 
 def _compare_between(column: str, operator: Operator, below: object) -> Predicate:
-    """Compare with what lies between two values of a column: less than it is at most the one below."""
+    """Compare with a value between two values of a column: less than it means at most ``below``."""
     if operator not in _BELOW | _ABOVE:
         return _certain(column, holds=operator is Operator.NE)
     return Compare(column=column, operator=Operator.LE if operator in _BELOW else Operator.GT, value=below)

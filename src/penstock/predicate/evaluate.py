@@ -1,6 +1,6 @@
-"""A bound filter on one row, on statistics, and on what is known before either.
+"""Evaluate a bound filter on one row or on the values of a partition, and derive what it allows.
 
-Floating numbers have one order here as in Spark and in the format's reference: NaN equals itself and is greater than
+Floating-point numbers are ordered as in Spark and in the format's reference: NaN equals itself and is greater than
 every other number, and the two zeros are equal.
 """
 
@@ -52,9 +52,9 @@ def evaluate(node: Predicate, row: Row) -> bool | None:
 
 
 def residual(predicate: BoundPredicate, known: Row) -> BoundPredicate:
-    """Put in the values of the columns that are known for a whole partition; what is left speaks of the others only.
+    """Substitute the columns that are constant in a partition; the result refers to the other columns only.
 
-    A row of that partition passes the result exactly where it passes the filter; the result is FALSE where no row can.
+    On rows of that partition the result is equivalent to the filter; it is FALSE if no row can pass.
     """
     root = _substitute(predicate.root, known)
     used = frozenset(columns_of(root))
@@ -62,12 +62,12 @@ def residual(predicate: BoundPredicate, known: Row) -> BoundPredicate:
 
 
 def matches_partition(predicate: BoundPredicate, known: Row) -> bool:
-    """Whether a partition with these values may hold a row that passes; exact as to the columns that are known."""
+    """Whether a partition with these values may contain a row that passes; exact for the known columns."""
     return residual(predicate, known).root != FALSE
 
 
 def allowed_values(node: Predicate, column: str) -> frozenset[object] | None:
-    """Return the only values of a column with which a row can pass (null included); None when no such set is stated."""
+    """Return the set of values (null included) outside of which no row can pass; None if the filter gives no set."""
     match node:
         case Constant(value=value):
             return None if value else frozenset()
@@ -99,7 +99,7 @@ def compare_values(left: object, operator: Operator, right: object) -> bool:
     """Compare two non-null internal values of one type."""
     if isinstance(left, float) and isinstance(right, float) and (math.isnan(left) or math.isnan(right)):
         left, right = math.isnan(left), math.isnan(right)
-        if left != right:  # exactly one is NaN: rank by that; with both they are equal, which True == True says
+        if left != right:  # exactly one is NaN: compare the flags; if both are NaN, True == True makes them equal
             return _ordered(int(left), operator, int(right))
     return _ordered(left, operator, right)
 
@@ -148,7 +148,7 @@ def _substitute(node: Predicate, known: Row) -> Predicate:
         case Or(operands=operands):
             return disjunction(_substitute(operand, known) for operand in operands)
         case Constant(value=value):
-            return Constant(value=bool(value))  # no NOT above: unknown lets no row pass, as false does
+            return Constant(value=bool(value))  # no NOT above: unknown rejects a row, as false does
         case Not():
             raise AssertionError("bind pushed every NOT into the leaves")
         case Compare() | In() | IsNull() | StartsWith():

@@ -1,9 +1,9 @@
-"""Python values of a filter to internal values of a column's type.
+"""Convert Python literals of a filter to internal values of a column's type.
 
-Numbers, dates and times go through ``Ticks``, an exact fraction of the column's smallest step, so that ``x > 2.5`` on
-an INT column, or a literal finer or larger than the column can hold, still means what it says. So do numbers for FLOAT
-and DOUBLE columns: one that prints as a value of the column is that value, so that ``f = 0.1`` finds the FLOAT 0.1, and
-any other lies between two of them.
+Numbers, dates and times become ``Ticks``, an exact fraction of the column's smallest step, so that ``x > 2.5`` on
+an INT column, or a literal finer or larger than the column can hold, is compared exactly. Numbers for FLOAT and DOUBLE
+columns are exact too: a number that prints like a value of the column equals that value, so ``f = 0.1`` matches the
+FLOAT 0.1; any other number lies between two values.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _TIMESTAMP: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticks:
-    """A literal measured in the smallest step of its column.
+    """A literal as a multiple of the smallest step of its column.
 
     Attributes:
-        value: may lie between two steps, and outside of ``low`` to ``high``.
+        value: may be a fraction, and outside of ``low`` to ``high``.
         low: least value that the column can hold.
         high: greatest value that the column can hold.
-        to_internal: whole ticks to the internal value.
+        to_internal: converts whole ticks to the internal value.
     """
 
     value: Fraction
@@ -57,10 +57,10 @@ class Ticks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BetweenFloats:
-    """A number that a FLOAT or DOUBLE column cannot hold.
+    """A number that a FLOAT or DOUBLE column cannot represent.
 
     Attributes:
-        below: the greatest value of the column that is less; infinity counts.
+        below: the greatest value of the column that is less than the number; may be infinite.
     """
 
     below: float
@@ -69,10 +69,10 @@ class BetweenFloats:
 def convert_literal(value: object, data_type: DataType) -> object | Ticks | BetweenFloats:
     """Return the internal value for a text, binary, boolean or floating column, ``Ticks`` for the others.
 
-    Floating columns may get ``BetweenFloats`` instead.
+    For floating-point columns it may be ``BetweenFloats`` instead.
 
     Raises:
-        ValueError: saying what was expected and what was found; the caller knows table and column.
+        ValueError: the literal does not fit; the message says what was expected, the caller adds table and column.
     """
     if not isinstance(data_type, AtomicType):
         raise _expected("IS NULL or IS NOT NULL only, values of nested columns do not compare", value)
@@ -97,7 +97,7 @@ def parse_timestamp_text(text: str) -> TimestampLiteral:
     """Parse ``2024-01-31``, ``2024-01-31 10:00[:00[.123456789]]``, with ``T`` for the space and an optional zone.
 
     Raises:
-        ValueError: the text is none.
+        ValueError: the text is not a timestamp.
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     if match is None:
@@ -117,7 +117,7 @@ def parse_time_text(text: str) -> dt.time:
     """Parse ``10:00[:00[.123]]``.
 
     Raises:
-        ValueError: the text is none, or carries a zone.
+        ValueError: the text is not a time, or has a zone.
     """
     time = dt.time.fromisoformat(text.strip())
     if time.tzinfo is not None:
@@ -134,7 +134,7 @@ def _zone_seconds(zone: str | None) -> int:
 
 
 def _plain(value: object) -> object:
-    """Unwrap scalars of array libraries, which all offer ``item``."""
+    """Unwrap scalars of array libraries, which all have the method ``item``."""
     item = getattr(value, "item", None)
     return item() if callable(item) else value
 
@@ -152,11 +152,11 @@ def _expected(expected: str, value: object) -> ValueError:
 def _to_float(value: object, *, single: bool) -> float | BetweenFloats:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _expected("a number", value)
-    # Not math.isfinite for both: it makes a float of 1e400, which is infinite.
+    # Not math.isfinite for both: it converts Decimal 1e400 to a float, which is infinite.
     if not (value.is_finite() if isinstance(value, Decimal) else isinstance(value, int) or math.isfinite(value)):
         return float(value)
     nearest = _nearest(value, single=single)
-    # Decimals, not fractions, which would write out the digits of 1e-999999.
+    # Decimal instead of Fraction, which would expand all digits of 1e-999999.
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if value == nearest or number in {Decimal(repr(nearest)), Decimal(_shortest(nearest, single=single))}:
         return nearest
@@ -172,7 +172,7 @@ def _nearest(value: float | Decimal, *, single: bool) -> float:
 
 
 def _shortest(number: float, *, single: bool) -> str:
-    """Fewest digits that lead back to the number."""
+    """Return the shortest decimal text that parses to the number."""
     if not single:
         return repr(number)
     texts = (f"{number:.{digits}g}" for digits in range(1, 10))
@@ -183,7 +183,8 @@ def _next_below(number: float, *, single: bool) -> float:
     if not single:
         return math.nextafter(number, -math.inf)
     bits = int(struct.unpack("<i", struct.pack("<f", number))[0])
-    # Bits of positive numbers count up, those of negative ones, sign aside, down; below zero comes the least negative.
+    # The bits of positive numbers grow with the number, those of negative ones with its magnitude; below zero is the
+    # smallest negative number.
     below = bits - 1 if number > 0 else bits + 1 if number < 0 else -(2**31) + 1
     return float(struct.unpack("<f", struct.pack("<i", below))[0])
 
@@ -193,7 +194,7 @@ def _number_ticks(value: object) -> Fraction:
         raise _expected("a number", value)
     if isinstance(value, float | Decimal) and not math.isfinite(value):
         raise _expected("a finite number", value)
-    # A float counts as the decimal that it prints as: col("price") == 9.99 means 9.99.
+    # A float is taken as the decimal that it prints as: col("price") == 9.99 means 9.99.
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
@@ -207,7 +208,7 @@ def _decimal_ticks(value: object, data_type: AtomicType) -> Ticks:
     limit = 10 ** (data_type.precision or 10) - 1
 
     def to_decimal(ticks: int) -> Decimal:
-        # From digits: arithmetic would round to the context's 28 digits.
+        # Built from digits: arithmetic would round to the 28 digits of the context.
         return Decimal((int(ticks < 0), tuple(map(int, str(abs(ticks)))), -scale))
 
     return Ticks(value=_number_ticks(value) * 10**scale, low=-limit, high=limit, to_internal=to_decimal)
@@ -244,7 +245,7 @@ def _time_ticks(value: object, _: AtomicType) -> Ticks:
 
 
 def _to_nanos(value: object, expected: str) -> tuple[int, bool]:
-    """Nanoseconds since 1970-01-01, and whether a zone was given (then in UTC)."""
+    """Return nanoseconds since 1970-01-01, and whether the value has a zone (then in UTC)."""
     if isinstance(value, str):
         try:
             value = parse_timestamp_text(value)
@@ -256,7 +257,7 @@ def _to_nanos(value: object, expected: str) -> tuple[int, bool]:
         has_zone = value.tzinfo is not None
         since = (value if has_zone else value.replace(tzinfo=dt.UTC)) - _EPOCH
         micros = (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds
-        # pandas.Timestamp is a datetime with three more digits.
+        # pandas.Timestamp is a datetime with nanoseconds.
         return micros * 1000 + int(getattr(value, "nanosecond", 0)), has_zone
     if isinstance(value, dt.date):
         return _days(value) * _DAY_NANOS, False

@@ -1,4 +1,4 @@
-"""Text of a WHERE clause to a ``Predicate``.
+"""Parse the text of a WHERE clause to a ``Predicate``.
 
 Grammar, keywords in any case::
 
@@ -52,13 +52,13 @@ _TOKEN: Final = re.compile(
 _COMPARISONS: Final = {**{operator.value: operator for operator in Operator}, "!=": Operator.NE, "==": Operator.EQ}
 _KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "TRUE", "FALSE"})
 _MAX_DEPTH: Final = 100
-# More than any list of keys that a user writes: 300,000 of them are 2 million characters, parsed in 2 s of CPU.
+# Enough for long lists of keys: 300,000 of them are 2 million characters, parsed in 2 s of CPU.
 _MAX_CHARACTERS: Final = 10_000_000
-# The largest DOUBLE has 309 digits. Python's own limit for an integer is 4,300, and a DECIMAL of a million digits is
-# compared for minutes.
+# The largest DOUBLE has 309 digits. Python's own limit for an integer is 4,300 digits, and comparing a DECIMAL of a
+# million digits takes minutes.
 _BEYOND_DOUBLES: Final = Decimal(10**309)
 _MAX_NUMBER_CHARACTERS: Final = 400
-# What an error quotes of the filter.
+# Maximum length of the filter text that an error quotes.
 _SHOWN_CHARACTERS: Final = 200
 _END: Final = "end of text"
 
@@ -79,8 +79,8 @@ def parse_filter(text: str) -> Predicate:
     """Parse the text of a WHERE clause, without the word WHERE.
 
     Raises:
-        InvalidFilterError: with the position (from 1) of what does not fit, and a hint; also for a text, a number or
-            a nesting beyond the limits above.
+        InvalidFilterError: the text is invalid; the message has the position (from 1) and a hint. Also for a text, a
+            number or a nesting depth beyond the limits above.
     """
     if len(text) > _MAX_CHARACTERS:
         hint = "filter on fewer values, or join with a table of them in an engine"
@@ -182,7 +182,7 @@ class _Parser:
         return test
 
     def _bare_column(self, name: str, token: _Token) -> Compare:
-        """A boolean column may stand alone; anything but an end of the condition after it is a slip."""
+        """Read a boolean column used as a condition; only an end of the condition may follow."""
         if token.kind == "end" or token.text == ")" or token.keyword in {"AND", "OR"}:
             return Compare(column=name, operator=Operator.EQ, value=True)
         hint = "after a column comes =, <>, <, <=, >, >=, IN, BETWEEN, LIKE or IS NULL"
@@ -238,7 +238,7 @@ class _Parser:
             number = self._number(self._next())
             if token.text == "+":
                 return number
-            # A minus sign before a Decimal is arithmetic, which rounds to 28 digits.
+            # Negating a Decimal with a minus sign rounds to 28 digits; copy_negate does not.
             return number.copy_negate() if isinstance(number, Decimal) else -number
         if token.kind == "number":
             return self._number(token)
@@ -250,7 +250,7 @@ class _Parser:
         raise _error(self._text, token.position, f"expected a value, found '{token.text}'", hint)
 
     def _number(self, token: _Token) -> int | float | Decimal:
-        """As SQL reads numbers: digits are an integer, a point makes a decimal, an exponent a double."""
+        """Parse a number with SQL's rules: digits are an integer, a point makes a decimal, an exponent a double."""
         text = token.text
         if len(text) > _MAX_NUMBER_CHARACTERS:
             what = f"a number of {len(text):,} digits, and there may be {_MAX_NUMBER_CHARACTERS}"
@@ -259,7 +259,8 @@ class _Parser:
             return int(text)
         if "e" not in text.lower():
             return Decimal(text)
-        # Beyond what a double holds: as far from any value of a column as the text, and not infinity, which some hold.
+        # Larger than any double: a value above all finite ones compares like the text; infinity would match infinite
+        # values.
         return _BEYOND_DOUBLES if math.isinf(number := float(text)) else number
 
     def _is_name(self, token: _Token) -> bool:
@@ -331,7 +332,7 @@ def _typed_literal(text: str, token: _Token) -> object:
 
 
 def _split_pattern(pattern: str) -> tuple[str, str]:
-    """Split at the first wildcard that no backslash protects: the plain prefix, and the rest."""
+    """Split at the first wildcard without a backslash: return the plain prefix and the rest."""
     prefix = []
     index = 0
     while index < len(pattern):
@@ -351,7 +352,7 @@ def _error(text: str, position: int, what: str, hint: str) -> InvalidFilterError
 
 
 def _excerpt(text: str, position: int) -> str:
-    """Return the text, or of a long one what is around a position."""
+    """Return the text; of a long text only the part around a position."""
     if len(text) <= _SHOWN_CHARACTERS:
         return text
     start = max(0, min(position - _SHOWN_CHARACTERS // 2, len(text) - _SHOWN_CHARACTERS))

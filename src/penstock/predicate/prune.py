@@ -1,4 +1,4 @@
-"""A bound filter on column statistics: may some row pass?"""
+"""Evaluate a bound filter on column statistics, to skip files in which no row can pass."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _BINARIES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 
 
 def may_match(predicate: BoundPredicate, stats: Mapping[str, ColumnStats], row_count: int) -> bool:
-    """Whether rows with these statistics may hold one that passes; True whenever that is not known.
+    """Whether rows with these statistics may contain one that passes; True if unknown.
 
     Args:
-        stats: by column name; a missing column, a missing minimum, maximum or null count excludes nothing. A minimum
-            may be less than the least value and a maximum greater than the greatest (truncated texts).
-        row_count: rows that the statistics are of.
+        stats: by column name; a missing column, minimum, maximum or null count prunes nothing. A minimum may be less
+            than the least value and a maximum greater than the greatest (truncated texts).
+        row_count: number of rows that the statistics cover.
     """
     return row_count > 0 and _Pruner(predicate, stats, row_count).may(predicate.root)
 
 
 class _Pruner:
-    """Statistics of one set of rows."""
+    """A filter with the statistics of one set of rows."""
 
     def __init__(self, predicate: BoundPredicate, stats: Mapping[str, ColumnStats], row_count: int) -> None:
         self._stats = stats
@@ -91,20 +91,20 @@ class _Pruner:
     def _bounds(self, column: str, stats: ColumnStats) -> tuple[object, object]:
         root = self._roots.get(column)
         if root in _FLOATS:
-            # Writers leave NaN out of the statistics, and NaN is greater than any maximum; or let it spoil both ends.
+            # NaN is greater than any maximum: writers leave NaN out of the statistics, or write NaN as both bounds.
             is_nan = isinstance(stats.min, float) and math.isnan(stats.min)
             return None if is_nan else stats.min, None
         if root is TypeRoot.CHAR and isinstance(stats.min, str):
-            # ORC pads CHAR with blanks in its statistics; rows may come without them.
+            # ORC pads CHAR with blanks in its statistics; row values may have no padding.
             return stats.min.rstrip(" "), stats.max
         if root in _BINARIES:
-            # Older writers order bytes as signed numbers.
+            # Older writers compare bytes as signed numbers.
             return None, None
         return stats.min, stats.max
 
 
 def _compare(operator: Operator, value: object, low: object, high: object) -> bool:
-    """Whether a value between the bounds (None: unbounded) may compare so."""
+    """Whether some value between the bounds (None: unbounded) may satisfy the comparison."""
     match operator:
         case Operator.EQ:
             above = low is not None and compare_values(low, Operator.GT, value)

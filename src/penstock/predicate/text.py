@@ -1,4 +1,4 @@
-"""Filters as the text that ``parse`` reads."""
+"""Format filters as text that ``parse`` reads."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SECOND_NANOS: Final = 10**9
 
 
 def format_filter(predicate: Predicate) -> str:
-    """Return the text of a WHERE clause that passes the same rows.
+    """Return the text of a WHERE clause that is equivalent to the filter.
 
     Raises:
-        InvalidFilterError: a literal that no text stands for, such as NaN.
+        InvalidFilterError: a literal that has no text form, such as NaN.
     """
     match predicate:
         case Constant(value=bool(value)):
@@ -72,7 +72,7 @@ def _literal(value: object) -> str:  # noqa: PLR0911 - a case a type
             return str(value)
         case float() if math.isfinite(value):
             text = repr(value)
-            # Without an exponent it would be read as a decimal.
+            # Without an exponent it would be parsed as a decimal.
             return text if "e" in text else f"{text}e0"
         case Decimal() if value.is_finite():
             return format(value, "f")
@@ -91,7 +91,7 @@ def _time_literal(value: object) -> str:
             second = (_EPOCH + dt.timedelta(seconds=seconds)).replace(tzinfo=None).isoformat(sep=" ")
             return f"TIMESTAMP '{second}.{fraction:09d}{'Z' if has_zone else ''}'"
         case dt.datetime():
-            # Offsets may have seconds, for which the text has no place.
+            # UTC, because offsets may have seconds, which the text cannot express.
             known = value if value.tzinfo is None else value.astimezone(dt.UTC)
             return f"TIMESTAMP '{known.isoformat(sep=' ')}'"
         case dt.date():

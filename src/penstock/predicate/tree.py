@@ -1,8 +1,8 @@
 """Filters as values, and ``col`` to build them in Python.
 
 ``col("dt").isin(["2024-01-01"]) & (col("price") > 5)`` is a tree of the nodes below. Literals are Python values until
-``bind`` turns them into those of the columns' types. Logic is SQL's: a comparison with null is unknown, and a row
-passes only where the whole is true.
+``bind`` converts them to internal values of the columns' types. The logic is SQL's: a comparison with null is unknown,
+and a row passes only if the whole filter is true.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Operator(StrEnum):
-    """Comparisons; the value is the SQL text."""
+    """Comparison operators; the value is the SQL text."""
 
     EQ = "="
     NE = "<>"
@@ -38,7 +38,7 @@ NEGATED: Final = {
     Operator.GT: Operator.LE,
     Operator.GE: Operator.LT,
 }
-"""What NOT makes of a comparison; right for null too (unknown stays unknown), and for NaN by our order."""
+"""The negation of each comparison; also correct for null (unknown stays unknown), and for NaN in our order."""
 
 MIRRORED: Final = {
     Operator.EQ: Operator.EQ,
@@ -48,11 +48,11 @@ MIRRORED: Final = {
     Operator.GT: Operator.LT,
     Operator.GE: Operator.LE,
 }
-"""The same comparison with its sides exchanged."""
+"""The same comparison with its operands exchanged."""
 
 
 class _Connectives:
-    """``&``, ``|`` and ``~`` for every node."""
+    """The operators ``&``, ``|`` and ``~`` for all nodes."""
 
     __slots__ = ()
 
@@ -71,14 +71,14 @@ class _Connectives:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant(_Connectives):
-    """True, false or unknown (None) for every row."""
+    """True, false or unknown (None), for every row."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compare(_Connectives):
-    """``column operator value``; with a null value unknown."""
+    """``column operator value``; unknown if the value is null."""
 
     column: str
     operator: Operator
@@ -87,7 +87,7 @@ class Compare(_Connectives):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class In(_Connectives):
-    """``column IN (values)``, or with ``negated`` NOT IN; a null among the values makes a miss unknown."""
+    """``column IN (values)``, or with ``negated`` NOT IN; without a match, a null among the values gives unknown."""
 
     column: str
     values: tuple[object, ...]
@@ -113,21 +113,21 @@ class StartsWith(_Connectives):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class And(_Connectives):
-    """All of the operands; true when there are none."""
+    """AND of the operands; true without operands."""
 
     operands: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Or(_Connectives):
-    """Any of the operands; false when there are none."""
+    """OR of the operands; false without operands."""
 
     operands: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Not(_Connectives):
-    """The opposite; unknown stays unknown."""
+    """NOT of the operand; unknown stays unknown."""
 
     operand: Predicate
 
@@ -142,10 +142,10 @@ UNKNOWN: Final = Constant(value=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimestampLiteral:
-    """A point in time finer than ``datetime`` holds.
+    """A timestamp with more digits than ``datetime`` can hold.
 
     Attributes:
-        nanos: since 1970-01-01, the wall clock taken as UTC where there is no zone.
+        nanos: ns since 1970-01-01; without a zone, the wall clock taken as UTC.
         has_zone: whether a zone was given, so that ``nanos`` is an instant.
     """
 
@@ -155,10 +155,10 @@ class TimestampLiteral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundPredicate:
-    """A filter that fits a schema: names exist, literals are internal values, NOT is pushed into the leaves.
+    """A filter bound to a schema: names exist, literals are internal values, NOT is pushed into the leaves.
 
     Attributes:
-        root: holds no ``Not``.
+        root: contains no ``Not``.
         fields: the columns that it reads, in schema order.
     """
 
@@ -177,14 +177,14 @@ class BoundPredicate:
 
 
 class Column:
-    """A column on its way to becoming a filter; get one from ``col``."""
+    """A column to build a filter with; ``col`` returns it."""
 
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    # Comparing builds a filter instead of answering, as in PySpark; hence no hash, and the ignores.
+    # Comparisons build a filter instead of returning a bool, as in PySpark; hence no hash, and the ignores.
     __hash__ = None  # type: ignore[assignment]
 
     def __eq__(self, value: object) -> Compare:  # type: ignore[override]
@@ -253,7 +253,7 @@ def col(name: str) -> Column:
 
 
 def _checked(node: object) -> Predicate:
-    """Return a node as it is; anything else is a slip of precedence such as ``col("a") > 1 & col("b") < 2``."""
+    """Return a node unchanged; reject other values, as from the precedence error ``col("a") > 1 & col("b") < 2``."""
     if isinstance(node, Constant | Compare | In | IsNull | StartsWith | And | Or | Not):
         return node
     raise InvalidFilterError(

@@ -1,6 +1,6 @@
-"""The blocks of an Avro data file, checked and uncompressed before fastavro sees them.
+"""Check and uncompress the blocks of an Avro data file before fastavro reads them.
 
-fastavro believes what a block states: a few bytes can ask for any amount of memory or time.
+fastavro trusts the sizes and counts in a block: a few bytes can request any amount of memory or time.
 
 Source:
     Avro 1.11 specification, "Object Container Files".
@@ -24,12 +24,12 @@ _MOST_BLOCK_BYTES: Final = 256 << 20  # writers end a block at 64 KB
 
 
 class UncompressedBlocks:
-    """What fastavro reads: a header that it is given, then the blocks of a file without compression.
+    """A byte stream for fastavro: a given header, then the blocks of a file, uncompressed.
 
     Args:
-        header: of a file without compression, sync mark left out.
-        source: stands at its sync mark.
-        codec: of its blocks.
+        header: header of an uncompressed file, without the sync mark.
+        source: the file, positioned at its sync mark.
+        codec: of the file's blocks.
     """
 
     def __init__(self, header: bytes, source: pa.NativeFile, codec: AvroCodec) -> None:
@@ -39,10 +39,10 @@ class UncompressedBlocks:
         self._ready = memoryview(header + self._sync)
 
     def read(self, size: int) -> bytes:
-        """Return that many bytes, fewer at the end.
+        """Return ``size`` bytes, fewer at the end.
 
         Raises:
-            FormatError: a block is damaged, or states more than it can hold.
+            FormatError: a block is damaged, or states more records or bytes than it can have.
         """
         if size < 0:
             raise FormatError("a length is negative")

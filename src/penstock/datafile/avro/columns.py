@@ -1,6 +1,6 @@
-"""Arrow arrays to and from lists of the plain values that Avro stores.
+"""Convert Arrow arrays to and from lists of the plain values that Avro stores.
 
-Decimals are big-endian bytes, dates, times and timestamps numbers, maps with other keys than text lists of records.
+Decimals are big-endian bytes; dates, times and timestamps are numbers; maps with non-text keys are lists of records.
 
 Source:
     Paimon ``format:avro/AvroSchemaConverter.java``; docs/spec/format.md section 8.3.
@@ -47,14 +47,14 @@ _EXACT: Final = Context(prec=76)
 
 
 def to_records(batch: pa.RecordBatch, fields: Sequence[DataField]) -> list[dict[str, object]]:
-    """Rows as dicts of plain values."""
+    """Return the rows as dicts of plain values."""
     names = [field.name for field in fields]
     columns = [to_values(column, field.type) for column, field in zip(batch.columns, fields, strict=True)]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def to_values(array: Array, data_type: DataType) -> list[Any]:
-    """Plain values of an array of canonical Arrow type, None for null."""
+    """Return the plain values of an array of canonical Arrow type, None for null."""
     match data_type:
         case AtomicType():
             return _atoms(array, data_type)
@@ -106,14 +106,14 @@ def from_records(
     schema: pa.Schema,
     written: Mapping[str, AvroSchema],
 ) -> pa.RecordBatch:
-    """Dicts of plain values as rows of canonical Arrow.
+    """Return dicts of plain values as rows of canonical Arrow.
 
     Args:
-        schema: that of ``fields``.
-        written: the Avro type of each column in the file; columns that are not there become null.
+        schema: the Arrow schema of ``fields``.
+        written: the Avro type of each column in the file; columns missing in it become null.
 
     Raises:
-        FormatError: values that are none of the column's type.
+        FormatError: values that do not match the column's type.
     """
     arrays = [
         from_values([record[field.name] for record in records], field.type, written[field.name])
@@ -125,10 +125,10 @@ def from_records(
 
 
 def from_values(values: list[Any], data_type: DataType, written: AvroSchema) -> Array:
-    """Plain values, None for null, as an array of canonical Arrow type.
+    """Return plain values, None for null, as an array of canonical Arrow type.
 
     Args:
-        written: their Avro type, which has the unit of timestamps.
+        written: the Avro type of the values, which has the unit of timestamps.
     """
     written = _not_null(written)
     arrow_type = to_arrow_type(data_type)
@@ -169,7 +169,7 @@ def _from_atoms(values: list[Any], data_type: AtomicType, arrow_type: ArrowAny, 
 
 
 def _from_decimals(values: list[Any], arrow_type: ArrowAny, written: AvroSchema) -> Array:
-    """Bytes to 128-bit integers, which Arrow takes as they are."""
+    """Sign-extend the bytes to 128-bit integers, Arrow's own representation."""
     cells = b"".join(
         bytes(_DECIMAL_BYTES)
         if value is None

@@ -1,4 +1,4 @@
-"""Reading Avro files, whoever wrote them.
+"""Read Avro data files of any writer.
 
 Source:
     Paimon ``format:avro/AvroBulkFormat.java``; docs/spec/format.md section 8.3.
@@ -68,7 +68,7 @@ def _read_batches(source: pa.NativeFile, fields: Sequence[DataField], batch_rows
 def _next_records(records: Iterator[Any], count: int) -> list[Any]:
     try:
         return list(islice(records, count))
-    except (ValueError, EOFError, IndexError, KeyError, TypeError) as error:  # what fastavro makes of damaged bytes
+    except (ValueError, EOFError, IndexError, KeyError, TypeError) as error:  # fastavro's errors on damaged bytes
         raise FormatError(f"its records cannot be decoded: {error}") from error
 
 
@@ -83,14 +83,14 @@ def _codec(header: dict[str, bytes]) -> AvroCodec:
 
 
 def _projected(plain: AvroSchema, fields: Sequence[DataField]) -> AvroSchema:
-    """The schema of only the wanted columns; the others are skipped and not made into values."""
+    """Return the schema of only the requested columns, so that fastavro skips the others."""
     names = {field.name for field in fields}
     kept = [field for field in plain["fields"] if field["name"] in names]
     return None if len(kept) == len(plain["fields"]) else {**plain, "fields": kept}
 
 
 def _read_header(source: pa.NativeFile) -> dict[str, bytes]:
-    """Read magic and metadata; the source stands at the sync mark afterwards."""
+    """Read magic and metadata; afterwards the source is positioned at the sync mark."""
     size = _FIRST_READ_BYTES
     while size <= _MOST_HEADER_BYTES:
         source.seek(0)
@@ -115,7 +115,7 @@ def _decode_header(data: bytes) -> tuple[dict[str, bytes], int]:
     header: dict[str, bytes] = {}
     count, at = read_long(data, len(_MAGIC))
     while count:
-        if count < 0:  # a block that says its size
+        if count < 0:  # a block that states its size in bytes
             count = -count
             _, at = read_long(data, at)
         for _ in range(count):

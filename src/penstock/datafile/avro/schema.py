@@ -1,4 +1,4 @@
-"""The Avro schema of a data file.
+"""Build the Avro schema of a data file.
 
 Source:
     Paimon ``format:avro/AvroSchemaConverter.java``; docs/spec/format.md section 8.3.
@@ -49,21 +49,21 @@ _PRIMITIVES: Final = {
 
 
 def to_avro_schema(fields: Sequence[DataField]) -> AvroSchema:
-    """Avro schema of a table's rows.
+    """Return the Avro schema of a table's rows.
 
     Raises:
-        UnsupportedFeatureError: a type, or a column name, that Avro files of Paimon cannot have.
+        UnsupportedFeatureError: a type, or a column name, that Paimon's Avro files do not support.
     """
     return _record(_ROOT, fields)
 
 
 def is_avro_map(key: DataType) -> bool:
-    """Whether maps with such keys are maps in Avro too, and not arrays of records."""
+    """Whether maps with such keys are maps in Avro too, instead of arrays of records."""
     return isinstance(key, AtomicType) and key.root in _TEXT
 
 
 def without_logical_types(schema: AvroSchema) -> AvroSchema:
-    """The same schema in which every value is the plain number, text or bytes that is stored."""
+    """Return the schema without logical types, so that every value is the stored number, text or bytes."""
     if isinstance(schema, dict):
         return {key: without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
     if isinstance(schema, list):
@@ -86,7 +86,7 @@ def _field(record: str, field: DataField) -> AvroSchema:
 
 def _member(name: str, data_type: DataType, path: str) -> AvroSchema:
     member = {"name": name, "type": _nullable(data_type, path)}
-    # Null is the first branch, which Java takes for granted, and so the default.
+    # Null is the first branch, as Java assumes, and therefore the default.
     return {**member, "default": None} if data_type.nullable else member
 
 
@@ -112,7 +112,7 @@ def _type(data_type: DataType, path: str) -> AvroSchema:
 def _map(data_type: MapType | MultisetType, path: str) -> AvroSchema:
     key, value = map_parts(data_type)
     if isinstance(data_type, MultisetType):
-        value = AtomicType(root=TypeRoot.INT)  # Java counts in a nullable INT here
+        value = AtomicType(root=TypeRoot.INT)  # Java uses a nullable INT for the count
     if is_avro_map(key):
         return {"type": "map", "values": _nullable(value, path)}
     entry = {
@@ -136,7 +136,7 @@ def _atomic(data_type: AtomicType, path: str) -> AvroSchema:
         case TypeRoot.TIME if (data_type.precision or 0) <= _FINEST_TIME:
             return {"type": "int", "logicalType": "time-millis"}
         case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ if timestamp_precision(data_type) <= _FINEST_TIMESTAMP:
-            # "local" is the other way round from Avro's own meaning: so Java writes it, and so it has to stay.
+            # "local" has the opposite of Avro's own meaning; Java writes it so, and compatibility requires it.
             local = "local-" if data_type.root is TypeRoot.TIMESTAMP_LTZ else ""
             unit = "millis" if timestamp_precision(data_type) <= 3 else "micros"
             return {"type": "long", "logicalType": f"{local}timestamp-{unit}"}

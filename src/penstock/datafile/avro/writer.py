@@ -1,4 +1,4 @@
-"""Writing Avro files.
+"""Write Avro data files.
 
 Source:
     Paimon ``format:avro/AvroFileFormat.java``; docs/spec/format.md section 8.3.
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from penstock.options import FormatOptions
 
 _BLOCK_BYTES: Final = 64_000
-# Rows made into Python objects at a time.
+# Rows converted to Python objects at a time.
 _CHUNK_ROWS: Final = 8_192
 _WITH_LEVEL: Final = frozenset({AvroCodec.ZSTANDARD})
 
 
 class AvroFileWriter:
-    """Writes rows as they come; nothing is buffered but a block."""
+    """Writes each batch immediately; only the current block is buffered."""
 
     def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions) -> None:
         self._file_io = file_io
@@ -51,12 +51,12 @@ class AvroFileWriter:
 
     @property
     def buffered_bytes(self) -> int:
-        """At most a block."""
+        """Upper bound of the buffered bytes: one block."""
         return 0 if self._writer is None else self._block_bytes
 
     @property
     def bytes_written(self) -> int:
-        """Bytes of the blocks that are complete."""
+        """Bytes of the completed blocks."""
         return 0 if self._target is None else int(self._target.tell())
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -72,10 +72,10 @@ class AvroFileWriter:
                     self._writer.write(record)
 
     def settle(self) -> None:
-        """Do nothing: what is written is known."""
+        """Do nothing: ``bytes_written`` is no estimate."""
 
     def close(self) -> WrittenFile:
-        """Write the last block."""
+        """Write the last block and close the file."""
         with writing(self._path):
             self._open()
             self._writer.flush()
@@ -84,7 +84,7 @@ class AvroFileWriter:
         return WrittenFile(file_size=size, row_count=self._row_count, columns=self._stats.result())
 
     def abort(self) -> None:
-        """Delete what is there."""
+        """Delete the unfinished file."""
         target = self._target
         self._target = self._writer = None
         if target is None:

@@ -1,1 +1,1 @@
-"""Casts of columns between types, as Paimon casts."""
+"""Casts of columns between types, with Paimon's rules."""

@@ -1,8 +1,7 @@
-"""Values of a column whose type has changed since they were written, by Java Paimon's rules.
+"""Cast the values of a column whose type has changed since they were written, with Java Paimon's rules.
 
-Whole numbers wrap around, floating-point numbers saturate, decimals that are too large become null, text that is no
-value of the new type is an error. TIMESTAMP WITH LOCAL TIME ZONE is shown in UTC, as the reference does on a machine
-that runs in UTC.
+Whole numbers wrap around, floating-point numbers saturate, decimals that are too large become null, invalid text is an
+error. TIMESTAMP WITH LOCAL TIME ZONE is formatted in UTC, like the reference on a machine that runs in UTC.
 
 Source:
     Paimon ``common:casting/*CastRule.java``; tests/golden/data: table ``evolve_types``.
@@ -60,7 +59,7 @@ Cast: TypeAlias = "Callable[[Array, AtomicType, AtomicType], Array]"
 
 
 class Kind(Enum):
-    """Types that are cast alike."""
+    """Groups of types with the same cast rules."""
 
     INTEGER = auto()
     FLOAT = auto()
@@ -95,9 +94,9 @@ _BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, Ty
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
-    """Tell whether a column of one type may become a column of the other, so that Java reads it too.
+    """Whether the type of a column may be changed from ``source`` to ``target``, so that Java can read it too.
 
-    Nullability does not count. Nested types change field by field, and not as a whole.
+    Nullability is ignored. Nested types change field by field, not as a whole.
     """
     if with_nullability(source, nullable=True) == with_nullability(target, nullable=True):
         return True
@@ -108,8 +107,8 @@ def cast_array(array: Array, source: AtomicType, target: AtomicType) -> Array:
     """Cast canonical values of one type to canonical values of another.
 
     Raises:
-        UnsupportedFeatureError: there is no such cast.
-        SchemaMismatchError: a value that the new type cannot express and that is no matter of rounding.
+        UnsupportedFeatureError: no such cast.
+        SchemaMismatchError: a value that the new type cannot represent, other than by rounding.
     """
     cast = _find_cast(source, target)
     what = f"{format_sql_type(source)} to {format_sql_type(target)}"
@@ -154,10 +153,10 @@ def _text_to_text(array: Array, source: AtomicType, target: AtomicType) -> Array
 
 
 def _is_shorter(source: AtomicType, target: AtomicType) -> bool:
-    """Whether the cast may cut values.
+    """Whether the cast may truncate values.
 
-    Other writers do not look at lengths, so that files may hold longer values than their type says. Where a type gets
-    longer, those are kept: Java cuts them.
+    Other writers do not check lengths, so files may hold longer values than their type allows. If the new type is
+    longer, such values are kept here; Java truncates them.
     """
     return (target.length or 1) < (source.length or 1)
 
@@ -213,7 +212,7 @@ def _bytes_to_text(array: Array, _source: AtomicType, _target: AtomicType) -> Ar
     return by_value(array, lambda value: value.decode(errors="replace"), pa.string())
 
 
-# Only STRING takes dates and times: a shorter VARCHAR could cut them.
+# Dates and times can be cast to STRING only: a shorter VARCHAR could truncate them.
 _SPOKEN_IN_FULL: Final = frozenset({Kind.DATE, Kind.TIME, Kind.TIMESTAMP})
 _SECONDS_CASTS: Final = frozenset({(Kind.INTEGER, Kind.TIMESTAMP), (Kind.TIMESTAMP, Kind.INTEGER)})
 

@@ -1,4 +1,4 @@
-"""Casts of numbers, decimals and booleans among each other.
+"""Casts between numbers, decimals and booleans.
 
 Source:
     Paimon ``common:casting/Numeric*CastRule.java``, ``Decimal*CastRule.java``, ``Boolean*CastRule.java``.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.datafile.conform import Array
 
 _EXACT: Final = Context(prec=100)
-# Doubles hold powers of ten up to this one exactly, and Java divides compact decimals by them.
+# Largest precision of compact decimals, which Java divides by a power of ten; up to 10**18 these are exact as doubles.
 _COMPACT_PRECISION: Final = 18
 
 
@@ -34,24 +34,24 @@ def by_value(array: Array, convert: Callable[[Any], object], arrow_type: ArrowAn
 
 
 def numbers_of(array: Array) -> Any:  # noqa: ANN401 - a numpy array
-    """Numbers behind fixed-width values, 0 for null."""
+    """Return the numbers of fixed-width values as a numpy array, 0 for null."""
     return np.asarray(array.fill_null(0))
 
 
 def like(array: Array, numbers: Any, arrow_type: ArrowAny) -> Array:  # noqa: ANN401 - a numpy array
-    """Numbers as an array that is null where another is."""
+    """Return numbers as an array with the same nulls as ``array``."""
     mask = np.asarray(array.is_null()) if array.null_count else None
     return pa.array(numbers, type=arrow_type, mask=mask)
 
 
 def to_arrow_number(array: Array, _source: AtomicType, target: AtomicType) -> Array:
-    """Wrap around, or round, as C and Java do."""
+    """Cast with wrap-around or rounding, like C and Java."""
     return array.cast(to_arrow_type(target), safe=False)
 
 
 def float_to_integer(array: Array, _source: AtomicType, target: AtomicType) -> Array:
-    """Saturate; NaN is 0."""
-    # Java: to INT or BIGINT with saturation and NaN as 0, from there to smaller types by dropping bits.
+    """Cast with saturation; NaN becomes 0."""
+    # Java casts to INT or BIGINT with saturation and NaN as 0, and from there to smaller types by dropping bits.
     bits = 64 if target.root is TypeRoot.BIGINT else 32
     limit = 2.0 ** (bits - 1)
     whole = np.trunc(np.nan_to_num(numbers_of(array).astype(np.float64), nan=0.0, posinf=limit, neginf=-limit))
@@ -61,17 +61,17 @@ def float_to_integer(array: Array, _source: AtomicType, target: AtomicType) -> A
 
 
 def integer_to_decimal(array: Array, _source: AtomicType, target: AtomicType) -> Array:
-    """Null where the digits do not suffice."""
+    """Cast; null if the value has too many digits."""
     return fit_decimal(array.cast(pa.int64()).cast(pa.decimal128(19, 0)), target)
 
 
 def decimal_to_decimal(array: Array, _source: AtomicType, target: AtomicType) -> Array:
-    """Round half away from zero; null where the digits do not suffice."""
+    """Round half away from zero; null if the value has too many digits."""
     return fit_decimal(array, target)
 
 
 def fit_decimal(array: Array, target: AtomicType) -> Array:
-    """Round half away from zero; null where the digits don't suffice."""
+    """Round half away from zero; null if the value has too many digits."""
     precision, scale = target.precision or 10, target.scale or 0
     wide = array.cast(pa.decimal256(76, max(array.type.scale, scale)))
     rounded = pc.round(wide, ndigits=scale, round_mode="half_towards_infinity")
@@ -81,13 +81,13 @@ def fit_decimal(array: Array, target: AtomicType) -> Array:
 
 
 def to_decimal(value: Decimal, target: AtomicType) -> Decimal | None:
-    """Round half away from zero; None where the digits do not suffice."""
+    """Round half away from zero; None if the value has too many digits."""
     rounded = value.quantize(Decimal(f"1E-{target.scale or 0}"), rounding=ROUND_HALF_UP, context=_EXACT)
     return rounded if len(rounded.as_tuple().digits) <= (target.precision or 10) or not rounded else None
 
 
 def float_to_decimal(array: Array, _source: AtomicType, target: AtomicType) -> Array:
-    """Take the shortest text of the number; raises ``ArithmeticError`` for NaN and infinities."""
+    """Cast the shortest text of the number; raises ``ArithmeticError`` for NaN and infinities."""
     widened = array.cast(pa.float64())
     return by_value(widened, lambda value: to_decimal(Decimal(repr(value)), target), to_arrow_type(target))
 
@@ -99,7 +99,7 @@ def decimal_to_integer(array: Array, _source: AtomicType, target: AtomicType) ->
 
 
 def decimal_to_float(array: Array, source: AtomicType, target: AtomicType) -> Array:
-    """Divide as Java does."""
+    """Divide the unscaled number by a power of ten, like Java."""
     scale = source.scale or 0
 
     def compact(value: Decimal) -> float:
@@ -110,7 +110,7 @@ def decimal_to_float(array: Array, source: AtomicType, target: AtomicType) -> Ar
 
 
 def boolean_to_number(array: Array, _source: AtomicType, target: AtomicType) -> Array:
-    """1 for true, 0 for false."""
+    """Cast true to 1 and false to 0."""
     numbers = array.cast(pa.int32())
     if target.root is TypeRoot.DECIMAL:
         return fit_decimal(numbers.cast(pa.decimal128(10, 0)), target)
@@ -118,5 +118,5 @@ def boolean_to_number(array: Array, _source: AtomicType, target: AtomicType) -> 
 
 
 def integer_to_boolean(array: Array, _source: AtomicType, _target: AtomicType) -> Array:
-    """False for 0."""
+    """Cast 0 to false, other numbers to true."""
     return pc.not_equal(array, pa.scalar(0, array.type))

@@ -1,4 +1,4 @@
-"""Text to values, as Java Paimon's casts parse it when a column was STRING once.
+"""Parse text like Java Paimon's casts, for columns that had the type STRING before.
 
 Source:
     Paimon ``common:utils/BinaryStringUtils.java``, ``common:utils/DateTimeUtils.java``.
@@ -19,7 +19,7 @@ _BOOLEANS: Final = {
     **dict.fromkeys(("f", "false", "n", "no", "0"), False),
 }
 _INTEGER: Final = re.compile(r"([+-]?)([0-9]*)(?:\.[0-9]*)?")
-# Java's Double.parseDouble: blanks around it, a type suffix, and the two words in this case only.
+# Java's Double.parseDouble: surrounding blanks, a type suffix, and NaN and Infinity in this case only.
 _FLOAT: Final = re.compile(r"\s*([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?\s*")
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NUMBER: Final = re.compile(r"[0-9]+")
@@ -40,7 +40,7 @@ def parse_boolean(text: str) -> bool:
 
 
 def parse_integer(text: str, bits: int) -> int:
-    """Parse a number, of which digits behind a point are dropped. Raises ``ValueError``, also when it is too large."""
+    """Parse a number; digits after a point are dropped. Raises ``ValueError``, also if the number is too large."""
     found = _INTEGER.fullmatch(text)
     if found is None or not text or text in ("+", "-"):
         raise ValueError(f"'{text}' is no whole number")
@@ -51,7 +51,7 @@ def parse_integer(text: str, bits: int) -> int:
 
 
 def parse_float(text: str) -> float:
-    """Parse as Java does. Raises ``ValueError``."""
+    """Parse a number like Java. Raises ``ValueError``."""
     found = _FLOAT.fullmatch(text)
     if found is None:
         raise ValueError(f"'{text}' is no number")
@@ -66,7 +66,7 @@ def parse_decimal(text: str) -> Decimal:
 
 
 def parse_date(text: str) -> int:
-    """Parse ``yyyy-mm-dd``, to which a time may be added, or a count of days; returns the epoch day."""
+    """Parse ``yyyy-mm-dd``, optionally with a time, or a number of days; return the epoch day."""
     if _NUMBER.fullmatch(text):
         return parse_integer(text, 32)
     found = _DATE.fullmatch(text.partition(" ")[0] or text)
@@ -76,7 +76,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Parse ``hh:mm:ss.sss``, or a count of milliseconds; returns the millisecond of the day."""
+    """Parse ``hh:mm:ss.sss``, or a number of milliseconds; return the millisecond of the day."""
     if _NUMBER.fullmatch(text):
         return parse_integer(text, 32)
     found = _TIME.fullmatch(text.strip())
@@ -87,7 +87,7 @@ def parse_time(text: str) -> int:
 
 
 def parse_timestamp(text: str, precision: int) -> int:
-    """Parse a date and a time, or a count of units of the precision; returns ns since 1970 of the wall clock.
+    """Parse a date and a time, or a number of units of the precision; return the wall clock in ns since 1970.
 
     Digits finer than ``precision`` are dropped.
     """

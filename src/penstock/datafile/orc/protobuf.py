@@ -1,4 +1,4 @@
-"""Protocol Buffers messages as plain values: enough to read an ORC file's tail, change it, and write it back.
+"""Protocol Buffers messages as plain values: enough to read an ORC file's tail, change it, and write it.
 
 Source:
     The Protocol Buffers encoding specification.
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from penstock.errors import FormatError
 
 Message: TypeAlias = dict[int, list[int | bytes]]
-"""Values by field number, in order; numbers are unsigned, as they stand on the wire."""
+"""Values by field number, in order; numbers are unsigned, as encoded."""
 
 
 class Wire(IntEnum):
@@ -28,10 +28,10 @@ _FIXED_BYTES: Final = {Wire.FIXED64: 8, Wire.FIXED32: 4}
 
 
 def decode_message(data: bytes) -> Message:
-    """Decode one message; fixed-width values come as bytes.
+    """Decode one message; fixed-width values are returned as bytes.
 
     Raises:
-        FormatError: cut short, or no message at all.
+        FormatError: truncated, or not a message.
     """
     message: Message = {}
     at = 0
@@ -54,7 +54,7 @@ def decode_message(data: bytes) -> Message:
 
 
 def encode_message(message: Message) -> bytes:
-    """Encode numbers and byte strings; fields of fixed width would come out as byte strings."""
+    """Encode numbers and byte strings; fixed-width fields are not supported and would become byte strings."""
     out = bytearray()
     for number, values in message.items():
         for value in values:
@@ -66,7 +66,7 @@ def encode_message(message: Message) -> bytes:
 
 
 def number_of(message: Message, field: int, default: int = 0) -> int:
-    """Return the number in a field that occurs once."""
+    """Return the number in a non-repeated field."""
     value = message.get(field, [default])[-1]
     if isinstance(value, bytes):
         raise FormatError(f"field {field} holds bytes where a number was expected")
@@ -74,7 +74,7 @@ def number_of(message: Message, field: int, default: int = 0) -> int:
 
 
 def numbers_of(message: Message, field: int) -> list[int]:
-    """Return the numbers in a field that repeats, packed or not."""
+    """Return the numbers in a repeated field, packed or not."""
     numbers: list[int] = []
     for value in message.get(field, []):
         if isinstance(value, int):
@@ -88,16 +88,16 @@ def numbers_of(message: Message, field: int) -> list[int]:
 
 
 def messages_of(message: Message, field: int) -> list[Message]:
-    """Return the messages in a field that repeats."""
+    """Return the messages in a repeated field."""
     return [decode_message(value) for value in message.get(field, []) if isinstance(value, bytes)]
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return an unsigned number and the place behind it.
+    """Return an unsigned number and the position after it.
 
     Raises:
-        IndexError: the data end before.
-        ValueError: it has more than ten bytes, which hold 64 bits.
+        IndexError: the data end too early.
+        ValueError: the number has more than ten bytes, which hold 64 bits.
     """
     result = 0
     for shift in range(0, 70, 7):

@@ -1,8 +1,8 @@
-"""Reading ORC files, whoever wrote them.
+"""Read ORC files of any writer.
 
-Two things that Java writes cannot be told apart from others, and so come back as Java itself reads them: CHAR loses the
-blanks at its end, and the last second before 1970 becomes the first after. Timestamps before 1582 keep their date here,
-which Java shifts by the difference of the calendars.
+Two kinds of values that Java writes are ambiguous in ORC, and are read as Java itself reads them: CHAR loses its
+trailing blanks, and the last second before 1970 becomes the first one after. Timestamps before 1582 keep their date
+here; Java shifts them by the difference of the calendars.
 
 Source:
     Paimon ``format:orc/OrcReaderFactory.java``; docs/spec/format.md section 8.2, docs/spec/observed.md.
@@ -73,7 +73,7 @@ def _cut(batch: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def _without_padding(batch: pa.RecordBatch, fields: Sequence[DataField]) -> pa.RecordBatch:
-    """Drop the blanks that ORC pads CHAR with."""
+    """Remove the blanks with which ORC pads CHAR."""
     places = [place for place, field in enumerate(fields) if has_leaf(field.type, _is_char)]
     if not places:
         return batch

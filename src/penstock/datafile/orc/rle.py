@@ -1,4 +1,4 @@
-"""ORC's run-length encoding of integers, version 2.
+"""Decode ORC's run-length encoding of integers, version 2.
 
 Source:
     The ORC specification, version 1, section "Run Length Encoding".
@@ -19,10 +19,10 @@ _SHORT_REPEAT_LEAST: Final = 3
 
 
 def decode_unsigned(data: bytes) -> npt.NDArray[np.int64]:
-    """Decode a stream of unsigned integers; those past 63 bits come out negative.
+    """Decode a stream of unsigned integers; those above 63 bits become negative.
 
     Raises:
-        FormatError: the stream ends inside of a run.
+        FormatError: the stream ends inside a run.
     """
     runs: list[list[int]] = []
     at = 0
@@ -72,7 +72,7 @@ def _patched_base(data: bytes, at: int) -> tuple[list[int], int]:
 def _delta(data: bytes, at: int) -> tuple[list[int], int]:
     width, count = _header(data, at)
     if data[at] >> 1 & 0x1F == 0:
-        width = 0  # all steps are the first one
+        width = 0  # all deltas equal the first one
     number, start = read_varint(data, at + 2)
     zigzag, start = read_varint(data, start)
     step = (zigzag >> 1) ^ -(zigzag & 1)
@@ -91,12 +91,12 @@ _DECODERS: Final = (_short_repeat, _direct, _patched_base, _delta)
 
 
 def _header(data: bytes, at: int) -> tuple[int, int]:
-    """Bit width and count of values in the two bytes that three of the four kinds begin with."""
+    """Return bit width and number of values from the two bytes with which three of the four kinds of runs begin."""
     return _WIDTHS[data[at] >> 1 & 0x1F], ((data[at] & 1) << 8 | data[at + 1]) + 1
 
 
 def _unpack(data: bytes, at: int, width: int, count: int) -> tuple[list[int], int]:
-    """Values of ``width`` bits each, most significant bit first, and the place of the next whole byte."""
+    """Return values of ``width`` bits each, most significant bit first, and the position of the next whole byte."""
     end = at + (width * count + 7) // 8
     packed = int.from_bytes(_take(data, at, end), "big")
     top = 8 * (end - at) - width

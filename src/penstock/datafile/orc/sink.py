@@ -1,4 +1,4 @@
-"""What pyarrow writes an ORC file into: it never fails, but keeps what has failed for whoever asks."""
+"""The file object that pyarrow writes an ORC file to: it never raises, but keeps the first error for the caller."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class OrcSink:
-    """Passes bytes on until that fails; from then on it drops them.
+    """Forwards bytes to the target until a write fails; later bytes are dropped.
 
-    The ORC library writes in destructors too, and ends the process where that fails: a full disk would end a Spark
-    executor. So nothing is raised from here.
+    The ORC library writes in destructors too, and an exception there ends the process: a full disk would end a Spark
+    executor. So ``write`` does not raise.
     """
 
     closed = False
@@ -21,7 +21,7 @@ class OrcSink:
         self._size = 0
 
     def write(self, data: bytes) -> int:
-        """Pass bytes on, or drop them."""
+        """Forward bytes to the target, or drop them."""
         size = len(data)
         self._size += size
         if self._failure is None and not self._is_dropped:
@@ -32,20 +32,20 @@ class OrcSink:
         return size
 
     def tell(self) -> int:
-        """Bytes so far, with those that were dropped: the library counts them too."""
+        """Return the number of bytes so far, including dropped ones, because the library counts them too."""
         return self._size
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: no bytes are buffered."""
 
     def close(self) -> None:
-        """The target is closed by whoever opened it."""
+        """Do nothing: the code that opened the target closes it."""
 
     def drop(self) -> None:
-        """Drop what still comes: the file goes away."""
+        """Drop all further bytes, because the file will be deleted."""
         self._is_dropped = True
 
     def check(self) -> None:
-        """Raise what has failed."""
+        """Raise the first error of ``write``, if any."""
         if self._failure is not None:
             raise self._failure

@@ -1,4 +1,4 @@
-"""What stands at the end of an ORC file and of its stripes.
+"""Decode the tail of an ORC file and the footers of its stripes.
 
 Source:
     The ORC specification, version 1, sections "File Tail" and "Stripes".
@@ -27,12 +27,12 @@ from penstock.format.avro.codecs import uncompress as uncompress_block
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_HEADER_BYTES: Final = 3  # in front of each compressed chunk
-_MOST_CHUNK_BYTES: Final = 8 << 20  # a header holds sizes up to that
+_HEADER_BYTES: Final = 3  # before each compressed chunk
+_MOST_CHUNK_BYTES: Final = 8 << 20  # the maximum size that a header can express
 
 
 class OrcKind(IntEnum):
-    """Kinds of types; the value is the one on disk."""
+    """Kinds of types; the value is that on disk."""
 
     LONG = 4
     TIMESTAMP = 9
@@ -58,12 +58,12 @@ class _Codec(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrcType:
-    """One type of the tree.
+    """One type of the type tree.
 
     Attributes:
-        kind: number of the kind; ``OrcKind`` has those that matter here.
-        children: ids of the types below.
-        names: of the children of a STRUCT.
+        kind: number of the kind; ``OrcKind`` has the relevant ones.
+        children: ids of the child types.
+        names: names of the children of a STRUCT.
     """
 
     kind: int
@@ -78,9 +78,9 @@ class OrcTail:
     Attributes:
         footer: the ``Footer`` message.
         types: by type id, the root first.
-        footer_start: place of the footer in the file.
-        is_julian: whether dates before the Gregorian reform of 1582 were counted by the Julian calendar, as Java's
-            ``java.sql.Timestamp`` does.
+        footer_start: position of the footer in the file.
+        is_julian: whether dates before the Gregorian reform of 1582 use the Julian calendar, as in Java's
+            ``java.sql.Timestamp``.
     """
 
     codec: int
@@ -95,7 +95,7 @@ def read_tail(source: pa.NativeFile) -> OrcTail:
     """Read the tail of a file.
 
     Raises:
-        FormatError: it is none.
+        FormatError: the file has no valid tail.
     """
     end = source.size() - 1
     postscript_bytes = _read(source, end, 1)[0]
@@ -113,7 +113,7 @@ def read_tail(source: pa.NativeFile) -> OrcTail:
         )
         for message in messages_of(footer, 4)
     )
-    # Java's library writes 0 or nothing; the C++ one has always meant the Gregorian calendar.
+    # Java's library writes 0 or nothing; the C++ library has always used the Gregorian calendar.
     is_julian = number_of(footer, 9) == 0 and number_of(footer, 11) != _PROLEPTIC_GREGORIAN
     return OrcTail(
         codec=codec,
@@ -133,12 +133,13 @@ def _read(source: pa.NativeFile, start: int, size: int) -> bytes:
 
 
 def with_seconds_as_long(data: bytes, tail: OrcTail) -> bytes:
-    """Return the file with its timestamps declared as BIGINT: the seconds, which are encoded alike."""
+    """Return the file with its timestamps declared as BIGINT: their seconds, which have the same encoding."""
     types = messages_of(tail.footer, 4)
     for message in types:
         if number_of(message, 1) in TIMESTAMPS:
             message[1] = [int(OrcKind.LONG)]
-    # Statistics have a field for each kind of type, so those of a timestamp must not stay; none need be there.
+    # Statistics have a field for each kind of type, so the timestamp statistics must be removed; statistics are
+    # optional.
     footer: Message = {**tail.footer, 4: [encode_message(message) for message in types]}
     footer.pop(7, None)
     encoded = encode_message(footer)
@@ -149,10 +150,10 @@ def with_seconds_as_long(data: bytes, tail: OrcTail) -> bytes:
 
 
 def stripe_nanos(data: bytes, tail: OrcTail, stripe: int, type_id: int) -> bytes:
-    """Return the stream with the fractions of seconds of a timestamp column, uncompressed.
+    """Return the uncompressed stream with the fractions of seconds of a timestamp column.
 
     Raises:
-        UnsupportedFeatureError: written by a machine that does not run in UTC, or with the encoding of Hive 0.11.
+        UnsupportedFeatureError: the writer's machine does not run in UTC, or the encoding is that of Hive 0.11.
     """
     info = messages_of(tail.footer, 3)[stripe]
     offset = number_of(info, 1)
@@ -174,11 +175,11 @@ def stripe_nanos(data: bytes, tail: OrcTail, stripe: int, type_id: int) -> bytes
 
 
 def uncompress(data: bytes, codec: int) -> bytes:
-    """Undo the compression of a stream, which is cut into chunks.
+    """Uncompress a stream, which consists of chunks.
 
     Raises:
-        FormatError: it is damaged.
-        UnsupportedFeatureError: LZO.
+        FormatError: the stream is damaged.
+        UnsupportedFeatureError: the codec is LZO.
     """
     if codec == _Codec.NONE:
         return data
@@ -222,7 +223,7 @@ def _check_chunk(size: int) -> int:
 
 
 def _lz4_size(chunk: bytes) -> int:
-    """Size of what an LZ4 block holds, which the block itself does not say."""
+    """Return the uncompressed size of an LZ4 block, which the block does not state."""
     size = at = 0
     while at < len(chunk):
         token = chunk[at]

@@ -1,8 +1,8 @@
-"""Timestamps of ORC files beyond the years that pyarrow reads.
+"""Read timestamps of ORC files beyond the range that pyarrow supports.
 
-pyarrow has ORC timestamps in nanoseconds only, and so none before 1678 or after 2261: new versions fail on them, old
-ones let them wrap around. ORC itself keeps seconds and the fraction apart, and the seconds are encoded as BIGINT is.
-So for files with such values the seconds are read as BIGINT, by declaring them so, and the fractions are decoded here.
+pyarrow reads ORC timestamps in nanoseconds only, so none before 1678 or after 2261: new versions fail on them, old
+versions let them wrap around. ORC itself stores seconds and the fraction separately, with the seconds encoded like
+BIGINT. So for files with such values the seconds are declared and read as BIGINT, and the fractions are decoded here.
 
 Source:
     The ORC specification, version 1, sections "Timestamp Columns" and "Column Statistics".
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from penstock.datafile.types import ArrowAny
 
 _DAY_SECONDS: Final = 86_400
-_BASE_SECONDS: Final = 1_420_070_400  # 2015-01-01T00:00:00Z, from which ORC counts
+_BASE_SECONDS: Final = 1_420_070_400  # 2015-01-01T00:00:00Z, the epoch of ORC
 _FIRST_SECOND, _FIRST_NANO = divmod(-(2**63), 1_000_000_000)
 _LAST_SECOND, _LAST_NANO = divmod(2**63 - 1, 1_000_000_000)
 
 
 def is_beyond_nanoseconds(tail: OrcTail, names: Sequence[str]) -> bool:
-    """Tell whether columns, by the file's statistics, have timestamps that nanoseconds cannot express."""
+    """Whether columns may have timestamps outside of the nanosecond range, according to the file's statistics."""
     root = tail.types[0]
     statistics = messages_of(tail.footer, 7)
     wanted = [child for name, child in zip(root.names, root.children, strict=True) if name in names]
@@ -53,7 +53,7 @@ def _timestamps_below(tail: OrcTail, type_id: int) -> list[int]:
 
 
 def _fits_nanoseconds(statistics: Sequence[dict[int, list[int | bytes]]]) -> bool:
-    """Judge a ``TimestampStatistics``: minimum and maximum in ms, in UTC (3, 4) or local to the writer (1, 2)."""
+    """Check a ``TimestampStatistics``: minimum and maximum in ms, in UTC (3, 4) or local to the writer (1, 2)."""
     if not statistics or not ({3, 4} <= statistics[0].keys() or {1, 2} <= statistics[0].keys()):
         return False
     low, high = (_unzigzag(number_of(statistics[0], field, number_of(statistics[0], field - 2))) for field in (3, 4))
@@ -66,11 +66,11 @@ def _unzigzag(number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class WideTimestamps:
-    """A file whose timestamps are read in two parts.
+    """A file whose timestamps are read in two parts: seconds and fractions.
 
     Attributes:
         data: the whole file.
-        file: the same with seconds as BIGINT.
+        file: the same file with seconds as BIGINT.
     """
 
     data: bytes
@@ -79,13 +79,13 @@ class WideTimestamps:
 
     @classmethod
     def open(cls, source: pa.NativeFile, tail: OrcTail) -> WideTimestamps:
-        """Take a file into memory."""
+        """Read a file into memory."""
         source.seek(0)
         data = source.read()
         return cls(data, tail, orc.ORCFile(pa.BufferReader(with_seconds_as_long(data, tail))))
 
     def read_stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
-        """Return columns of a stripe, timestamps as ``timestamp[us]`` or, where they need it and fit, ``[ns]``."""
+        """Return columns of a stripe; timestamps are ``timestamp[ns]`` if all values fit, else ``timestamp[us]``."""
         batch = self.file.read_stripe(stripe, columns=names)
         root = self.tail.types[0]
         type_ids = dict(zip(root.names, root.children, strict=True))
@@ -116,12 +116,12 @@ class WideTimestamps:
 
 
 def _join(seconds: Array, encoded_nanos: Array, *, is_julian: bool) -> Array:
-    """Put seconds, null where the value is, and the fractions of the values that are not null together."""
+    """Combine seconds, null where the value is null, and the fractions of the non-null values."""
     valid = np.asarray(seconds.is_valid())
     nanos = np.zeros(len(seconds), dtype=np.int64)
     nanos[valid] = _decode_fractions(encoded_nanos[: int(valid.sum())])
     whole = np.asarray(seconds.fill_null(0)) + _BASE_SECONDS
-    # Java rounds seconds before 1970 towards it while the fraction counts forwards.
+    # Java rounds seconds before 1970 towards 1970, although the fraction counts forwards.
     whole -= (whole < 0) & (nanos > 999_999)
     if is_julian:
         whole += _julian_shift_days(whole // _DAY_SECONDS) * _DAY_SECONDS
@@ -135,8 +135,8 @@ def _join(seconds: Array, encoded_nanos: Array, *, is_julian: bool) -> Array:
     return pa.array(micros, type=pa.int64(), mask=mask).view(pa.timestamp("us"))
 
 
-# First days, in the Julian calendar, of the spans in which that calendar is as many days off; the last one begins with
-# the Gregorian reform on 1582-10-15.
+# First days, in the Julian calendar, of the periods with a constant difference between the calendars; the last period
+# begins with the Gregorian reform on 1582-10-15.
 _JULIAN_SPANS: Final = np.array(
     [
         *(-719_164, -682_945, -646_420, -609_895, -536_845, -500_320, -463_795),
@@ -147,11 +147,11 @@ _JULIAN_SHIFTS: Final = np.array([2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -
 
 
 def _julian_shift_days(days: Array) -> Array:
-    """Days to add so that a day keeps its date when the Gregorian calendar is taken back before its reform."""
+    """Return the days to add to keep the date when Julian days are read in the proleptic Gregorian calendar."""
     return _JULIAN_SHIFTS[np.maximum(np.searchsorted(_JULIAN_SPANS, days, side="right") - 1, 0)]
 
 
 def _decode_fractions(encoded: Array) -> Array:
-    """Nanoseconds; the low three bits say how many zeros were cut off, less one."""
+    """Decode nanoseconds; the low three bits are the number of removed trailing zeros, minus one."""
     zeros = encoded & 7
     return (encoded >> 3) * np.where(zeros > 0, 10 ** (zeros + 1), 1)

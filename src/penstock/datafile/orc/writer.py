@@ -1,4 +1,4 @@
-"""Writing ORC files.
+"""Write ORC data files.
 
 Source:
     Paimon ``format:orc/OrcTypeUtil.java``, ``format:orc/writer/FieldWriterFactory.java``;
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.options import FormatOptions
 
 _STRIPE_BYTES: Final = 64 * 1024 * 1024
-# Rows that pyarrow hands to the ORC library at a time; its own default of 1024 costs a tenth of the speed.
+# Rows per batch that pyarrow passes to the ORC library; its default of 1024 costs a tenth of the speed.
 _LIBRARY_BATCH_ROWS: Final = 16_384
 _CODECS: Final[dict[str, ArrowAny]] = {
     "none": "uncompressed",
@@ -58,7 +58,7 @@ _UNITS_PER_MILLI: Final = {"us": 1_000, "ns": 1_000_000}
 
 
 class OrcFileWriter:
-    """Hands batches to pyarrow, which buffers stripes. Gathers statistics on the way."""
+    """Passes batches to pyarrow, which buffers stripes. Collects statistics meanwhile."""
 
     def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions) -> None:
         self._file_io = file_io
@@ -82,13 +82,13 @@ class OrcFileWriter:
 
     @property
     def buffered_bytes(self) -> int:
-        """Arrow bytes that wait for their stripe to fill, at most a stripe."""
+        """Arrow bytes buffered for the current stripe, at most a stripe."""
         self._note_progress()
         return min(self._arrow_bytes - self._flushed_arrow_bytes, self._stripe_bytes)
 
     @property
     def bytes_written(self) -> int:
-        """Bytes flushed, and an estimate of what is buffered by the ratio seen so far."""
+        """Flushed bytes, plus an estimate of the buffered ones by the compression ratio so far."""
         buffered = self.buffered_bytes
         ratio = self._flushed_bytes / self._flushed_arrow_bytes if self._flushed_arrow_bytes else 0.5
         return int(self._flushed_bytes + buffered * ratio)
@@ -97,7 +97,7 @@ class OrcFileWriter:
         """Append rows.
 
         Raises:
-            UnsupportedFeatureError: a timestamp before 1970 that Java could not read back.
+            UnsupportedFeatureError: a timestamp before 1970 that Java could not read.
         """
         if not batch.num_rows:
             return
@@ -112,7 +112,7 @@ class OrcFileWriter:
             sink.check()
 
     def settle(self) -> None:
-        """Do nothing: pyarrow writes a stripe when it is full."""
+        """Do nothing: pyarrow writes a stripe only when it is full."""
 
     def close(self) -> WrittenFile:
         """Write the last stripe and the tail."""
@@ -127,14 +127,14 @@ class OrcFileWriter:
         return WrittenFile(file_size=size, row_count=self._row_count, columns=self._stats.result())
 
     def abort(self) -> None:
-        """Delete what is there."""
+        """Delete the unfinished file."""
         writer, target = self._writer, self._target
         if self._sink is not None:
             self._sink.drop()
         self._writer = self._target = self._sink = None
         if target is None:
             return
-        # As with Parquet: what fails here belongs to a file that goes away.
+        # As with Parquet, failures do not matter, because the file is deleted.
         with contextlib.suppress(OSError, pa.ArrowException, TableStoreError):
             if writer is not None:
                 writer.close()
@@ -155,7 +155,7 @@ class OrcFileWriter:
         return self._sink
 
     def _note_progress(self) -> None:
-        """See whether a stripe has gone out: then all rows so far are on storage, but for a few."""
+        """Check whether a stripe was written: then almost all rows so far are on storage."""
         flushed = 0 if self._target is None else self._target.tell()
         if flushed > self._flushed_bytes:
             self._flushed_bytes, self._flushed_arrow_bytes = flushed, self._arrow_bytes
@@ -170,7 +170,7 @@ class OrcFileWriter:
 
 
 def _unsliced(array: Array) -> Array:
-    """Copy: pyarrow's ORC writer takes nulls of a sliced struct from the wrong rows."""
+    """Copy the array: for a sliced struct pyarrow's ORC writer takes nulls from the wrong rows."""
     return pa.concat_arrays([array.slice(0, 0), array])
 
 
@@ -212,7 +212,7 @@ def _is_fine_timestamp(data_type: AtomicType) -> bool:
 
 
 def _check_early_fractions(name: str, column: Array) -> None:
-    """Refuse digits below the millisecond before 1970: pyarrow writes them as negative, and Java fails to read that."""
+    """Refuse sub-millisecond digits before 1970: pyarrow writes them as negative, and Java cannot read that."""
     for chunks in leaf_arrays([column]):
         if not pa.types.is_timestamp(chunks[0].type) or chunks[0].type.unit == "ms":
             continue

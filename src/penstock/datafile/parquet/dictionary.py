@@ -1,7 +1,7 @@
-"""Which columns of a Parquet file are worth a dictionary.
+"""Choose the columns of a Parquet file that get a dictionary.
 
-A dictionary makes a column of few values smaller and faster to write; on a column of many values the hash table is
-built for nothing: 2,000,000 distinct BIGINTs take 0.27 s with it and 0.06 s without (pyarrow 26, one of two cores).
+A dictionary makes a column with few distinct values smaller and faster to write; for a column with many, building the
+hash table is wasted: 2,000,000 distinct BIGINTs take 0.27 s with it and 0.06 s without (pyarrow 26, one of two cores).
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from penstock.datafile.types import ArrowAny
 
 _SAMPLE_ROWS: Final = 4096
-# Past a quarter of a row group's rows, plain pages were as small and faster to write; for four-byte values an eighth.
+# With more distinct values than a quarter of a row group's rows (four-byte values: an eighth), plain pages were as
+# small and faster to write.
 _ROWS_PER_VALUE: Final = 4
 _ROWS_PER_SMALL_VALUE: Final = 8
 _SMALL_BYTES: Final = 4
-# pyarrow's limit; beyond it the writer would fall back to plain pages half-way.
+# pyarrow's limit; beyond it the writer would switch to plain pages within the column.
 _MOST_DICTIONARY_BYTES: Final = 1024 * 1024
 
 
 def dictionary_columns(table: pa.Table, leaves: Sequence[Leaf]) -> list[str]:
-    """Paths of the physical columns that earn a dictionary, judged by a sample of the first row group."""
+    """Return the paths of the physical columns worth a dictionary, judged by a sample of the first row group."""
     return [
         leaf.path
         for leaf, chunks in zip(leaves, _chunks_of_leaves(table), strict=True)
@@ -52,7 +53,7 @@ def _earns_dictionary(chunks: Sequence[ArrowAny]) -> bool:
 
 
 def _sample(chunks: Sequence[ArrowAny], rows: int) -> ArrowAny:
-    """Some values from all over the chunks; neighbours would look more alike than they are in sorted columns."""
+    """Return a random sample of values from all chunks; in sorted columns, adjacent values would be too similar."""
     if rows <= _SAMPLE_ROWS:
         return pa.chunked_array(chunks)
     picked = np.sort(np.random.default_rng(0).integers(0, rows, _SAMPLE_ROWS))
@@ -67,7 +68,7 @@ def _sample(chunks: Sequence[ArrowAny], rows: int) -> ArrowAny:
 
 
 def _estimate_distinct(distinct: int, sample: int, rows: int) -> float:
-    """Distinct values of ``rows`` rows, of which ``sample`` random ones had ``distinct`` of them.
+    """Estimate the distinct values of ``rows`` rows from a random sample of ``sample`` rows with ``distinct`` of them.
 
     Solves ``distinct = n * (1 - exp(-sample / n))``, which holds for values that are about equally frequent.
     """

@@ -1,4 +1,4 @@
-"""What a Parquet file says of itself that another writer has made.
+"""Read the metadata of a Parquet file of another writer.
 
 Source:
     parquet-java ``ParquetMetadataConverter.java``; docs/spec/format.md sections 7.3 and 8.1.
@@ -28,15 +28,15 @@ _COUNT_BATCH_ROWS: Final = 1_024
 
 
 def describe_parquet(file_io: FileIO, path: str, fields: Sequence[DataField]) -> WrittenFile:
-    """Return what our own writer would tell of the file, from its footer.
+    """Return the same metadata from the footer as our own writer returns.
 
-    Reads no data, except of columns with values so long that the footer has no null count of them.
+    Reads no data, except for columns with values so long that the footer lacks their null count.
 
     Args:
-        fields: that the file must have, in their order; timestamps of at most six digits.
+        fields: the required columns of the file, in their order; timestamps of at most six digits.
 
     Raises:
-        FormatError: the file has other columns, or none can be made out.
+        FormatError: the file has other columns, or its columns cannot be read.
     """
     leaves = leaves_of(fields)
     with reading(path), closing(file_io.open_input(path)) as opened:
@@ -59,7 +59,7 @@ def describe_parquet(file_io: FileIO, path: str, fields: Sequence[DataField]) ->
 
 
 def _is_counted(metadata: pq.FileMetaData, index: int) -> bool:
-    # Java's writer leaves out all statistics of a chunk when its minimum and maximum have 4 KiB together.
+    # Java's writer omits all statistics of a chunk if its minimum and maximum have more than 4 KiB together.
     for place in range(metadata.num_row_groups):
         stats: ArrowAny = metadata.row_group(place).column(index).statistics
         if stats is None or not stats.has_null_count:

@@ -1,4 +1,4 @@
-"""Changes to the footer of a Parquet file on its way out of pyarrow.
+"""Change the footer of a Parquet file while pyarrow writes it.
 
 Source:
     The Parquet format's ``parquet.thrift`` for the field numbers.
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
 _TAIL_BYTES: Final = 8  # footer length and magic
-# Of ``Statistics``: max, min, max_value, min_value, is_max_value_exact, is_min_value_exact.
+# Fields of ``Statistics``: max, min, max_value, min_value, is_max_value_exact, is_min_value_exact.
 _RANGE_FIELDS: Final = (1, 2, 5, 6, 7, 8)
 
 
 class FooterSink:
-    """What pyarrow writes a file into; after ``expect_footer`` the footer is kept back and changed by ``finish``."""
+    """File object that pyarrow writes to; it buffers the footer from ``expect_footer`` on, and ``finish`` edits it."""
 
     closed = False
 
@@ -29,7 +29,7 @@ class FooterSink:
         self._size = 0
 
     def write(self, data: bytes | memoryview) -> int:
-        """Pass bytes on, or keep them."""
+        """Forward bytes to the target, or buffer them."""
         size = memoryview(data).nbytes
         if self._footer is None:
             self._target.write(data)
@@ -39,21 +39,21 @@ class FooterSink:
         return size
 
     def tell(self) -> int:
-        """Bytes so far, as pyarrow counts them."""
+        """Return the number of bytes so far, as pyarrow counts them."""
         return self._size + len(self._footer or b"")
 
     def flush(self) -> None:
-        """Nothing is kept back that could be passed on."""
+        """Do nothing: only the footer is buffered."""
 
     def close(self) -> None:
-        """The target is closed by whoever opened it."""
+        """Do nothing: the code that opened the target closes it."""
 
     def expect_footer(self) -> None:
-        """From now on, up to ``finish``, comes the footer."""
+        """Buffer the following bytes, up to ``finish``: they are the footer."""
         self._footer = bytearray()
 
     def finish(self, changes: Sequence[Callable[[ThriftStruct], None]]) -> int:
-        """Write the footer with all changes made to its ``FileMetaData``; returns the size of the file."""
+        """Apply the changes to the footer's ``FileMetaData`` and write it; return the size of the file."""
         footer = bytes(self._footer or b"")
         self._footer = None
         if changes:
@@ -69,7 +69,7 @@ class FooterSink:
 
 
 def drop_ranges(footer: ThriftStruct, columns: Collection[int]) -> None:
-    """Remove minima and maxima, not null counts, of physical columns from every row group."""
+    """Remove minima and maxima of physical columns from every row group; null counts are kept."""
     for row_group in footer.get(4).items:
         for column in columns:
             stats = row_group.get(1).items[column].get(3).get(12)

@@ -1,4 +1,4 @@
-"""Reading Parquet files, whoever wrote them.
+"""Read Parquet files of any writer.
 
 Source:
     Paimon ``format:parquet/ParquetReaderFactory.java``; docs/spec/format.md section 8.1.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
     from penstock.io.file_io import FileIO
 
-# Column chunks of this much of a file are fetched together and held while they are decoded.
+# File bytes whose column chunks are fetched together and kept in memory while they are decoded.
 _FETCH_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -57,13 +57,13 @@ def read_parquet(
 
 
 def _rowless(rows: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches that only count: none of the columns is in the file."""
+    """Yield batches without columns: none of the requested columns is in the file."""
     for start in range(0, rows, batch_rows):
         yield make_batch((), pa.schema([]), min(batch_rows, rows - start))
 
 
 def _open(source: pa.NativeFile) -> pq.ParquetFile:
-    """Open so that INT96 columns come as carriers."""
+    """Open a file with its INT96 columns as carriers."""
     file = pq.ParquetFile(source, pre_buffer=True)
     schema = file.schema
     if all(schema.column(index).physical_type != "INT96" for index in range(len(schema))):
@@ -75,7 +75,7 @@ def _open(source: pa.NativeFile) -> pq.ParquetFile:
 def _runs(
     file: pq.ParquetFile, file_bytes: int, ranges: Sequence[tuple[int, int]] | None
 ) -> Iterator[tuple[list[int], int]]:
-    """Neighbouring row groups to be fetched together, with the position of their first row."""
+    """Yield groups of adjacent row groups to fetch together, with the position of their first row."""
     metadata = file.metadata
     most = max(1, metadata.num_row_groups * _FETCH_BYTES // max(file_bytes, 1))
     run: list[int] = []

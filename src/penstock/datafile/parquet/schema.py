@@ -1,4 +1,4 @@
-"""The Parquet schema of a data file, as an Arrow schema that makes pyarrow write it.
+"""Build the Parquet schema of a data file, as the Arrow schema with which pyarrow writes it.
 
 Source:
     Paimon ``format:parquet/ParquetSchemaConverter.java``, ``api:table/SpecialFields.java``;
@@ -37,10 +37,10 @@ class Leaf:
     """One physical column of a file.
 
     Attributes:
-        path: as Parquet spells it, levels joined with dots.
-        place: the table's column that it belongs to.
-        data_type: of the values.
-        is_nested: below an ARRAY, MAP or ROW.
+        path: Parquet's path, levels joined with dots.
+        place: index of the table's column to which it belongs.
+        data_type: type of the values.
+        is_nested: whether it is below an ARRAY, MAP or ROW.
     """
 
     path: str
@@ -50,18 +50,18 @@ class Leaf:
 
     @property
     def is_int96(self) -> bool:
-        """Whether the values are timestamps of the old 12-byte kind."""
+        """Whether the values are timestamps of the old 12-byte type."""
         return is_int96_type(self.data_type)
 
 
 def is_int96_type(data_type: AtomicType) -> bool:
-    """Timestamps of more than six digits, for which no reader before Paimon 2.0 knows another physical type."""
+    """Whether the type is a timestamp of more than six digits: readers before Paimon 2.0 support only INT96 for it."""
     is_timestamp = data_type.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
     return is_timestamp and timestamp_precision(data_type) > 6
 
 
 def to_parquet_schema(fields: Sequence[DataField]) -> pa.Schema:
-    """Arrow schema with the field ids of every level."""
+    """Return the Arrow schema with the field ids of every level."""
     return to_numbered_schema(fields, key="PARQUET:field_id", to_arrow=_atomic_type)
 
 
@@ -70,7 +70,7 @@ def _atomic_type(data_type: AtomicType) -> pa.DataType:
 
 
 def leaves_of(fields: Sequence[DataField]) -> tuple[Leaf, ...]:
-    """Physical columns in file order."""
+    """Return the physical columns in file order."""
     return tuple(
         replace(leaf, place=place)
         for place, field in enumerate(fields)

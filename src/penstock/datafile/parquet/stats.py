@@ -1,4 +1,4 @@
-"""Column statistics out of a Parquet footer.
+"""Extract column statistics from a Parquet footer.
 
 Source:
     Paimon ``format:parquet/ParquetSimpleStatsExtractor.java``; docs/spec/format.md section 7.3.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.datafile.parquet.schema import Leaf
 
 _NANOS_PER_UNIT: Final = {"ms": 1_000_000, "us": 1_000}
-# Readers before Paimon 2.0 expect counts only for binary columns.
+# Readers before Paimon 2.0 expect only null counts for binary columns.
 _COUNTED_ONLY: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
@@ -30,12 +30,12 @@ _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 def footer_stats(
     metadata: pq.FileMetaData, leaves: Sequence[Leaf], unordered: Mapping[int, int | None]
 ) -> tuple[ColumnStats | None, ...]:
-    """Statistics per column of the table, None for nested columns.
+    """Return the statistics per column of the table, None for nested columns.
 
     Args:
         leaves: the file's physical columns.
-        unordered: columns, by place, whose minimum and maximum must not be used, with the null count where the
-            footer has none.
+        unordered: columns, by index, whose minimum and maximum must not be used, with the null count if the footer has
+            none.
     """
     columns: dict[int, ColumnStats | None] = {}
     for index, leaf in enumerate(leaves):
@@ -61,7 +61,7 @@ def _column_stats(metadata: pq.FileMetaData, index: int, data_type: AtomicType, 
         null_count += stats.null_count
         if stats.null_count == row_group.num_rows:
             continue
-        # The library leaves out values of more than 4 KiB, and with them the range of the whole file is unknown.
+        # The library omits values of more than 4 KiB; then the range of the whole file is unknown.
         keep_range = keep_range and stats.has_min_max
         if keep_range:
             ranges.append((stats.min_raw, stats.max_raw))
@@ -76,9 +76,9 @@ def _column_stats(metadata: pq.FileMetaData, index: int, data_type: AtomicType, 
 
 
 def _float_range(ranges: Sequence[tuple[ArrowAny, ArrowAny]]) -> tuple[float | None, float | None]:
-    """Range that all engines agree on: none where NaN is met, zeros of both signs taken for equal.
+    """Return a range that is valid in all engines: none if a bound is NaN; a bound of 0 is set to include both zeros.
 
-    Other writers order NaN above all numbers and -0.0 below 0.0, and say so in the footer.
+    Other writers order NaN above all numbers and -0.0 below 0.0, and write such bounds to the footer.
     """
     if any(math.isnan(bound) for pair in ranges for bound in pair):
         return None, None
@@ -87,7 +87,7 @@ def _float_range(ranges: Sequence[tuple[ArrowAny, ArrowAny]]) -> tuple[float | N
 
 
 def _decoder(data_type: AtomicType) -> Callable[[ArrowAny], ArrowAny]:
-    """Physical value to the internal value of the type."""
+    """Return the conversion from the physical to the internal value of a type."""
     match data_type.root:
         case TypeRoot.CHAR | TypeRoot.VARCHAR:
             return bytes.decode
@@ -101,6 +101,6 @@ def _decoder(data_type: AtomicType) -> Callable[[ArrowAny], ArrowAny]:
 
 
 def to_decimal(unscaled: int | bytes, scale: int) -> Decimal:
-    """Decimal of an unscaled number, which may be big-endian two's complement; exact in any decimal context."""
+    """Convert an unscaled number, or its big-endian two's complement; exact in any decimal context."""
     number = int.from_bytes(unscaled, "big", signed=True) if isinstance(unscaled, bytes) else unscaled
     return Decimal(f"{number}E-{scale}")

@@ -1,4 +1,4 @@
-"""Writing Parquet files.
+"""Write Parquet data files.
 
 Source:
     Paimon ``format:parquet/writer/RowDataParquetBuilder.java``; docs/spec/format.md section 8.1.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.options import FormatOptions
 
 ROW_GROUP_ROWS: Final = 131_072
-"""Rows buffered before they become a row group; a smaller write would become a smaller row group."""
+"""Default maximum of rows in a row group. Rows are buffered up to it: a smaller write would be a smaller row group."""
 
 _MIB: Final = 1024 * 1024
 _ROW_GROUP_BYTES: Final = 128 * _MIB
@@ -47,8 +47,7 @@ _LEAST_ROW_GROUP_ROWS: Final = 64
 _ANY_ROWS: Final = 2**31
 _FLOATS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
 
-# Option value to pyarrow's name. pyarrow's "lz4" is the LZ4_RAW of the format; the framed LZ4 of Hadoop nobody but
-# Hadoop reads.
+# Option value to pyarrow's name. pyarrow's "lz4" is the format's LZ4_RAW; only Hadoop reads Hadoop's framed LZ4.
 _CODECS: Final = {
     "none": "none",
     "uncompressed": "none",
@@ -62,7 +61,7 @@ _CODECS: Final = {
 
 
 class ParquetFileWriter:
-    """Buffers batches to row groups; opens the file with the first one, whose values decide on dictionaries."""
+    """Buffers batches to row groups; the first row group opens the file, and its values decide on dictionaries."""
 
     def __init__(self, file_io: FileIO, path: str, fields: Sequence[DataField], options: FormatOptions) -> None:
         self._file_io = file_io
@@ -75,7 +74,7 @@ class ParquetFileWriter:
             leaf.place for leaf in self._leaves if leaf.data_type.root in _FLOATS and not leaf.is_nested
         )
         self._edits_footer = bool(self._int96_places or self._float_places)
-        # Columns whose footer range says too little; INT96 columns with their null count, which the footer lacks.
+        # Columns whose footer range is unusable; INT96 columns with their null count, which the footer lacks.
         self._unordered: dict[int, int | None] = {
             leaf.place: 0 for leaf in self._leaves if leaf.is_int96 and not leaf.is_nested
         }
@@ -97,19 +96,19 @@ class ParquetFileWriter:
 
     @property
     def buffered_bytes(self) -> int:
-        """Arrow bytes that wait for their row group to fill."""
+        """Arrow bytes buffered for the current row group."""
         return self._buffered_bytes
 
     @property
     def bytes_written(self) -> int:
-        """Bytes flushed, and an estimate of what is buffered by the ratio seen so far."""
+        """Flushed bytes, plus an estimate of the buffered ones by the compression ratio so far."""
         flushed = 0 if self._sink is None else self._sink.tell()
-        # Half until a row group has shown better: rolling a bit early beats files of twice the target size.
+        # A ratio of one half until a row group is written: rolling early is better than files of twice the target size.
         ratio = flushed / self._flushed_arrow_bytes if self._flushed_arrow_bytes else 0.5
         return int(flushed + self._buffered_bytes * ratio)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Buffer rows, and write the row groups that are full."""
+        """Buffer rows, and write full row groups."""
         if not batch.num_rows:
             return
         self._note_values(batch)
@@ -122,12 +121,12 @@ class ParquetFileWriter:
             self._flush(keep_rest=True)
 
     def settle(self) -> None:
-        """Write a first row group, which shows how far the rows compress."""
+        """Write a first row group, to learn the compression ratio."""
         if not self._flushed_arrow_bytes:
             self._flush(keep_rest=False)
 
     def close(self) -> WrittenFile:
-        """Write what is left and the footer."""
+        """Write the remaining rows and the footer."""
         self._flush(keep_rest=False)
         with writing(self._path):
             if self._writer is None:
@@ -144,16 +143,16 @@ class ParquetFileWriter:
         )
 
     def abort(self) -> None:
-        """Drop what is buffered and delete what is there."""
+        """Drop the buffered rows and delete the unfinished file."""
         self._batches.clear()
         self._buffered_rows = self._buffered_bytes = 0
         writer, target = self._writer, self._target
         self._writer = self._target = None
         if target is None:
             return
-        # The file goes away, so nothing is lost when finishing it fails; and left open, pyarrow's writer would try
-        # to finish it whenever it is collected.
-        # RuntimeError: pyarrow asks for the metadata of a file whose footer could not be written.
+        # The file is deleted, so a failure to finish it does not matter; if left open, pyarrow's writer would try to
+        # finish it at garbage collection.
+        # RuntimeError: pyarrow requests the metadata of a file whose footer could not be written.
         with contextlib.suppress(OSError, RuntimeError, pa.ArrowException, TableStoreError):
             if writer is not None:
                 writer.close()
@@ -170,8 +169,8 @@ class ParquetFileWriter:
                 self._unordered[place] = null_count + batch.column(place).null_count
 
     def _footer_changes(self) -> list[Callable[[ThriftStruct], None]]:
-        """What pyarrow's footer states otherwise than readers take it."""
-        # pyarrow's ranges leave NaN out. For readers that rank it above all numbers, `f > 5` would skip its rows.
+        """Return the corrections to statements of pyarrow's footer that readers interpret differently."""
+        # pyarrow's ranges exclude NaN. Readers that order NaN above all numbers would skip NaN rows for `f > 5`.
         with_nan = [
             index
             for index, leaf in enumerate(self._leaves)
@@ -190,12 +189,12 @@ class ParquetFileWriter:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _group_rows(self) -> int:
-        """Rows of a row group, by the average size of the buffered ones."""
+        """Return the number of rows per row group, by the average size of the buffered rows."""
         by_size = self._buffered_rows * self._group_bytes // max(self._buffered_bytes, 1)
         return min(self._most_group_rows, max(by_size, _LEAST_ROW_GROUP_ROWS))
 
     def _flush(self, *, keep_rest: bool) -> None:
-        """Write the buffered rows as row groups; with ``keep_rest`` those that fill no row group stay."""
+        """Write the buffered rows as row groups; with ``keep_rest`` rows that do not fill a row group stay buffered."""
         if not self._buffered_rows:
             return
         table = pa.Table.from_batches(self._batches)
@@ -230,7 +229,7 @@ class ParquetFileWriter:
 
 
 def _has_safe_range(leaf: Leaf) -> bool:
-    # The range of a carrier column would be one of bytes. Nested numbers are not looked through for NaN.
+    # The range of a carrier column would be that of its bytes. Nested numbers are not checked for NaN.
     return not leaf.is_int96 and not (leaf.is_nested and leaf.data_type.root in _FLOATS)
 
 
@@ -241,7 +240,7 @@ def _carry_int96(data_type: AtomicType) -> Callable[[Array], Array] | None:
 def _enabled_dictionaries(
     earned: Sequence[str], leaves: Sequence[Leaf], options: Mapping[str, str]
 ) -> list[str] | bool:
-    """Columns to encode with a dictionary: those that earn it, unless options say otherwise."""
+    """Return the columns to encode with a dictionary: those worth it, unless options override this."""
     general = options.get("enable.dictionary")
     default = None if general is None else parse_bool(general)
     chosen = []

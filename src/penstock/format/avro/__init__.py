@@ -1,1 +1,1 @@
-"""Avro containers of metadata: limits, reading and writing of blocks and records."""
+"""Avro container files of metadata: limits, and reading and writing of blocks and records."""

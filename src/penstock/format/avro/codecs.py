@@ -1,4 +1,4 @@
-"""How the blocks of Avro files are compressed, and undone with an end to what comes out.
+"""Compress the blocks of Avro files, and uncompress them with a limit on the output size.
 
 Source:
     Avro 1.11 specification, "Required Codecs", "Optional Codecs".
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Uncompress = Callable[[bytes, int], bytes]
-    """(data, limit) to at most one byte more than the limit, so that whoever asked sees that there is more."""
+    """(data, limit) to at most ``limit + 1`` bytes, so that the caller can see that the limit is exceeded."""
 
 _CRC_BYTES: Final = 4
-# Writers make one stream a block; tens of thousands of empty ones would take hours.
+# Writers make one stream per block; tens of thousands of empty streams would take hours.
 _MOST_STREAMS: Final = 16
-_XZ_MEMORY_BYTES: Final = 256 << 20  # of its dictionary; the highest preset takes 65 MiB
+_XZ_MEMORY_BYTES: Final = 256 << 20  # for the dictionary; the highest preset takes 65 MiB
 
 
 class AvroCodec(StrEnum):
-    """How blocks are compressed; the value is ``avro.codec`` on disk."""
+    """Compression of blocks; the value is ``avro.codec`` on disk."""
 
     NULL = "null"
     DEFLATE = "deflate"
@@ -55,14 +55,14 @@ CODEC_ERRORS: Final = (
     zstd.ZstdError,
     cramjam.DecompressionError,
 )
-"""What ``uncompress`` raises on damaged bytes."""
+"""Errors that ``uncompress`` raises on damaged bytes."""
 
 
 def parse_codec(text: str) -> AvroCodec:
-    """Return the codec that an option such as ``manifest.compression`` names.
+    """Return the codec for an option value, such as of ``manifest.compression``.
 
     Raises:
-        InvalidOptionError: Avro has no such codec.
+        InvalidOptionError: not a codec of Avro.
     """
     name = text.strip().lower()
     try:
@@ -74,7 +74,7 @@ def parse_codec(text: str) -> AvroCodec:
 
 
 def compressor(codec: AvroCodec, level: int) -> Callable[[bytes], bytes]:
-    """Return what compresses a block; ``level`` is for zstandard and deflate, the others have none."""
+    """Return a function that compresses a block; ``level`` applies to zstandard and deflate only."""
     match codec:
         case AvroCodec.ZSTANDARD:
             return lambda data: zstd.compress(data, level)
@@ -88,13 +88,13 @@ def uncompress(codec: AvroCodec, data: bytes, limit: int) -> bytes | None:
     """Uncompress a block.
 
     Args:
-        limit: most bytes to make of it; no more than about twice as much is ever held.
+        limit: maximum number of uncompressed bytes; at most about twice as much memory is used.
 
     Returns:
-        None where there would be more than the limit.
+        The uncompressed bytes; None if they exceed the limit.
 
     Raises:
-        CODEC_ERRORS: it is damaged.
+        CODEC_ERRORS: the block is damaged.
     """
     payload = _UNCOMPRESS[codec](data, limit)
     return payload if len(payload) <= limit else None
@@ -106,7 +106,7 @@ def _snappy_compress(data: bytes) -> bytes:
 
 def _snappy_uncompress(data: bytes, limit: int) -> bytes:
     body = data[:-_CRC_BYTES]
-    # The size comes first, and so much memory is taken at once.
+    # The block begins with its uncompressed size, and the decoder allocates that much at once.
     size = int(cramjam.snappy.decompress_raw_len(body))
     if size > limit:
         return bytes(limit + 1)
@@ -125,7 +125,7 @@ def _inflate(data: bytes, limit: int) -> bytes:
 
 
 def _streams(new: Callable[[], Any]) -> Uncompress:
-    """Return a function for codecs whose streams may follow each other."""
+    """Return an uncompress function for codecs whose data may consist of several streams."""
 
     def uncompress_streams(data: bytes, limit: int) -> bytes:
         parts: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Avro object container files: header, compressed blocks, sync marks. What is in the blocks is the caller's.
+"""Avro object container files: header, compressed blocks, sync marks. The caller decodes the blocks.
 
 Source:
     Avro 1.11 specification, "Object Container Files"; Paimon ``format:avro/AvroFileFormat.java``; docs/spec/format.md
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
-_MOST_SCHEMA_CHARACTERS: Final = 1 << 20  # those of a manifest are 3,000
+_MOST_SCHEMA_CHARACTERS: Final = 1 << 20  # the schema of a manifest has 3,000
 _CUT_OFF: Final = "it ends too early"
 
 
 class Block(NamedTuple):
-    """Records one after another, uncompressed."""
+    """Uncompressed records, one after another."""
 
     record_count: int
     payload: bytes
@@ -35,13 +35,13 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """An Avro file taken apart.
+    """A parsed Avro file.
 
     Attributes:
         schema: the writer's schema, as JSON text.
         codec: how the blocks were compressed.
-        blocks: in file order; each is uncompressed when it is asked for, and only once. Iterating raises
-            ``FormatError`` where one is damaged or holds more than the limits allow.
+        blocks: in file order; each is uncompressed on demand, and only once. Iterating raises ``FormatError`` if a
+            block is damaged or exceeds the limits.
     """
 
     schema: str
@@ -52,17 +52,17 @@ class Container:
 def encode_container(
     schema: str, blocks: Iterable[Block], *, codec: AvroCodec = AvroCodec.ZSTANDARD, level: int = 1
 ) -> bytes:
-    """Put an Avro file together.
+    """Encode an Avro file.
 
     Args:
-        schema: JSON text, written as it is.
+        schema: JSON text, written unchanged.
         blocks: empty ones are left out; no block at all gives a valid file without records.
         codec: for every block.
-        level: of zstandard and deflate; the others have none.
+        level: for zstandard and deflate; ignored for other codecs.
     """
     compress = compressor(codec, level)
     bodies = [(block.record_count, compress(block.payload)) for block in blocks if block.record_count]
-    # The mark has to be unlikely inside of the data. A digest is, and equal input gives equal bytes.
+    # The sync mark must be unlikely to occur in the data. A digest is, and equal input gives equal bytes.
     digest = blake2b(schema.encode(), digest_size=_SYNC_BYTES)
     for _, body in bodies:
         digest.update(body)
@@ -77,15 +77,15 @@ def encode_container(
 
 
 def decode_container(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> Container:
-    """Take an Avro file apart.
+    """Parse an Avro file.
 
     Args:
         data: the whole file.
         path: for messages only.
 
     Raises:
-        FormatError: empty, truncated or damaged data, or no Avro file at all.
-        UnsupportedFeatureError: a codec that we do not know.
+        FormatError: empty, truncated or damaged data, or not an Avro file.
+        UnsupportedFeatureError: an unknown codec.
     """
     if not data:
         raise damaged(path, "it has no bytes")
@@ -108,7 +108,7 @@ def decode_container(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS
 
 
 def damaged(path: str, reason: str) -> FormatError:
-    """Return the error for a metadata file that cannot be read, with the cure."""
+    """Return the error for a damaged metadata file, with the remedy."""
     return FormatError(
         f"{path} is damaged: {reason}; copy it back from a backup, or roll the table back to a snapshot that does not "
         "need it"
@@ -116,7 +116,7 @@ def damaged(path: str, reason: str) -> FormatError:
 
 
 def too_large(path: str, what: str, key: str, limit: int) -> FormatError:
-    """Return the error for a metadata file that holds more than it may, with the option that allows more."""
+    """Return the error for a metadata file that exceeds a limit, with the option that raises the limit."""
     return FormatError(
         f"{path} is damaged or made to fill the memory: {what} the limit of {limit}; if the file is good, read it with "
         f"a larger '{key}', given as an option of this use"
@@ -144,12 +144,12 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def _read_header(data: bytes) -> tuple[dict[str, bytes], int]:
-    """Return the header's map and where the sync mark behind it starts."""
+    """Return the header's map and the position of the sync mark after it."""
     header: dict[str, bytes] = {}
     count, position = _read_long(data, len(_MAGIC))
     while count:
         if count < 0:
-            # A negative count is followed by the chunk's size, for those who want to skip it.
+            # A negative count is followed by the chunk's size in bytes, for readers that skip the chunk.
             _, position = _read_long(data, position)
         for _ in range(abs(count)):
             key, position = _read_bytes(data, position)

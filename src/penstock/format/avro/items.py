@@ -1,4 +1,4 @@
-"""How many items the arrays and maps of an Avro file may have."""
+"""Limits on the number of items in arrays and maps of an Avro file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from penstock.format.avro.limits import MOST_EMPTY_ITEMS, RECORDS_KEY
 
 
 class ItemBudget:
-    """Counts the items that a file's arrays hold in memory, all arrays together.
+    """A limit on the items that all arrays of a file hold in memory together.
 
     Args:
-        most: items.
+        most: maximum number of items.
     """
 
     def __init__(self, most: int) -> None:
@@ -17,7 +17,7 @@ class ItemBudget:
         self._left = most
 
     def take(self, count: int) -> None:
-        """Count items. Raises ``ValueError`` where there are more than the most."""
+        """Count items. Raises ``ValueError`` if the maximum is exceeded."""
         self._left -= count
         if self._left < 0:
             raise ValueError(
@@ -27,11 +27,11 @@ class ItemBudget:
 
 
 class ItemLimit:
-    """How many items a block of one kind of array may have. One for a file, since it counts.
+    """A limit on the items in the blocks of one kind of array. It counts, so each file needs its own instance.
 
     Args:
-        takes_bytes: whether an item takes at least one byte, so that what is left of the file limits their number.
-        budget: of the items that are held; None where they are read past.
+        takes_bytes: whether an item takes at least one byte, so that the rest of the file limits the number of items.
+        budget: for items that are kept in memory; None if they are skipped.
     """
 
     def __init__(self, *, takes_bytes: bool, budget: ItemBudget | None = None) -> None:
@@ -40,10 +40,10 @@ class ItemLimit:
         self._empty_items_left = MOST_EMPTY_ITEMS
 
     def check(self, count: int, bytes_left: int) -> None:
-        """Judge the number of items that a block says.
+        """Check the number of items that a block states.
 
         Raises:
-            ValueError: there cannot be so many, or there are more than may be.
+            ValueError: the file is too short for so many, or a limit is exceeded.
         """
         if not self._takes_bytes:
             self._empty_items_left -= count

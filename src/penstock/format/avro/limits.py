@@ -1,4 +1,4 @@
-"""How much an Avro metadata file may hold, so that a small damaged or hostile one does not fill the memory."""
+"""Limits on Avro metadata files, so that a small damaged or hostile file does not fill the memory."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ FILE_KEY: Final = "penstock.metadata.max-file-size"
 RECORDS_KEY: Final = "penstock.metadata.max-records"
 ITEMS_PER_RECORD: Final = 8
 MOST_EMPTY_ITEMS: Final = 65_536
-"""Of nulls and other items without bytes in one kind of array; no file of Paimon has any."""
+"""Maximum number of nulls and other zero-byte items in one kind of array; no Paimon file has any."""

@@ -1,4 +1,4 @@
-"""Avro's values that hold no others, from the bytes.
+"""Decode Avro's primitive types.
 
 Source:
     Avro 1.11 specification, "Primitive Types".
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
-    """(data, position) to (value, position behind it); an IndexError when the data end before."""
+    """(data, position) to (value, position after it); an IndexError if the data end too early."""
 
-# 64 bits take 10 bytes at most; without an end a number could be as long as the file, and take hours to put together.
+# 64 bits take 10 bytes at most; without this limit a number could be as long as the file, and take hours to decode.
 _SHIFTS: Final = range(7, 70, 7)
 _LONG_BITS: Final = 64
 _INT_MIN: Final = -(2**31)
@@ -25,10 +25,10 @@ _MOST_TEXT_BYTES: Final = 1 << 20
 
 
 def read_long(data: bytes, position: int) -> tuple[int, int]:
-    """Read a long: zigzag, 7 bits a byte, lowest first.
+    """Read a long: zigzag, 7 bits per byte, lowest first.
 
     Raises:
-        ValueError: it has more than 64 bits.
+        ValueError: the number has more than 64 bits.
     """
     byte = data[position]
     position += 1
@@ -47,10 +47,10 @@ def read_long(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_int(data: bytes, position: int) -> tuple[int, int]:
-    """Read an int, which is encoded as a long is.
+    """Read an int, which is encoded like a long.
 
     Raises:
-        ValueError: it has more than 32 bits.
+        ValueError: the number has more than 32 bits.
     """
     byte = data[position]
     if byte < 0x80:
@@ -62,14 +62,14 @@ def read_int(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_item_count(data: bytes, position: int) -> tuple[int, int]:
-    """Read what a block of an array or a map begins with; 0 items end it.
+    """Read the head of a block of an array or a map; a block of 0 items ends the array.
 
     Returns:
-        How many items follow, and where the first one starts. A negative number on disk is followed by the block's
-        size in bytes, for those who want to skip it.
+        The number of items in the block, and the position of the first one. A negative number on disk is followed by
+        the block's size in bytes, for readers that skip the block.
 
     Raises:
-        ValueError: a size is negative.
+        ValueError: a block size is negative.
     """
     count, position = read_long(data, position)
     if count < 0:
@@ -80,7 +80,7 @@ def read_item_count(data: bytes, position: int) -> tuple[int, int]:
 
 
 def takes_bytes(read: Read) -> bool:
-    """Whether values take at least one byte: what is read without any is null, or nothing but nulls."""
+    """Whether values take at least one byte: only null, and types that consist of nulls only, take none."""
     try:
         return read(b"", 0)[1] != 0
     except (IndexError, StructError):
@@ -88,7 +88,7 @@ def takes_bytes(read: Read) -> bool:
 
 
 def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    """Read bytes; a slice that is cut short is found when the next value is read, or at the end."""
+    """Read bytes; a truncated slice is detected when the next value is read, or at the end of the block."""
     size, position = read_long(data, position)
     if size < 0:
         raise ValueError("a length is negative")
@@ -100,7 +100,7 @@ def read_text(data: bytes, position: int) -> tuple[str, int]:
     """Read a string.
 
     Raises:
-        ValueError: it is no UTF-8, or longer than any name or path.
+        ValueError: not UTF-8, or longer than any name or path.
     """
     text, position = read_bytes(data, position)
     if len(text) > _MOST_TEXT_BYTES:

@@ -1,8 +1,8 @@
-"""Avro records to values, straight from the bytes, whatever schema they were written with.
+"""Decode Avro records directly to values, for any writer schema.
 
-A writer's schema becomes a tree of small functions, and those put what they read into the slots of the values. Fields
-are found by name, unknown ones are read past. For 100,000 manifest entries that takes 1.3 s; fastavro takes 1.0 s to
-make dicts of them, and the values then another 1.1 s (2 cores, Python 3.11).
+A writer's schema is compiled to a tree of small functions, which assign the decoded fields to the slots of the values.
+Fields are found by name; unknown fields are skipped. For 100,000 manifest entries that takes 1.3 s; fastavro takes
+1.0 s to make dicts, and converting them to values another 1.1 s (2 cores, Python 3.11).
 
 Source:
     Avro 1.11 specification, "Binary Encoding"; Paimon ``format:avro/FieldReaderFactory.java``; docs/spec/format.md
@@ -40,14 +40,15 @@ _PRESENT: Final = 2  # branch 1 of a union
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMapping:
-    """Where a record's field goes.
+    """Mapping of a record's field to an attribute.
 
     Attributes:
-        attribute: of the value; None where ``adapt`` only looks.
-        absent: what the attribute is where the writer's schema lacks the field.
-        adapt: from what Avro has to what the attribute holds; None keeps it.
-        shape: of a field that is a record itself.
-        repeats: whether neighbours often have the same, so that it pays to compare bytes first and share the value.
+        attribute: name of the attribute; None if ``adapt`` only checks the field.
+        absent: the attribute's value if the writer's schema lacks the field.
+        adapt: converts the Avro value to the attribute's value; None for no conversion.
+        shape: for a field that is a record itself.
+        repeats: whether consecutive records often have equal values; then bytes are compared first and the value
+            shared.
     """
 
     attribute: str | None
@@ -58,18 +59,18 @@ class FieldMapping:
 
 
 PAST: Final = FieldMapping(attribute=None)
-"""Of a field that nobody wants; fields that no slot names are the same."""
+"""For a field that is not needed; fields without a slot are treated alike."""
 
 PAST_ALIKE: Final = FieldMapping(attribute=None, absent=None, repeats=True)
-"""The same, where neighbours often have the same; a run of such fields is compared as one."""
+"""Like ``PAST``, for fields whose values often repeat; a run of such fields is compared as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordMapping:
-    """What a record becomes.
+    """Mapping of a record to a value.
 
     Attributes:
-        value_type: a slotted dataclass; ``slots`` fill every attribute of it.
+        value_type: a slotted dataclass; ``slots`` set all its attributes.
         slots: by the name of the record's field.
     """
 
@@ -80,22 +81,22 @@ class RecordMapping:
 def record_reader(schema: AvroType, shape: RecordMapping, limits: AvroLimits) -> Read:
     """Return a function that reads one record.
 
-    The function remembers what it read last: make one per file, and do not share it between threads.
+    The function remembers the last values it read: make one per file, and do not share it between threads.
 
     Args:
         schema: the writer's, as parsed JSON.
-        shape: what the record becomes.
+        shape: mapping to values.
         limits: how much the file may hold.
 
     Raises:
-        ValueError: the schema is none, or lacks a required field; the message says which.
+        ValueError: the schema is invalid, or lacks a required field; the message says which.
     """
     field_types(schema)
     return _reader(schema, NamedTypes(schema, limits.records * ITEMS_PER_RECORD), shape)
 
 
 def dict_reader(schema: AvroType) -> Read:
-    """Return a function that reads one record into a dict, and records in it into tuples; raises as above."""
+    """Return a function that reads a record into a dict, nested records into tuples; errors as in ``record_reader``."""
     names = tuple(field_types(schema))
     read_tuple = _reader(schema, NamedTypes(schema, DEFAULT_LIMITS.records * ITEMS_PER_RECORD))
 
@@ -107,12 +108,12 @@ def dict_reader(schema: AvroType) -> Read:
 
 
 def check_schema(schema: AvroType) -> None:
-    """Refuse a schema with which another reader would go on for ever, or nearly.
+    """Refuse a schema with which another reader would loop for ever, or nearly.
 
     Raises:
-        ValueError: types that multiply, or items that take no bytes, of which a file can state any number.
-        LookupError: a type that nobody knows.
-        RecursionError: types in each other without end.
+        ValueError: too many types, or arrays of items that take no bytes, of which a file can state any number.
+        LookupError: an unknown type.
+        RecursionError: endlessly nested types.
     """
     field_types(schema)
     _reader(schema, NamedTypes(schema, 0, refuses_empty_items=True))
@@ -168,7 +169,7 @@ def _shaped(types: Mapping[str, AvroType], named: NamedTypes, shape: RecordMappi
     new = object.__new__
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
-        # Slot by slot: a frozen dataclass's own __init__ takes twice the time.
+        # Set slot by slot: a frozen dataclass's own __init__ takes twice the time.
         value: object = new(value_type)
         for read_field, put in steps:
             field, position = read_field(data, position)
@@ -195,7 +196,7 @@ def _setter(value_type: type, slot: FieldMapping) -> Callable[[Any, Any], None]:
 
 
 def _ignore(_value: object, _field: object) -> None:
-    """Keep nothing."""
+    """Assign nothing."""
 
 
 def _adapted(read: Read, adapt: Callable[[Any], object]) -> Read:
@@ -207,7 +208,7 @@ def _adapted(read: Read, adapt: Callable[[Any], object]) -> Read:
 
 
 def _repeating(read: Read) -> Read:
-    """Return the value read last when the same bytes follow: Avro's encodings are never prefixes of each other."""
+    """Return the last value again if the same bytes follow; safe, as no Avro encoding is a prefix of another."""
     raw, last = b"", None
 
     def read_repeating(data: bytes, position: int) -> tuple[Any, int]:

@@ -1,4 +1,4 @@
-"""All records of an Avro file, as values or as dicts."""
+"""Decode all records of an Avro file, as values or as dicts."""
 
 from __future__ import annotations
 
@@ -16,31 +16,30 @@ if TYPE_CHECKING:
     from penstock.format.avro.primitives import Read
     from penstock.format.avro.schemas import AvroType
 
-# What reading raises on bytes that are not what the schema says, and on schemas that are none.
+# Errors of reading bytes that do not match the schema, and of invalid schemas.
 _DAMAGES: Final = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, struct.error)
 
 
 def decode_values(data: bytes, path: str, shape: RecordMapping, limits: AvroLimits = DEFAULT_LIMITS) -> list[Any]:
-    """Read the records of an Avro file into values.
+    """Decode the records of an Avro file to values.
 
     Args:
         data: the whole file.
         path: for messages only.
-        shape: what each record becomes.
+        shape: mapping of records to values.
 
     Returns:
         Values of the shape's type, in file order.
 
     Raises:
-        FormatError: empty, truncated or damaged data, no Avro file, one of other records, or more than the limits
-            allow.
-        UnsupportedFeatureError: a codec that we do not know.
+        FormatError: empty, truncated or damaged data, not an Avro file, other records, or limits exceeded.
+        UnsupportedFeatureError: an unknown codec.
     """
     return _decode(data, path, lambda schema: record_reader(schema, shape, limits), limits)
 
 
 def decode_records(data: bytes, path: str) -> list[dict[str, Any]]:
-    """Read the records of an Avro file into dicts; nested records are tuples. Errors as in ``decode_values``."""
+    """Decode the records of an Avro file to dicts; nested records are tuples. Errors as in ``decode_values``."""
     return _decode(data, path, dict_reader, DEFAULT_LIMITS)
 
 
@@ -50,7 +49,7 @@ def _decode(data: bytes, path: str, make_reader: Callable[[AvroType], Read], lim
     try:
         read = make_reader(json.loads(container.schema))
         for count, payload in container.blocks:
-            # A record takes at least one byte: a snapshot's metadata have no records of nothing but nulls.
+            # A record takes at least one byte: no metadata record consists of nulls only.
             if not 0 <= count <= len(payload):
                 raise ValueError(f"a block of {len(payload)} bytes says that it has {count} records")
             if len(values) + count > limits.records:

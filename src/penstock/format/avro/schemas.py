@@ -1,6 +1,6 @@
-"""The Avro schemas of manifests and manifest lists, letter by letter those of Java 1.4.2.
+"""The Avro schemas of manifests and manifest lists, identical to those of Java 1.4.2.
 
-Record names, field order and the order in unions count: newer readers copy whole blocks between files of equal layout.
+Record names, field order and the order in unions matter: newer readers copy whole blocks between files of equal layout.
 
 Source:
     Paimon ``core:manifest/ManifestEntrySerializer.java``, ``core:io/DataFileMetaSerializer.java``,
@@ -26,7 +26,7 @@ def _field(name: str, avro_type: AvroType) -> AvroType:
 
 
 def _nullable(name: str, avro_type: AvroType) -> AvroType:
-    # Null is the first branch: Java takes branch 0 for null whatever its name.
+    # Null is the first branch: Java treats branch 0 as null, whatever its name.
     return {"name": name, "type": ["null", avro_type], "default": None}
 
 

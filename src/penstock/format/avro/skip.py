@@ -1,4 +1,4 @@
-"""Reading past Avro values that nobody wants, which is faster than making them.
+"""Skip Avro values that are not needed, which is faster than decoding them.
 
 Source:
     Avro 1.11 specification, "Binary Encoding".
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.format.avro.schemas import AvroType
 
     Skip: TypeAlias = Callable[[bytes, int], int]
-    """(data, position) to the position behind a value; an IndexError at the latest when the next one is read."""
+    """(data, position) to the position after a value; an IndexError at the latest when the next one is read."""
 
     Reader: TypeAlias = Callable[[AvroType], Read]
 
@@ -26,8 +26,8 @@ _PRESENT: Final = 2  # branch 1 of a union
 
 
 def read_past(skips: list[Skip]) -> Read:
-    """Return a function that reads past several values at once."""
-    # Nothing to do for values without bytes, and a schema may have many of them.
+    """Return a function that skips several values at once."""
+    # Values without bytes need no skipping, and a schema may have many of them.
     skips = [skip for skip in skips if _takes_bytes(skip)]
 
     def read(data: bytes, position: int) -> tuple[None, int]:
@@ -39,10 +39,10 @@ def read_past(skips: list[Skip]) -> Read:
 
 
 def skipper(avro_type: AvroType, reader: Reader) -> Skip:
-    """Return a function that finds the end of a value.
+    """Return a function that skips a value: it returns the end position.
 
     Args:
-        reader: makes functions that read, for types that are rare.
+        reader: makes decoding functions, which are used for rare types.
     """
     match avro_type:
         case str() if avro_type in _SKIPS:

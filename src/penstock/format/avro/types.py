@@ -1,4 +1,4 @@
-"""The types of an Avro schema that somebody else wrote, with an end to how many they are.
+"""The types of a writer's Avro schema, with a limit on their number.
 
 Source:
     Avro 1.11 specification, "Schema Declaration".
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from penstock.format.avro.schemas import AvroType
 
 MOST_TYPES: Final = 100_000
-"""Of a schema, each counted as often as it is named: those of a manifest are about 70."""
+"""Maximum number of types in a schema, each counted per reference; a manifest has about 70."""
 
 
 class NamedTypes:
-    """The types of a schema that its other places may name instead of repeating them.
+    """The named types of a schema, to which other places of the schema refer by name.
 
-    Types that name others twice, which name others twice, and so on, grow beyond all bounds in few lines; so whoever
-    goes through a schema counts here.
+    If each type refers to the next one twice, the expanded size grows exponentially with the number of types; so code
+    that traverses a schema counts the types with ``count``.
 
     Args:
-        schema: the whole, as parsed JSON.
-        most_items: that the file's arrays may have together.
-        refuses_empty_items: kept.
+        schema: the whole schema, as parsed JSON.
+        most_items: maximum number of items in all arrays of the file together.
+        refuses_empty_items: see below.
 
     Attributes:
-        items: counts them.
-        refuses_empty_items: whether arrays of items without bytes are refused, however few.
+        items: the budget for items in arrays.
+        refuses_empty_items: whether arrays of items without bytes are refused, whatever their number.
     """
 
     def __init__(self, schema: AvroType, most_items: int, *, refuses_empty_items: bool = False) -> None:
@@ -41,7 +41,7 @@ class NamedTypes:
         self._collect(schema)
 
     def find(self, name: str) -> AvroType:
-        """Return a type, with or without its namespace. Raises ``KeyError``."""
+        """Return a type by its name, with or without namespace. Raises ``KeyError``."""
         return self._types[_short(name)]
 
     def count(self) -> None:

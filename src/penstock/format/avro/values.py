@@ -1,4 +1,4 @@
-"""Avro values to bytes: the few kinds that manifests have.
+"""Encode the kinds of Avro values that manifests contain.
 
 A nullable value is a union whose branch 0 is null, so null is the byte 0 and everything else starts with the byte 2.
 
@@ -19,7 +19,7 @@ NULL: Final = b"\0"
 PRESENT: Final = b"\2"
 _END: Final = b"\0"
 
-# Numbers are looked up 14 bits at a time, several times faster than a loop over bytes; manifests are mostly numbers.
+# Numbers are encoded by table, 14 bits at a time: several times faster than a loop over bytes; most values are numbers.
 _PAIR: Final = 1 << 14
 _BYTES: Final = tuple(bytes((n,)) for n in range(256))
 _LAST: Final = (*_BYTES[:0x80], *(low + high for high in _BYTES[1:0x80] for low in _BYTES[0x80:]))
@@ -27,10 +27,10 @@ _MORE: Final = tuple(low + high for high in _BYTES[0x80:] for low in _BYTES[0x80
 
 
 def encode_long(number: int) -> bytes:
-    """Encode an int or a long: zigzag, then 7 bits a byte, lowest first.
+    """Encode an int or a long: zigzag, then 7 bits per byte, lowest first.
 
     Raises:
-        FormatError: it has more than 64 bits, as sums over damaged numbers may have.
+        FormatError: the number has more than 64 bits, as a sum of damaged numbers may have.
     """
     rest = number << 1 ^ number >> 63
     if rest < _PAIR:
@@ -85,5 +85,5 @@ def encode_nullable_text(text: str | None) -> bytes:
 
 
 def encode_nullable_texts(texts: Sequence[str] | None) -> bytes:
-    """Encode an array of strings that may be null itself."""
+    """Encode a nullable array of strings."""
     return NULL if texts is None else PRESENT + encode_texts(texts)

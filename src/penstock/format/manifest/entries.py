@@ -1,4 +1,4 @@
-"""Entries of several manifests taken together.
+"""Merge the entries of several manifests.
 
 Source:
     Paimon ``core:manifest/FileEntry.java``; docs/spec/format.md section 5.4.
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def merge_entries(entries: Iterable[ManifestEntry]) -> dict[FileIdentity, ManifestEntry]:
-    """Cancel each ADD with the DELETE that follows it.
+    """Cancel each ADD with the DELETE of the same file that follows it.
 
     Args:
-        entries: in the order of the manifests and inside of them.
+        entries: in the order of the manifests, and of the entries in each.
 
     Returns:
-        What is left, in the order first met. A DELETE among it speaks of a file that an older manifest adds; where
-        all manifests of a snapshot were given there is none, unless the table is damaged.
+        The remaining entries, in order of first occurrence. A remaining DELETE refers to a file that an older manifest
+        adds; with all manifests of a snapshot as input there is none, unless the table is damaged.
 
     Raises:
         FormatError: a file is added twice.
@@ -43,5 +43,5 @@ def merge_entries(entries: Iterable[ManifestEntry]) -> dict[FileIdentity, Manife
             )
         elif known.kind is FileKind.ADD:
             del merged[identity]
-        # A second DELETE says nothing new, and must not bring the file back.
+        # A second DELETE changes nothing, and must not bring the file back.
     return merged

@@ -12,18 +12,18 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 EMPTY_ROW: Final = bytes(12)
-"""The serialized BinaryRow of no fields: arity 0 and 8 bytes of header."""
+"""The serialized BinaryRow without fields: arity 0 and 8 bytes of header."""
 
 
 class FileKind(IntEnum):
-    """What an entry does; the value is ``_KIND`` on disk."""
+    """Kind of an entry; the value is ``_KIND`` on disk."""
 
     ADD = 0
     DELETE = 1
 
 
 class FileSource(IntEnum):
-    """Who wrote a file; the value is ``_FILE_SOURCE`` on disk."""
+    """Origin of a file; the value is ``_FILE_SOURCE`` on disk."""
 
     APPEND = 0
     COMPACT = 1
@@ -31,12 +31,12 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimpleStats:
-    """Minimum, maximum and null count per covered column.
+    """Minimum, maximum and null count of each covered column.
 
     Attributes:
         min_values: serialized BinaryRow (arity prefix included), one nullable field per covered column.
         max_values: likewise.
-        null_counts: one per covered column, None where unknown.
+        null_counts: one per covered column, None if unknown.
     """
 
     min_values: bytes = EMPTY_ROW
@@ -49,17 +49,17 @@ EMPTY_STATS: Final = SimpleStats()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileMeta:
-    """One data file, as an entry names it.
+    """Metadata of one data file in an entry.
 
     Attributes:
-        file_size: exact bytes; readers trust it.
+        file_size: exact size in bytes; readers rely on it.
         value_stats: over ``value_stats_cols``.
-        min_sequence_number: with ``max_sequence_number`` the place of its rows in the bucket's write order.
+        min_sequence_number: with ``max_sequence_number`` the position of its rows in the bucket's write order.
         schema_id: the schema that the file was written with.
         creation_millis: the writer's local wall clock taken as if it were UTC, in ms (that is how Java writes it).
         value_stats_cols: columns that ``value_stats`` covers; None = all columns of the schema, () = none.
         write_cols: columns that the file holds; None = all columns of the schema.
-        external_path: full path where the file lies outside of the table's directory.
+        external_path: full path if the file is outside of the table's directory.
     """
 
     file_name: str
@@ -85,7 +85,7 @@ class DataFileMeta:
 
 
 class FileIdentity(NamedTuple):
-    """What makes two entries speak of one file (docs/spec/format.md section 5.2)."""
+    """The identity of a file: entries with equal identity refer to the same file (docs/spec/format.md section 5.2)."""
 
     partition: bytes
     bucket: int
@@ -98,12 +98,12 @@ class FileIdentity(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """One change of the live file set.
+    """One change to the set of live files.
 
     Attributes:
         partition: serialized BinaryRow (arity prefix included) of the partition values.
         bucket: 0 in unaware tables.
-        total_buckets: the table's bucket count when written; -1 for unaware.
+        total_buckets: the table's bucket count when the entry was written; -1 for unaware.
     """
 
     kind: FileKind
@@ -114,7 +114,7 @@ class ManifestEntry:
 
     @property
     def identity(self) -> FileIdentity:
-        """The file that this entry speaks of."""
+        """The identity of this entry's file."""
         file = self.file
         return FileIdentity(
             self.partition,
@@ -129,7 +129,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileNumbers:
-    """The little of ``DataFileMeta`` that numbers of rows need."""
+    """The part of ``DataFileMeta`` that is needed to assign sequence numbers."""
 
     file_name: str
     max_sequence_number: int
@@ -137,7 +137,7 @@ class FileNumbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryNumbers:
-    """The little of ``ManifestEntry`` that numbers of rows need."""
+    """The part of ``ManifestEntry`` that is needed to assign sequence numbers."""
 
     kind: FileKind
     partition: bytes
@@ -148,15 +148,15 @@ class EntryNumbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFileMeta:
-    """One manifest, as a manifest list names it.
+    """Metadata of one manifest in a manifest list.
 
     Attributes:
-        file_size: exact bytes.
-        num_added_files: entries of kind ADD.
-        num_deleted_files: entries of kind DELETE; readers skip reading deletes where it is 0.
+        file_size: exact size in bytes.
+        num_added_files: number of ADD entries.
+        num_deleted_files: number of DELETE entries; if it is 0, readers skip reading them.
         partition_stats: over the partition fields of all entries, never truncated.
         schema_id: the largest ``schema_id`` of the entries' files.
-        min_bucket: None where the writer was older than 1.2.
+        min_bucket: None if the writer was older than 1.2.
     """
 
     file_name: str

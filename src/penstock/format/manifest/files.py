@@ -1,7 +1,7 @@
-"""Manifests and manifest lists: Avro bytes to values and back.
+"""Encode and decode manifests and manifest lists (Avro).
 
-What is written is the 20-field form of Java 1.3 to 2.0, which every version in use reads. What is read is any
-version: fields are found by name, those that we do not know are skipped, nullable ones that are missing are None.
+Written files have the 20-field form of Java 1.3 to 2.0, which every version in use reads. Files of any version can be
+read: fields are found by name, unknown fields are skipped, missing nullable fields are None.
 
 Source:
     Paimon ``core:manifest/ManifestEntrySerializer.java``, ``core:io/DataFileMetaSerializer.java``,
@@ -49,14 +49,14 @@ _VERSION: Final = 2
 _KINDS: Final = {kind.value: kind for kind in FileKind}
 _SOURCES: Final[dict[int | None, FileSource | None]] = {None: None} | {source.value: source for source in FileSource}
 
-# Payload of a block, as Avro's own writer has it; larger ones compress little better.
+# Payload bytes per block, as in Avro's own writer; larger blocks hardly compress better.
 _BLOCK_BYTES: Final = 64_000
 
 
 def decode_manifest(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[ManifestEntry]:
-    """Read a manifest of any version.
+    """Decode a manifest of any version.
 
-    Equal partitions, keys, column lists and counts of neighbours are one object: 100,000 entries stay small.
+    Consecutive entries share equal partitions, keys, column lists and counts, so 100,000 entries need little memory.
 
     Args:
         data: the whole file.
@@ -67,40 +67,39 @@ def decode_manifest(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS)
         The entries in file order.
 
     Raises:
-        FormatError: empty, truncated or damaged data, no Avro, no manifest, a version that we do not know, or more
-            than the limits allow.
-        UnsupportedFeatureError: a codec that we do not know.
+        FormatError: empty, truncated or damaged data, not Avro, not a manifest, an unknown version, or limits exceeded.
+        UnsupportedFeatureError: an unknown codec.
     """
     return decode_values(data, path, _ENTRY, limits)
 
 
 def decode_file_numbers(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[EntryNumbers]:
-    """Read only what numbers of rows need, in 0.6 of the time; arguments and errors as in ``decode_manifest``."""
+    """Decode only the fields needed for sequence numbers, in 0.6 of the time; otherwise like ``decode_manifest``."""
     return decode_values(data, path, _ENTRY_NUMBERS, limits)
 
 
 def encode_manifest(entries: Iterable[ManifestEntry], *, codec: str = "zstd", level: int = 1) -> bytes:
-    """Write a manifest as Java 1.4.2 does.
+    """Encode a manifest in the form of Java 1.4.2.
 
     Args:
-        entries: in the order to be written.
+        entries: written in this order.
         codec: value of ``manifest.compression``.
         level: value of ``file.compression.zstd-level``.
 
     Raises:
-        InvalidOptionError: no such codec.
+        InvalidOptionError: unknown codec.
     """
     blocks = _pack_blocks(map(_encode_entry, entries))
     return encode_container(MANIFEST_SCHEMA, blocks, codec=parse_codec(codec), level=level)
 
 
 def decode_manifest_list(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> list[ManifestFileMeta]:
-    """Read a manifest list of any version; arguments and errors as in ``decode_manifest``."""
+    """Decode a manifest list of any version; arguments and errors as in ``decode_manifest``."""
     return decode_values(data, path, _MANIFEST_META, limits)
 
 
 def encode_manifest_list(metas: Iterable[ManifestFileMeta], *, codec: str = "zstd", level: int = 1) -> bytes:
-    """Write a manifest list as Java 1.4.2 does; no metas give a real file without records."""
+    """Encode a manifest list in the form of Java 1.4.2; without metas it is a valid file without records."""
     blocks = _pack_blocks(map(_encode_manifest_meta, metas))
     return encode_container(MANIFEST_LIST_SCHEMA, blocks, codec=parse_codec(codec), level=level)
 
@@ -151,7 +150,7 @@ def _encode_entry(entry: ManifestEntry) -> bytes:
 
 
 def _encode_stats(stats: SimpleStats) -> bytes:
-    # The union of the null counts is never null: an empty array says that nothing is covered.
+    # The union of the null counts is never null: an empty array means that no column is covered.
     return b"".join(
         (
             encode_bytes(stats.min_values),

@@ -1,4 +1,4 @@
-"""Index manifests, as far as a reader must know them: which kinds of index a snapshot has.
+"""Read index manifests: only the kinds and the file names of a snapshot's indexes.
 
 Source:
     Paimon ``core:manifest/IndexManifestEntry.java``, ``IndexManifestEntrySerializer.java``;
@@ -30,13 +30,13 @@ def decode_index_types(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMI
         path: only for messages.
 
     Raises:
-        FormatError: empty, cut off, or no index manifest.
+        FormatError: empty, truncated, or not an index manifest.
     """
     return frozenset(record.index_type for record in _decode(data, path, limits) if record.kind == FileKind.ADD)
 
 
 def decode_index_files(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> frozenset[str]:
-    """Return the ``_FILE_NAME`` of every index file that is named, live or not. Raises ``FormatError``."""
+    """Return the ``_FILE_NAME`` of every index file in it, live or not. Raises ``FormatError``."""
     return frozenset(record.file_name for record in _decode(data, path, limits))
 
 

@@ -1,4 +1,4 @@
-"""Column statistics: what a file's entry keeps of them, and how to read it.
+"""Column statistics of data files: build and read them.
 
 Source:
     Paimon ``common:statistics/*SimpleColStatsCollector.java``, ``core:utils/StatsCollectorFactories.java``,
@@ -30,7 +30,7 @@ _TRUNCATE: Final = re.compile(r"truncate\((\d+)\)")
 
 
 class StatsKind(StrEnum):
-    """What is kept of a column."""
+    """The statistics that are kept of a column."""
 
     NONE = "none"
     COUNTS = "counts"
@@ -43,7 +43,7 @@ class StatsMode:
     """A value of ``metadata.stats-mode``.
 
     Attributes:
-        length: of ``truncate(n)``: code points of strings, bytes of binaries; 0 in the other kinds.
+        length: ``n`` of ``truncate(n)``: code points of strings, bytes of binaries; 0 for other kinds.
     """
 
     kind: StatsKind
@@ -51,10 +51,10 @@ class StatsMode:
 
     @classmethod
     def parse(cls, text: str) -> StatsMode:
-        """Read ``none``, ``counts``, ``truncate(n)`` or ``full``, in any case.
+        """Parse ``none``, ``counts``, ``truncate(n)`` or ``full``, in any case.
 
         Raises:
-            InvalidOptionError: it is none of them.
+            InvalidOptionError: the text is not a mode.
         """
         name = text.strip().lower()
         if found := _TRUNCATE.fullmatch(name):
@@ -77,8 +77,8 @@ class ColumnStats:
     """Statistics of one column of one file.
 
     Attributes:
-        min: internal value that no value is below; None when unknown or when all values are null.
-        max: internal value that no value is above; likewise.
+        min: internal value, a lower bound of all values; None if unknown or if all values are null.
+        max: internal value, an upper bound; likewise.
         null_count: None when unknown.
     """
 
@@ -96,14 +96,14 @@ def choose_modes(
     overrides: Mapping[str, StatsMode] | None = None,
     keep_first: int = -1,
 ) -> tuple[StatsMode, ...]:
-    """Return the mode of each column.
+    """Return the statistics mode of each column.
 
     Args:
         names: the table's columns in order.
         default: value of ``metadata.stats-mode``.
-        overrides: values of ``fields.<column>.stats-mode``; they win.
-        keep_first: value of ``metadata.stats-keep-first-n-columns``; columns from that place on have no statistics
-            without a mode of their own. -1 is off.
+        overrides: values of ``fields.<column>.stats-mode``; they take precedence.
+        keep_first: value of ``metadata.stats-keep-first-n-columns``; later columns have statistics only with a mode of
+            their own. -1 for no limit.
     """
     chosen = overrides or {}
     return tuple(
@@ -114,13 +114,13 @@ def choose_modes(
 def build_stats(
     fields: Sequence[DataField], columns: Sequence[ColumnStats | None], modes: Sequence[StatsMode], *, dense: bool
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
-    """Build what an entry says about a file's columns.
+    """Build the statistics of a file's columns for its entry.
 
     Args:
         fields: the columns of the file.
-        columns: full statistics, one per column; None where the file format has none.
+        columns: full statistics, one per column; None if the file format has none.
         modes: one per column.
-        dense: value of ``metadata.stats-dense-store``: leave columns out of which nothing is known.
+        dense: value of ``metadata.stats-dense-store``: leave out columns without statistics.
 
     Returns:
         ``value_stats`` and ``value_stats_cols`` of the entry.
@@ -142,7 +142,7 @@ def build_stats(
 
 
 def _reduce(stats: ColumnStats | None, mode: StatsMode, data_type: DataType) -> ColumnStats:
-    """Keep what the mode asks for."""
+    """Reduce the statistics to those of the mode."""
     if stats is None or mode.kind is StatsKind.NONE:
         return _UNKNOWN
     if mode.kind is StatsKind.COUNTS or _is_binary(data_type):
@@ -153,9 +153,9 @@ def _reduce(stats: ColumnStats | None, mode: StatsMode, data_type: DataType) -> 
 
 
 def truncate_stats(stats: ColumnStats, length: int) -> ColumnStats:
-    """Cut strings to ``length`` code points and binaries to that many bytes; other values stay.
+    """Truncate strings to ``length`` code points and binaries to that many bytes; other values are kept.
 
-    A maximum that is cut is raised, so that it still is one. Where it cannot be raised both ends are given up.
+    A truncated maximum is raised to remain an upper bound. If it cannot be raised, both bounds are dropped.
     """
     if stats.max is None:
         return replace(stats, min=None)
@@ -168,26 +168,26 @@ def truncate_stats(stats: ColumnStats, length: int) -> ColumnStats:
 def decode_stats(
     stats: SimpleStats, cols: Sequence[str] | None, fields: Sequence[DataField]
 ) -> Mapping[str, ColumnStats]:
-    """Read what an entry says about a file's columns.
+    """Decode the statistics of a file's columns in an entry.
 
-    Columns are decoded when they are asked for: a filter names a few of many. A column whose bytes are damaged reads as
-    unknown, since statistics only save work.
+    Columns are decoded on demand, as a filter uses few of many. A column whose bytes are damaged has unknown
+    statistics, since statistics only save work.
 
     Args:
         stats: ``value_stats`` of the entry.
-        cols: ``value_stats_cols`` of the entry; None stands for all of ``fields``, () for none.
-        fields: the columns of the schema that the file was written with, without those that ``write_cols`` leaves out.
+        cols: ``value_stats_cols`` of the entry; None for all of ``fields``, () for none.
+        fields: the columns of the schema that the file was written with, without those missing in ``write_cols``.
 
     Returns:
-        By column name; columns about which the entry says nothing are not in it.
+        Statistics by column name; columns without statistics in the entry are left out.
 
     Raises:
-        FormatError: the statistics are not of these columns.
+        FormatError: the statistics do not match these columns.
     """
     names = [field.name for field in fields] if cols is None else cols
     arity = arity_of(stats.min_values)
     if arity == 0:
-        # Statistics of no columns, which some writers call statistics of all columns.
+        # Statistics of no columns; some writers declare them as statistics of all columns.
         return {}
     if arity != len(names) or arity_of(stats.max_values) != arity:
         raise FormatError(
@@ -231,14 +231,14 @@ class _StatsView(Mapping[str, ColumnStats]):
 
 
 def partition_stats(partitions: Iterable[bytes], types: Sequence[DataType]) -> SimpleStats:
-    """Build what a manifest list says about the partitions of a manifest's entries.
+    """Build the partition statistics of a manifest, for the manifest list.
 
     Args:
-        partitions: serialized rows, one per entry, so with repeats.
-        types: of the partition columns; none in an unpartitioned table.
+        partitions: serialized rows, one per entry, with repetitions.
+        types: of the partition columns; empty for an unpartitioned table.
 
     Returns:
-        Typed minimum and maximum, never cut, and the number of entries that have null there.
+        Minimum and maximum per column, never truncated, and the number of entries with null in the column.
     """
     if not types:
         return EMPTY_STATS
@@ -262,11 +262,11 @@ def _ends(values: Iterable[Any], data_type: DataType) -> tuple[object, object]:
 
 
 def _float_order(value: float) -> tuple[bool, float, float]:
-    """Order as Java does: -0.0 before 0.0, NaN last."""
+    """Return a sort key for Java's order: -0.0 before 0.0, NaN last."""
     is_nan = math.isnan(value)
     return is_nan, 0.0 if is_nan else value, math.copysign(1.0, value)
 
 
 def _is_binary(data_type: DataType) -> bool:
-    """Whether a range must not be stored: Java up to 1.4 compares bytes as signed numbers and would skip matches."""
+    """Whether no range may be stored: Java up to 1.4 compares bytes as signed numbers and would skip matching files."""
     return isinstance(data_type, AtomicType) and data_type.root in (TypeRoot.BINARY, TypeRoot.VARBINARY)

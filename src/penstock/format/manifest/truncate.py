@@ -1,4 +1,4 @@
-"""Cutting the ends of a column's range, so that long values do not fill the manifests.
+"""Truncate the bounds of a column's range, so that long values do not fill the manifests.
 
 Source:
     Paimon ``common:statistics/TruncateSimpleColStatsCollector.java``; docs/spec/format.md section 7.1.
@@ -13,15 +13,15 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def truncate_min(value: object, length: int) -> object:
-    """Return the first ``length`` code points of a string or bytes of a binary; other values as they are."""
+    """Return the first ``length`` code points of a string or bytes of a binary; other values unchanged."""
     return value[:length] if isinstance(value, str | bytes) else value
 
 
 def truncate_max(value: object, length: int) -> object:
-    """Return a value of ``length`` code points or bytes at most that is not below ``value``.
+    """Return an upper bound of ``value`` with at most ``length`` code points or bytes.
 
     Returns:
-        None where there is no such value; values that are neither strings nor bytes as they are.
+        The bound; None if there is none; values that are neither strings nor bytes unchanged.
     """
     match value:
         case str() if len(value) > length:
@@ -36,7 +36,7 @@ def _raise_text(prefix: str) -> str | None:
     for place in reversed(range(len(prefix))):
         following = ord(prefix[place]) + 1
         if following in _SURROGATES:
-            # Java writes the surrogate, which UTF-8 cannot hold, and so ends up with '?' and too low a maximum.
+            # Java writes the surrogate, which UTF-8 cannot encode, so its maximum has '?' instead and is too low.
             following = _SURROGATES.stop
         if following <= _LAST_CODE_POINT:
             return prefix[:place] + chr(following)

@@ -1,1 +1,1 @@
-"""Binary rows, and the buckets that follow from their hashes."""
+"""Binary rows, and the buckets computed from their hashes."""

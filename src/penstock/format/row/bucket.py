@@ -1,4 +1,4 @@
-"""The bucket of a row.
+"""Compute the bucket of a row.
 
 Source:
     Paimon ``core:bucket/DefaultBucketFunction.java``, ``ModBucketFunction.java``, ``HiveBucketFunction.java``,
@@ -26,7 +26,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 class BucketFunction(StrEnum):
-    """How keys become buckets; the value is that of ``bucket-function.type``."""
+    """Function from bucket keys to buckets; the value is that of ``bucket-function.type``."""
 
     DEFAULT = "default"
     MOD = "mod"
@@ -43,13 +43,13 @@ def bucket_of(
 
     Args:
         values: internal values of the bucket key, in the order of the option.
-        types: their columns' types.
+        types: types of these columns.
         num_buckets: of the table, at least 1.
-        function: the table's.
+        function: of the table.
 
     Raises:
         InvalidOptionError: ``mod`` with a key that is not a single INT or BIGINT.
-        UnsupportedFeatureError: ``hive`` with a type that it has no hash for.
+        UnsupportedFeatureError: ``hive`` with a type that has no Hive hash.
         SchemaMismatchError: a value that its type cannot hold.
     """
     match function:
@@ -62,10 +62,10 @@ def bucket_of(
 
 
 def check_mod_key(types: Sequence[DataType]) -> None:
-    """Check that ``mod`` can take a key of these types.
+    """Check that ``mod`` supports a key of these types.
 
     Raises:
-        InvalidOptionError: it cannot.
+        InvalidOptionError: the key is not a single INT or BIGINT.
     """
     if len(types) == 1 and isinstance(types[0], AtomicType) and types[0].root in (TypeRoot.INT, TypeRoot.BIGINT):
         return
@@ -78,7 +78,7 @@ def check_mod_key(types: Sequence[DataType]) -> None:
 def _mod_bucket(values: Sequence[object], types: Sequence[DataType], num_buckets: int) -> int:
     check_mod_key(types)
     (value,) = values
-    # The slot of a null holds zeros, and the function does not ask whether it is one.
+    # The slot of a null holds zeros, and the function does not check for null.
     return value % num_buckets if isinstance(value, int) else 0
 
 
@@ -90,7 +90,7 @@ def _hive_bucket(values: Sequence[object], types: Sequence[DataType], num_bucket
 
 
 def _hive_hash(value: object, data_type: DataType) -> int:
-    """Return Hive's hash of a value, right in the lowest 32 bits."""
+    """Return Hive's hash of a value; only the lowest 32 bits are valid."""
     hash_value = _HIVE_HASHES.get(data_type.root) if isinstance(data_type, AtomicType) else None
     if hash_value is None:
         raise UnsupportedFeatureError(
@@ -113,7 +113,7 @@ def _text_hash(value: str) -> int:
 
 
 def _plain_zero_and_nan(value: float) -> float:
-    # Java hashes -0.0 like 0.0, and all kinds of NaN alike.
+    # Java hashes -0.0 like 0.0, and all NaN values alike.
     return float("nan") if value != value else value + 0.0  # noqa: PLR0124 - the one test for NaN without an import
 
 

@@ -1,6 +1,6 @@
-"""Murmur3 over whole 4-byte words: the hash behind bucket assignment.
+"""Murmur3 over whole 4-byte words: the hash for bucket assignment.
 
-Rows are a multiple of 8 bytes long, so the tail step of general murmur does not exist here.
+The length of rows is a multiple of 8 bytes, so the tail step of general Murmur3 is not implemented.
 
 Source:
     Paimon ``common:utils/MurmurHashUtils.java``; docs/spec/commit.md section 2.1.
@@ -61,7 +61,7 @@ def hash_words(words: Words, seed: int = DEFAULT_SEED) -> Hashes:
 
 
 def _mix(state: Words, words: Words) -> None:
-    """Take one word of each row into its state, in place."""
+    """Mix one word of each row into its state, in place."""
     mixed = words * np.uint32(_C1)
     mixed = mixed << np.uint32(15) | mixed >> np.uint32(17)
     state ^= mixed * np.uint32(_C2)

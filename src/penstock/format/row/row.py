@@ -2,7 +2,7 @@
 
 Values are Penstock's internal ones: DATE epoch days, TIME ms of day, TIMESTAMP and TIMESTAMP_LTZ ns since
 1970-01-01, DECIMAL ``Decimal``, ARRAY and VECTOR a list, MAP and MULTISET (key, value) pairs, ROW a tuple, VARIANT
-(value, metadata), null None. Whether a type allows null is not looked at: statistics have nulls in every column.
+(value, metadata), null None. The nullability of types is ignored: statistics have nulls in every column.
 
 Source:
     Paimon ``common:data/BinaryRow.java``, ``common:data/BinaryRowWriter.java``, ``common:data/RowHelper.java``,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Wanted: TypeAlias = tuple[tuple[int, SlotCodec], ...]
 
 ARITY_BYTES: Final = 4
-"""Length of the big-endian field count in front of a serialized row; offsets and hashes leave it out."""
+"""Length of the big-endian field count at the start of a serialized row; offsets and hashes exclude it."""
 
 _VECTOR_ROOTS: Final = frozenset(
     {
@@ -52,20 +52,20 @@ _VECTOR_ROOTS: Final = frozenset(
     }
 )
 
-# What packing a value raises that its type cannot hold, and what unpacking raises on bytes that hold no such value.
+# Errors of packing a value that does not fit its type, and of unpacking bytes that hold no such value.
 _MISFITS: Final = (struct.error, TypeError, ValueError, ArithmeticError, AttributeError, IndexError)
 
 
 def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
-    """Serialize one row, with the 4-byte big-endian arity in front.
+    """Serialize one row, with the 4-byte big-endian arity prefix.
 
     Args:
         values: internal values, one per type.
         types: the fields' types.
 
     Raises:
-        SchemaMismatchError: a value that its type cannot hold, or a wrong number of values.
-        UnsupportedFeatureError: a type that rows cannot have.
+        SchemaMismatchError: a value that does not fit its type, or a wrong number of values.
+        UnsupportedFeatureError: a type that rows do not support.
     """
     codecs = _codecs(tuple(types))
     try:
@@ -75,20 +75,20 @@ def encode_row(values: Sequence[object], types: Sequence[DataType]) -> bytes:
 
 
 def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
-    """Read one serialized row back.
+    """Deserialize one row.
 
     Raises:
-        FormatError: the bytes do not hold a row of these types.
+        FormatError: the bytes are not a row of these types.
     """
     return row_decoder(tuple(types))(data)
 
 
 def row_decoder(types: tuple[DataType, ...], places: Iterable[int] | None = None) -> RowDecoder:
-    """Return a function that reads serialized rows of these types, for many rows of one kind.
+    """Return a function that deserializes rows of these types; for many rows of one kind.
 
     Args:
         types: of all fields of the row.
-        places: the fields to read, in the order wanted; None reads all.
+        places: indexes of the fields to read, in this order; None reads all.
     """
     codecs = _codecs(types)
     wanted = tuple((place, codecs[place]) for place in (range(len(types)) if places is None else places))
@@ -105,10 +105,10 @@ def row_decoder(types: tuple[DataType, ...], places: Iterable[int] | None = None
 
 
 def decode_field(data: bytes, arity: int, place: int, data_type: DataType) -> object:
-    """Read one field of a serialized row of ``arity`` fields without looking at the others.
+    """Read one field of a serialized row of ``arity`` fields without decoding the others.
 
     Raises:
-        FormatError: the bytes do not hold it.
+        FormatError: the bytes do not contain the field.
     """
     if not 0 <= place < arity == arity_of(data):
         raise FormatError(_damaged(data, arity, f"it says that it has {arity_of(data)} fields"))
@@ -166,7 +166,7 @@ def _codec(data_type: DataType) -> SlotCodec:
 
 
 def _null_area_bytes(arity: int) -> int:
-    # The row kind takes the first byte, the null bits follow.
+    # The first byte is the row kind, the null bits follow.
     return (arity + 8 + 63) // 64 * 8
 
 
@@ -181,7 +181,8 @@ def _pack_row(values: Sequence[object], codecs: tuple[SlotCodec, ...]) -> bytes:
             slots.append(slot.ljust(8, b"\0"))
         else:
             nulls |= 1 << place + 8
-            # Some types keep their space when null; hashes and byte equality see it (RowHelper).
+            # Some types take space in the variable part even when null, which affects hashes and byte equality
+            # (RowHelper).
             tail = bytes(codec.null_tail)
             slots.append(SIZE_AND_OFFSET.pack(0, offset if tail else 0))
         tails.append(tail)

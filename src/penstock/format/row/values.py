@@ -1,7 +1,7 @@
-"""Values in the slots of a BinaryRow or BinaryArray: every type without element types.
+"""Encode values in the slots of a BinaryRow or BinaryArray: every type without element types.
 
-A slot is 8 bytes in a row and of the value's natural width in an array. What does not fit lies in the section's
-variable part, and the slot says where.
+A slot has 8 bytes in a row, and the value's natural width in an array. Longer values are in the variable part of the
+section, and the slot holds their offset.
 
 Source:
     Paimon ``common:data/AbstractBinaryWriter.java``, ``common:data/BinaryArray.java``; docs/spec/format.md section 6.1.
@@ -19,10 +19,10 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, TypeRoot
 
 Pack: TypeAlias = Callable[[Any, int], tuple[bytes, bytes]]
-"""(value, offset of the next free byte of the variable part) to (slot, variable part in whole words)."""
+"""(value, offset of the next free byte of the variable part) to (slot, padded variable part)."""
 
 Unpack: TypeAlias = Callable[[bytes, int, int], Any]
-"""(data, where the section starts in it, where the slot starts in it) to the value."""
+"""(data, start of the section, start of the slot) to the value."""
 
 WORD: Final = Struct("<q")
 SIZE_AND_OFFSET: Final = Struct("<II")
@@ -32,17 +32,17 @@ _MAX_COMPACT_TIMESTAMP: Final = 3
 _MAX_INLINE: Final = 7
 _NANOS_PER_MILLI: Final = 1_000_000
 
-# Exact or an error: 38 digits and whatever scale a literal came with.
+# Exact or an error: enough for 38 digits and any scale of a literal.
 _DECIMAL: Final = Context(prec=120, traps=[Inexact, InvalidOperation])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotCodec:
-    """How values of one type stand in a slot.
+    """Encoding of one type's values in a slot.
 
     Attributes:
-        width: bytes that the slot takes in an array; in a row it is always 8.
-        null_tail: bytes of the variable part that a null still takes in a row.
+        width: bytes of the slot in an array; in a row it always has 8.
+        null_tail: bytes that a null occupies in the variable part of a row.
     """
 
     pack: Pack
@@ -52,12 +52,12 @@ class SlotCodec:
 
 
 def pad_to_word(data: bytes) -> bytes:
-    """Append zeros up to a multiple of 8 bytes."""
+    """Pad with zeros to a multiple of 8 bytes."""
     return data + bytes(-len(data) % 8)
 
 
 def tail_codec(encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> SlotCodec:
-    """Values that always stand in the variable part, however short they are."""
+    """Return a codec for values that are always in the variable part, whatever their length."""
 
     def pack(value: object, offset: int) -> tuple[bytes, bytes]:
         data = encode(value)
@@ -71,10 +71,10 @@ def tail_codec(encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -
 
 
 def take(data: bytes, start: int, size: int) -> bytes:
-    """Slice, and refuse to come back short.
+    """Return a slice of exactly ``size`` bytes.
 
     Raises:
-        ValueError: the data end before.
+        ValueError: the data end too early.
     """
     if start + size > len(data):
         raise ValueError(f"{size} bytes from byte {start} lie outside of {len(data)} bytes")
@@ -82,10 +82,10 @@ def take(data: bytes, start: int, size: int) -> bytes:
 
 
 def atomic_codec(data_type: AtomicType) -> SlotCodec:
-    """How values of a type without element types stand in a slot.
+    """Return the slot codec of a type without element types.
 
     Raises:
-        UnsupportedFeatureError: BLOB, GEOMETRY and GEOGRAPHY, which neither keys nor statistics may have.
+        UnsupportedFeatureError: BLOB, GEOMETRY and GEOGRAPHY, which keys and statistics do not support.
     """
     match data_type.root:
         case TypeRoot.DECIMAL:
@@ -113,7 +113,7 @@ def _fixed(layout: str) -> SlotCodec:
 
 
 def _short_or_tail(encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> SlotCodec:
-    """Up to 7 bytes stand in the slot itself; the top bit of its last byte tells."""
+    """Return a codec that puts up to 7 bytes in the slot itself; the top bit of its last byte marks this."""
 
     def pack(value: object, offset: int) -> tuple[bytes, bytes]:
         data = encode(value)
@@ -188,7 +188,7 @@ def _decode_variant(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _as_bytes(value: bytes) -> bytes:
-    # bytes(5) would be five zeros.
+    # Not bytes(value): bytes(5) would be five zeros instead of an error.
     return b"".join((value,))
 
 

@@ -1,1 +1,1 @@
-"""Numbers, times, partitions and JSON as Java writes them."""
+"""Numbers, times, partitions and JSON in the text form of Java."""

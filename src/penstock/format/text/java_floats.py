@@ -1,7 +1,7 @@
-"""FLOAT and DOUBLE as the JVMs that Paimon runs on print them (JDK 8 to 17).
+"""Format FLOAT and DOUBLE like the JVMs that Paimon runs on (JDK 8 to 17).
 
-Some numbers get a few digits more than they need, whole ones above 2**53 (FLOAT: 2**24) most of all; JDK 19 and later
-print the shortest text. A partition's directory holds that text, so every digit must be the same.
+These JVMs print some numbers with a few digits more than needed, mostly whole ones above 2**53 (FLOAT: 2**24); JDK 19
+and later print the shortest text. The names of partition directories contain that text, so every digit must match.
 
 Source:
     The behaviour of ``Float.toString`` and ``Double.toString``: digits are produced until what is left is below half a
@@ -18,11 +18,11 @@ from typing import Final, NamedTuple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Width:
-    """What sets FLOAT and DOUBLE apart.
+    """Parameters of FLOAT or DOUBLE.
 
     Attributes:
         precision: significant bits of a normal number.
-        least_exponent: of a normal number; below it a bit of precision is lost for each step.
+        least_exponent: of a normal number; each step below it loses one bit of precision.
     """
 
     precision: int
@@ -38,7 +38,7 @@ _POWERS_OF_5_IN_TABLE: Final = 27
 
 
 class _Digits(NamedTuple):
-    """Significant digits without zeros at the end, and the power of ten of the first one."""
+    """Significant digits without trailing zeros, and the power of ten of the first digit."""
 
     text: str
     exponent: int
@@ -80,7 +80,7 @@ def _digits(value: float, width: _Width) -> _Digits:
 
 
 def _whole_digits(value: int, exponent: int, precision: int) -> _Digits:
-    """Print a whole number in full, but for as many digits as the bits beyond the precision are surely worth."""
+    """Print a whole number in full, except for trailing digits that the bits beyond the precision cannot determine."""
     beyond = exponent - precision - 1
     dropped = len(str(2**beyond)) - 1 if beyond > 1 else 0
     if dropped:
@@ -93,7 +93,7 @@ class _Ratio(NamedTuple):
     """A number as ``numerator / denominator`` in units of a power of ten, and half its last place in the same unit.
 
     Attributes:
-        in_words: whether the JVM takes 64-bit arithmetic to be enough. It is not quite: sums wrap around.
+        in_words: whether the JVM uses 64-bit arithmetic. That is slightly too narrow: sums wrap around.
     """
 
     numerator: int
@@ -102,7 +102,7 @@ class _Ratio(NamedTuple):
     in_words: bool
 
     def wrapped(self, number: int) -> int:
-        """Return the number as the JVM's arithmetic has it."""
+        """Return the number as the JVM's arithmetic computes it."""
         if not self.in_words:
             return number
         sign_bit = 1 << (_WORD - 1)
@@ -110,7 +110,7 @@ class _Ratio(NamedTuple):
 
 
 def _ratio(value: float, exponent: int, precision: int, ten: int) -> _Ratio:
-    """Split ``value / 10**ten`` into numbers without common powers of two."""
+    """Return ``value / 10**ten`` as a ratio without common powers of two."""
     odd, power_of_2 = value.as_integer_ratio()
     odd >>= (odd & -odd).bit_length() - 1
     bits = odd.bit_length()
@@ -143,7 +143,7 @@ def _bits_of_power_of_5(power: int) -> int:
 
 
 def _fraction_digits(value: float, significand: float, exponent: int, precision: int) -> _Digits:
-    # A line above the logarithm near 1.5: the power of ten, or now and then the next one.
+    # An estimate of the logarithm (a line, near 1.5): the power of ten, or sometimes the next one.
     ten = math.floor((significand - 1.5) * 0.289529654 + 0.176091259 + exponent * 0.301029995663981)
     ratio = _ratio(value, exponent, precision, ten)
     tens = ratio.denominator * 10
@@ -157,7 +157,7 @@ def _fraction_digits(value: float, significand: float, exponent: int, precision:
     else:
         digits.append(digit)
     if not -3 <= ten < 8:
-        low = high = False  # two digits at least where there is an exponent
+        low = high = False  # with an exponent at least two digits are printed
     while not (low or high):
         digit, rest = divmod(rest, ratio.denominator)
         rest *= 10

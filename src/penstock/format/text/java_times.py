@@ -1,4 +1,4 @@
-"""Dates and times as Java prints them; directory names are made of such text.
+"""Format dates and times like Java; directory names contain this text.
 
 Source:
     Paimon ``common:utils/DateTimeUtils.java``, ``LocalDateTime.toString``; tests/golden/data/partition_names.
@@ -23,7 +23,7 @@ def civil_date(epoch_day: int) -> tuple[int, int, int]:
 
 
 def format_date(epoch_day: int) -> str:
-    """Format a DATE as SQL's cast to STRING does; outside of years 0 to 9999 the year comes out as Java garbles it."""
+    """Format a DATE like SQL's cast to STRING; outside of years 0 to 9999 the year is as wrong as in Java."""
     year, month, day = civil_date(epoch_day)
     sign = -1 if year < 0 else 1
     digits = "".join(chr(ord("0") + sign * (abs(year) // power % 10)) for power in (1000, 100, 10, 1))
@@ -31,7 +31,7 @@ def format_date(epoch_day: int) -> str:
 
 
 def format_time(milli_of_day: int, precision: int) -> str:
-    """Format a TIME as SQL's cast to STRING does: at most ``precision`` digits, ending where only zeros follow."""
+    """Format a TIME like SQL's cast to STRING: at most ``precision`` digits, without trailing zeros."""
     seconds, millis = divmod(milli_of_day, 1000)
     text = _clock(seconds)
     if precision == 0:
@@ -42,7 +42,7 @@ def format_time(milli_of_day: int, precision: int) -> str:
 
 
 def format_timestamp(nanos: int, precision: int) -> str:
-    """Format a TIMESTAMP as SQL's cast to STRING does: ``precision`` digits, more where the value has more.
+    """Format a TIMESTAMP like SQL's cast to STRING: ``precision`` digits, more if the value has more.
 
     Args:
         nanos: wall clock since 1970-01-01, in ns.
@@ -55,7 +55,7 @@ def format_timestamp(nanos: int, precision: int) -> str:
 
 
 def format_iso_timestamp(nanos: int) -> str:
-    """Format a wall clock as ``LocalDateTime.toString``: no seconds where they are 0, fractions of 3, 6 or 9 digits.
+    """Format a wall clock like ``LocalDateTime.toString``: no seconds if they are 0, fractions of 3, 6 or 9 digits.
 
     Args:
         nanos: wall clock since 1970-01-01, in ns.

@@ -1,4 +1,4 @@
-"""JSON metadata files: read with every shape checked, written with the line breaks that Java's printer makes.
+"""JSON metadata files: read with type checks, write with the line breaks of Java's printer.
 
 Source:
     Jackson's default pretty printer, as used by Paimon ``api:utils/JsonSerdeUtil.java``.
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Json: TypeAlias = Any
-"""What a JSON parser returns: of any shape, until it has been checked."""
+"""A parsed JSON value of any type, not checked yet."""
 
-# Java's largest files are schemas: 10,000 columns take 2 MB. Parsed, brackets alone take 60 times their bytes.
+# Java's largest files are schemas: 10,000 columns take 2 MB. Brackets alone take 60 times their size when parsed.
 _MOST_BYTES: Final = 32 << 20
-# A schema nests about three levels for each ROW in a ROW. What goes through a value takes a few frames a level.
+# A schema nests about three levels for each ROW in a ROW. Code that traverses a value takes a few frames per level.
 _MOST_LEVELS: Final = 300
 _MOST_UNKNOWN_LEVELS: Final = 100
 _LONG_MIN: Final = -(2**63)
@@ -42,7 +42,7 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def format_json(value: Json, *, pretty: bool = False) -> str:
-    """Format a value that ``parse_json`` could return; ``pretty`` breaks lines as Java does."""
+    """Format a value of ``parse_json``; ``pretty`` breaks lines like Java."""
     return _format(value, "\n" if pretty else "")
 
 
@@ -67,16 +67,16 @@ def _format_object(value: Mapping[str, Json], newline: str) -> str:
 
 
 def encode_json(value: Json) -> bytes:
-    """Encode a metadata file: UTF-8, pretty, no line break at the end."""
-    # Half a surrogate pair has no UTF-8; as a JSON escape it survives.
+    """Encode a metadata file: UTF-8, pretty, without a final line break."""
+    # Half a surrogate pair has no UTF-8 form; it is written as a JSON escape.
     return format_json(value, pretty=True).encode("utf-8", "backslashreplace")
 
 
 class JsonObject:
-    """The object of one metadata file; every getter checks presence and type.
+    """The JSON object of one metadata file; every getter checks presence and type.
 
     Args:
-        what: names the kind of file in messages, such as "schema file".
+        what: the kind of file for messages, such as "schema file".
         path: only for messages.
     """
 
@@ -85,14 +85,14 @@ class JsonObject:
         self._name = f"{what} '{path}'"
 
     def error(self, problem: str) -> FormatError:
-        """Return the error that names this file."""
+        """Return an error that names this file."""
         return FormatError(f"{self._name} {problem}; restore the file from a copy, or roll back to a state without it")
 
     def optional_integer(self, key: str) -> int | None:
-        """Return a 64-bit integer; None where it is absent or null.
+        """Return a 64-bit integer; None if it is absent or null.
 
         Raises:
-            FormatError: it is something else.
+            FormatError: the value is not a 64-bit integer.
         """
         value = self.values.get(key)
         if value is None:
@@ -105,7 +105,7 @@ class JsonObject:
         """Return a 64-bit integer.
 
         Raises:
-            FormatError: it is absent or something else.
+            FormatError: the key is absent, or the value is not a 64-bit integer.
         """
         value = self.optional_integer(key)
         if value is None:
@@ -113,10 +113,10 @@ class JsonObject:
         return value
 
     def optional_text(self, key: str) -> str | None:
-        """Return a string; None where it is absent or null.
+        """Return a string; None if it is absent or null.
 
         Raises:
-            FormatError: it is something else.
+            FormatError: the value is not a string.
         """
         value = self.values.get(key)
         if not isinstance(value, str | None):
@@ -127,7 +127,7 @@ class JsonObject:
         """Return a string.
 
         Raises:
-            FormatError: it is absent or something else.
+            FormatError: the key is absent, or the value is not a string.
         """
         value = self.optional_text(key)
         if value is None:
@@ -135,10 +135,10 @@ class JsonObject:
         return value
 
     def optional_file_name(self, key: str) -> str | None:
-        """Return the name of a file in the directory for its kind; None where it is absent or null.
+        """Return a file name without a directory; None if it is absent or null.
 
         Raises:
-            FormatError: it is a path, or something else.
+            FormatError: the value is a path, or not a string.
         """
         name = self.optional_text(key)
         try:
@@ -147,10 +147,10 @@ class JsonObject:
             raise self.error(f"{error}, under '{key}'") from error
 
     def file_name(self, key: str) -> str:
-        """Return the name of a file in the directory for its kind.
+        """Return a file name without a directory.
 
         Raises:
-            FormatError: it is absent, a path, or something else.
+            FormatError: the key is absent, or the value is a path or not a string.
         """
         name = self.optional_file_name(key)
         if name is None:
@@ -158,10 +158,10 @@ class JsonObject:
         return name
 
     def items(self, key: str) -> list[Json]:
-        """Return a list of anything.
+        """Return a list of unchecked values.
 
         Raises:
-            FormatError: it is absent or something else.
+            FormatError: the key is absent, or the value is not a list.
         """
         value = self.values.get(key)
         if not isinstance(value, list):
@@ -172,7 +172,7 @@ class JsonObject:
         """Return a list of strings.
 
         Raises:
-            FormatError: it is absent or something else.
+            FormatError: the key is absent, or the value is not a list of strings.
         """
         values = self.items(key)
         if not all(isinstance(value, str) for value in values):
@@ -180,12 +180,12 @@ class JsonObject:
         return tuple(values)
 
     def text_pairs(self, key: str) -> tuple[tuple[str, str], ...]:
-        """Return an object of strings, in file order; () where it is absent or null.
+        """Return an object with string values, in file order; () if it is absent or null.
 
-        Numbers and booleans are taken by their JSON text, as Java's parser does; nulls are left out.
+        Numbers and booleans are returned as their JSON text, as Java's parser does; nulls are left out.
 
         Raises:
-            FormatError: it is something else.
+            FormatError: the value is not such an object.
         """
         value = self.values.get(key)
         if value is None:
@@ -202,7 +202,7 @@ class JsonObject:
         return format_json(value)
 
     def others(self, known: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """Return what is under keys other than ``known``, as (key, JSON text), in file order."""
+        """Return the entries with keys other than ``known``, as (key, JSON text), in file order."""
         known = frozenset(known)
         if any(_is_deeper(value, _MOST_UNKNOWN_LEVELS) for key, value in self.values.items() if key not in known):
             raise self.error(f"nests values under an unknown key more than {_MOST_UNKNOWN_LEVELS} levels deep")
@@ -213,7 +213,7 @@ def decode_json(data: bytes, what: str, path: str) -> JsonObject:
     """Decode the bytes of a metadata file.
 
     Raises:
-        FormatError: empty, cut off, longer than any, or not a JSON object.
+        FormatError: empty, truncated, too large, or not a JSON object.
     """
     if len(data) > _MOST_BYTES:
         raise JsonObject({}, what, path).error(f"has {len(data)} bytes, which is more than any")
@@ -231,7 +231,7 @@ def decode_json(data: bytes, what: str, path: str) -> JsonObject:
 
 
 def _is_deeper(value: Json, levels: int) -> bool:
-    """Whether lists and objects nest deeper than that; level by level, so that no depth is too much."""
+    """Whether lists and objects nest deeper than ``levels``; iterative, so no depth exhausts the stack."""
     layer = [value]
     for _ in range(levels + 1):
         layer = [part for each in layer for part in _parts(each)]

@@ -1,4 +1,4 @@
-"""Partition directories: the text of a value, and what is escaped in it.
+"""Names of partition directories: the text of a value, and its escaping.
 
 Source:
     Paimon ``core:utils/PartitionPathUtils.java``, ``common:utils/InternalRowPartitionComputer.java``;
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
 
 Internal: TypeAlias = Any
-"""An internal value; what it is, only the column's type can tell."""
+"""An internal value; its Python type depends on the column's type."""
 
 DEFAULT_PARTITION_NAME: Final = "__DEFAULT_PARTITION__"
 
@@ -30,7 +30,7 @@ _ESCAPED: Final = {
     code: f"%{code:02X}" for code in (*range(0x20), 0x7F, *(ord(character) for character in "\"#%'*/:=?\\{}[]^"))
 }
 
-# What Java calls white space: not the no-break spaces, and not U+0085, unlike Python.
+# Java's definition of white space: unlike Python's, without the no-break spaces and U+0085.
 _WHITE_SPACE: Final = "".join(
     chr(code)
     for code in (
@@ -48,7 +48,7 @@ _WHITE_SPACE: Final = "".join(
 
 
 def escape_path_name(name: str) -> str:
-    """Escape what must not stand in one component of a partition path, as ``%`` and two upper-case hex digits.
+    """Escape characters that are not allowed in a partition directory, as ``%`` and two upper-case hex digits.
 
     Raises:
         InvalidSchemaError: the name is empty.
@@ -65,21 +65,21 @@ def partition_dir(
     default_name: str = DEFAULT_PARTITION_NAME,
     legacy_name: bool = True,
 ) -> str:
-    """Return the directory of a partition below the table's data, such as ``dt=2024-01-01/hr=5``.
+    """Return the directory of a partition, relative to the table's data, such as ``dt=2024-01-01/hr=5``.
 
-    It never leads back to the values: null, ``''`` and blanks share one directory.
+    The values cannot be derived from it: null, ``''`` and blanks share one directory.
 
     Args:
         fields: the partition columns, in ``partition_keys`` order.
         values: their internal values.
-        default_name: option ``partition.default-name``; stands for null and for text without a visible character.
+        default_name: option ``partition.default-name``; used for null and for text without a visible character.
         legacy_name: option ``partition.legacy-name``.
 
     Returns:
-        Components joined by ``/``, none at the beginning or end; "" for an unpartitioned table.
+        Components joined by ``/``, without leading or trailing ``/``; "" for an unpartitioned table.
 
     Raises:
-        UnsupportedFeatureError: a type that has no directory name.
+        UnsupportedFeatureError: a type without a directory name.
     """
     components = []
     for field, value in zip(fields, values, strict=True):
@@ -90,12 +90,12 @@ def partition_dir(
 
 
 def partition_text(field: DataField, value: object, *, legacy_name: bool) -> str:
-    """Return the text of a value that is not null, before escaping.
+    """Return the text of a non-null value, before escaping.
 
-    TIMESTAMP_LTZ with ``legacy_name`` false is the time in the writer's zone; UTC is taken for it here.
+    TIMESTAMP_LTZ with ``legacy_name`` false is the time in the writer's zone; here the zone is UTC.
 
     Raises:
-        UnsupportedFeatureError: a type that has no directory name.
+        UnsupportedFeatureError: a type without a directory name.
     """
     data_type = field.type
     if not isinstance(data_type, AtomicType) or data_type.root not in _FORMATTERS:
@@ -122,7 +122,7 @@ def _boolean(value: Internal, _type: AtomicType) -> str:
 
 
 def _decimal(value: Internal, data_type: AtomicType) -> str:
-    # Java's decimals have no negative zero.
+    # Java's BigDecimal has no negative zero.
     return f"{value or Decimal(0):.{data_type.scale or 0}f}"
 
 
@@ -168,8 +168,8 @@ _FORMATTERS: Final[dict[TypeRoot, tuple[_Formatter | None, _Formatter]]] = {
     TypeRoot.TIME: (_plain, _time),
     TypeRoot.TIMESTAMP: (_iso_timestamp, _timestamp),
     TypeRoot.TIMESTAMP_LTZ: (_iso_timestamp, _timestamp),
-    # Java prints an array's identity in legacy mode, another one in every run.
+    # In legacy mode Java prints an array's identity, which differs in every run.
     TypeRoot.BINARY: (None, _bytes),
     TypeRoot.VARBINARY: (None, _bytes),
 }
-"""Kind to (text with ``partition.legacy-name`` true, text with it false)."""
+"""Type to (formatter with ``partition.legacy-name`` true, formatter with it false)."""

@@ -1,1 +1,1 @@
-"""Column types, and their texts in schemas and SQL."""
+"""Column types, and their text form in schema files and SQL."""

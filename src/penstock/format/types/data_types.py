@@ -1,4 +1,4 @@
-"""Column types of a table, as values; their text on disk is in ``type_text``.
+"""Column types of a table, as values; ``text`` has their text form on disk.
 
 Source:
     Paimon ``api:types/*.java``; docs/spec/format.md section 2.2.
@@ -47,7 +47,7 @@ class AtomicType:
         length: CHAR, VARCHAR, BINARY, VARBINARY: characters or bytes; ``MAX_LENGTH`` is STRING / BYTES.
         precision: DECIMAL: digits; TIME, TIMESTAMP, TIMESTAMP_LTZ: digits of the fraction of a second.
         scale: DECIMAL only.
-        parameters: GEOMETRY, GEOGRAPHY: the text between the parentheses, kept as it is.
+        parameters: GEOMETRY, GEOGRAPHY: the text between the parentheses, unchanged.
         nullable: whether null is allowed.
     """
 
@@ -69,7 +69,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorType:
-    """A list of a fixed number of values of one type."""
+    """A fixed-length list of values of one type."""
 
     element: DataType
     length: int
@@ -78,7 +78,7 @@ class VectorType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapType:
-    """Keys to values."""
+    """A map from keys to values."""
 
     key: DataType
     value: DataType
@@ -87,7 +87,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultisetType:
-    """Elements with a count each; stored like MAP<element, INT NOT NULL>."""
+    """A set of elements with counts; stored like MAP<element, INT NOT NULL>."""
 
     element: DataType
     nullable: bool = True
@@ -111,7 +111,7 @@ class DataField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowType:
-    """Named fields."""
+    """A record of named fields."""
 
     fields: tuple[DataField, ...] = field(default=())
     nullable: bool = True
@@ -121,7 +121,7 @@ DataType: TypeAlias = AtomicType | ArrayType | VectorType | MapType | MultisetTy
 
 
 def with_nullability(data_type: DataType, *, nullable: bool) -> DataType:
-    """Return the type with that nullability."""
+    """Return the type with the given nullability."""
     return replace(data_type, nullable=nullable)
 
 
@@ -138,15 +138,15 @@ DATE: Final = AtomicType(root=TypeRoot.DATE)
 
 
 def decimal_type(precision: int, scale: int) -> AtomicType:
-    """DECIMAL(precision, scale)."""
+    """Return DECIMAL(precision, scale)."""
     return AtomicType(root=TypeRoot.DECIMAL, precision=precision, scale=scale)
 
 
 def time_type(precision: int) -> AtomicType:
-    """TIME(precision)."""
+    """Return TIME(precision)."""
     return AtomicType(root=TypeRoot.TIME, precision=precision)
 
 
 def timestamp_type(precision: int, *, local_zone: bool = False) -> AtomicType:
-    """TIMESTAMP(precision), or TIMESTAMP(precision) WITH LOCAL TIME ZONE."""
+    """Return TIMESTAMP(precision), or TIMESTAMP(precision) WITH LOCAL TIME ZONE."""
     return AtomicType(root=TypeRoot.TIMESTAMP_LTZ if local_zone else TypeRoot.TIMESTAMP, precision=precision)

@@ -1,4 +1,4 @@
-"""Column lists as people write them in DDL.
+"""Parse column lists in DDL syntax.
 
 Source:
     The column clause of Flink's and Spark's ``CREATE TABLE``.
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSpec:
-    """A column that has no id yet.
+    """A column without an id.
 
     Attributes:
-        description: the comment; None when there is none.
-        default_value: literal text, cast to the type when a row has null here; None when there is none.
+        description: the comment; None if there is none.
+        default_value: literal text, cast to the type when a row has null here; None if there is none.
     """
 
     name: str
@@ -42,13 +42,13 @@ _CLAUSES: Final = (
 def parse_columns(text: str) -> tuple[ColumnSpec, ...]:
     """Parse a column list such as ``order_id BIGINT NOT NULL COMMENT 'x', `user` STRING``.
 
-    After its type a column may have ``NOT NULL``, ``COMMENT '…'`` and ``DEFAULT literal``, in any order.
+    The type of a column may be followed by ``NOT NULL``, ``COMMENT '…'`` and ``DEFAULT literal``, in any order.
 
     Returns:
         The columns in the order of the text, at least one.
 
     Raises:
-        InvalidSchemaError: with the position and what was expected there.
+        InvalidSchemaError: invalid syntax; the message has the position and what was expected there.
     """
     reader = TokenReader(text, "column list")
     columns = [read_column(reader)]
@@ -59,10 +59,10 @@ def parse_columns(text: str) -> tuple[ColumnSpec, ...]:
 
 
 def read_column(reader: TokenReader) -> ColumnSpec:
-    """Read one column with what follows its type.
+    """Read one column: its name, type and clauses.
 
     Raises:
-        InvalidSchemaError: with the position and what was expected there.
+        InvalidSchemaError: invalid syntax; the message has the position and what was expected there.
     """
     _refuse_clauses(reader)
     name = read_name(reader, "a column name").text

@@ -1,4 +1,4 @@
-"""Numbers of columns and ROW fields, and the names that belong to the format.
+"""Ids of columns and ROW fields, and reserved column names.
 
 Source:
     Paimon ``api:types/ReassignFieldId.java``, ``api:table/SpecialFields.java``; docs/spec/format.md section 2.1.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 SYSTEM_FIELD_ID_START: Final = 1_073_741_823
-"""Ids from here on are the format's own and don't count for ``highest_field_id``."""
+"""First id that is reserved by the format; such ids do not count for ``highest_field_id``."""
 
 SYSTEM_FIELD_IDS: Final = {
     "_SEQUENCE_NUMBER": 2_147_483_646,
@@ -37,35 +37,35 @@ KEY_FIELD_PREFIX: Final = "_KEY_"
 
 
 class Column(Protocol):
-    """What a column without an id says of itself; ``ddl.ColumnSpec`` and ``DataField`` do."""
+    """A column without an id; ``ddl.ColumnSpec`` and ``DataField`` implement it."""
 
     @property
     def name(self) -> str:
-        """Name."""
+        """The column's name."""
 
     @property
     def type(self) -> DataType:
-        """Type; ids of ROW fields in it mean nothing."""
+        """The column's type; the ids of ROW fields in it are ignored."""
 
     @property
     def description(self) -> str | None:
-        """Comment."""
+        """The column's comment."""
 
     @property
     def default_value(self) -> str | None:
-        """Literal text of the default."""
+        """The text of the default value's literal."""
 
 
 def is_system_name(name: str) -> bool:
-    """Whether users may not give a column that name."""
+    """Whether a column name is reserved, so that users may not use it."""
     return name in SYSTEM_FIELD_IDS or name.startswith(KEY_FIELD_PREFIX)
 
 
 def assign_field_ids(columns: Iterable[Column]) -> tuple[tuple[DataField, ...], int]:
-    """Number the columns of a new table from 0, in order, each before the ROW fields in its type.
+    """Assign ids to the columns of a new table, from 0 in order, each column before the ROW fields in its type.
 
     Returns:
-        The fields, and the highest id given out (-1 for no columns).
+        The fields, and the highest assigned id (-1 without columns).
     """
     fields: list[DataField] = []
     highest = -1
@@ -89,11 +89,11 @@ def next_field(
     description: str | None = None,
     default_value: str | None = None,
 ) -> tuple[DataField, int]:
-    """Number a column that is added to a table, and the ROW fields in its type.
+    """Assign ids to a column that is added to a table, and to the ROW fields in its type.
 
     Args:
-        data_type: ids of ROW fields in it mean nothing.
-        highest_field_id: of the table's latest schema; ids of dropped columns are never used again.
+        data_type: the ids of ROW fields in it are ignored.
+        highest_field_id: of the table's latest schema; ids of dropped columns are never reused.
 
     Returns:
         The field, and the new highest id.
@@ -105,7 +105,7 @@ def next_field(
 
 
 def _renumber(data_type: DataType, highest: int) -> tuple[DataType, int]:
-    """Return the type with its ROW fields numbered from ``highest + 1``, and the highest id then given out."""
+    """Return the type with its ROW fields numbered from ``highest + 1``, and the highest assigned id."""
     match data_type:
         case AtomicType():
             return data_type, highest
@@ -123,7 +123,7 @@ def _renumber(data_type: DataType, highest: int) -> tuple[DataType, int]:
 def _renumber_row(row: RowType, highest: int) -> tuple[RowType, int]:
     fields: list[DataField] = []
     for field in row.fields:
-        # Inside a ROW the fields of a field come before it, unlike at the top.
+        # Inside a ROW, nested fields get their ids before the field itself, unlike at the top level.
         data_type, highest = _renumber(field.type, highest)
         highest += 1
         fields.append(replace(field, id=highest, type=data_type))
@@ -131,7 +131,7 @@ def _renumber_row(row: RowType, highest: int) -> tuple[RowType, int]:
 
 
 def iter_fields(fields: Iterable[DataField]) -> Iterator[DataField]:
-    """Walk the fields and every ROW field in their types, each before those in its type."""
+    """Yield the fields and every ROW field in their types, each before those in its type."""
     for field in fields:
         yield field
         yield from _iter_nested(field.type)
@@ -151,5 +151,5 @@ def _iter_nested(data_type: DataType) -> Iterator[DataField]:
 
 
 def highest_field_id(fields: Iterable[DataField]) -> int:
-    """Return the highest id in use, nested ones included and system ones not; -1 when there is none."""
+    """Return the highest id in use, with nested ids and without reserved ones; -1 if there is none."""
     return max((field.id for field in iter_fields(fields) if field.id < SYSTEM_FIELD_ID_START), default=-1)

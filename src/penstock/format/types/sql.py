@@ -36,7 +36,7 @@ from penstock.format.types.tokens import Token, TokenKind, TokenReader
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MAX_DEPTH: Final = 64  # far beyond any real table, far below Python's recursion limit
+_MAX_DEPTH: Final = 64  # more than in any real table, and far below Python's recursion limit
 
 _ALIASES: Final = {
     "INTEGER": "INT",
@@ -55,7 +55,7 @@ def read_type(reader: TokenReader, depth: int = 0) -> DataType:
     """Read one type with its ``NOT NULL``, and the suffixes of ``INT ARRAY`` and ``INT MULTISET``.
 
     Raises:
-        InvalidSchemaError: with the position and what was expected there.
+        InvalidSchemaError: invalid syntax; the message has the position and what was expected there.
     """
     if depth > _MAX_DEPTH:
         raise reader.error(f"types may be nested {_MAX_DEPTH} deep at most")
@@ -109,7 +109,7 @@ def _read_double(reader: TokenReader) -> AtomicType:
 
 def _sized(root: TypeRoot) -> Callable[[TokenReader], AtomicType]:
     def read(reader: TokenReader) -> AtomicType:
-        # One character where no length is given: the SQL standard's default, and the format's.
+        # Without a length it is 1: the default of the SQL standard, and of the format.
         return AtomicType(root=root, length=_read_parameter(reader, default=1, least=1, most=MAX_LENGTH))
 
     return read
@@ -145,7 +145,7 @@ def _read_timestamp_ltz(reader: TokenReader) -> AtomicType:
 
 
 def _opaque(root: TypeRoot) -> Callable[[TokenReader], AtomicType]:
-    """Keep the text between the parentheses as it is."""
+    """Return a reader that keeps the text between the parentheses unchanged."""
 
     def read(reader: TokenReader) -> AtomicType:
         opening = reader.current
@@ -194,7 +194,7 @@ def _read_parameter(reader: TokenReader, *, default: int, least: int, most: int)
 
 def _read_number(reader: TokenReader, *, least: int, most: int) -> int:
     token = reader.current
-    # Longer digit strings than the largest number are refused before int() sees them.
+    # Digit strings that are too long are refused before the call of int().
     is_whole = token.kind is TokenKind.NUMBER and token.text.isdecimal() and len(token.text) <= len(str(MAX_LENGTH))
     if not is_whole or not least <= int(token.text) <= most:
         raise reader.error(f"expected a whole number from {least} to {most}")
@@ -250,9 +250,9 @@ def _read_row(reader: TokenReader, depth: int) -> DataType:
 
 def _read_row_field(reader: TokenReader, place: int, depth: int) -> DataField:
     name = read_name(reader, "a field name")
-    reader.take_sign(":")  # STRUCT<a: INT>, as Spark spells it
+    reader.take_sign(":")  # STRUCT<a: INT>, Spark's syntax
     field = DataField(id=place, name=name.text, type=read_type(reader, depth + 1))
-    # Flink's ROW takes the comment without the word.
+    # In Flink's ROW the comment follows without the word COMMENT.
     if reader.take_words("COMMENT") or reader.current.kind is TokenKind.STRING:
         field = replace(field, description=read_string(reader, "the comment in quotes"))
     return field
@@ -268,10 +268,10 @@ _NESTED: Final[dict[str, Callable[[TokenReader, int], DataType]]] = {
 
 
 def read_name(reader: TokenReader, role: str) -> Token:
-    """Read a name: a word, or anything in back quotes.
+    """Read a name: a word, or text in back quotes.
 
     Raises:
-        InvalidSchemaError: something else comes next, or the name is empty.
+        InvalidSchemaError: the next token is not a name, or the name is empty.
     """
     token = reader.current
     if token.kind not in {TokenKind.WORD, TokenKind.QUOTED} or not token.text.strip():
@@ -280,10 +280,10 @@ def read_name(reader: TokenReader, role: str) -> Token:
 
 
 def read_string(reader: TokenReader, role: str) -> str:
-    """Read a text in quotes.
+    """Read a quoted string.
 
     Raises:
-        InvalidSchemaError: something else comes next.
+        InvalidSchemaError: the next token is not a quoted string.
     """
     if reader.current.kind is not TokenKind.STRING:
         raise reader.error(f"expected {role}")

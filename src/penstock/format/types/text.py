@@ -1,4 +1,4 @@
-"""Column types as text: the JSON form of schema files, and the form that people write in DDL.
+"""Column types as text: the JSON form of schema files, and DDL syntax.
 
 Source:
     Paimon ``api:types/DataTypeJsonParser.java``, ``api:types/DataField.java``; docs/spec/format.md section 2.2.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Json: TypeAlias = Any
-"""What a JSON parser returns: of any shape, until it has been checked."""
+"""A parsed JSON value of any type, not checked yet."""
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NESTED_PREFIXES: Final = ("ARRAY", "VECTOR", "MULTISET", "MAP", "ROW")
@@ -38,12 +38,12 @@ _UNLIMITED: Final = {TypeRoot.VARCHAR: "STRING", TypeRoot.VARBINARY: "BYTES"}
 
 
 def parse_sql_type(text: str) -> DataType:
-    """Parse a type as DDL spells it, such as ``ARRAY<ROW<a INT NOT NULL, b STRING>>``.
+    """Parse a type in DDL syntax, such as ``ARRAY<ROW<a INT NOT NULL, b STRING>>``.
 
-    Ids of ROW fields are 0, 1, 2, … in the order of the text; ``field_ids`` gives out the real ones.
+    Ids of ROW fields are 0, 1, 2, … in the order of the text; ``field_ids`` assigns the real ones.
 
     Raises:
-        InvalidSchemaError: with the position and what was expected there.
+        InvalidSchemaError: invalid syntax; the message has the position and what was expected there.
     """
     reader = TokenReader(text, "type")
     data_type = read_type(reader)
@@ -52,12 +52,12 @@ def parse_sql_type(text: str) -> DataType:
 
 
 def decode_type(value: Json) -> DataType:
-    """Decode a type of a schema file: a string where it is atomic, an object where it is nested.
+    """Decode a type of a schema file: a string if it is atomic, an object if it is nested.
 
-    Of a nested object's ``type`` only the beginning counts, and whether ``NOT NULL`` occurs in it.
+    Of a nested object's ``type`` only the first word and the presence of ``NOT NULL`` are used.
 
     Raises:
-        InvalidSchemaError: not a type.
+        InvalidSchemaError: the value is not a type.
 
     Source:
         Paimon ``api:types/DataTypeJsonParser.java``.
@@ -103,7 +103,7 @@ def decode_field(value: Json) -> DataField:
     """Decode one element of ``fields``.
 
     Raises:
-        InvalidSchemaError: not a field.
+        InvalidSchemaError: the value is not a field.
     """
     if not isinstance(value, dict):
         raise InvalidSchemaError(f"field {value!r}: expected an object")
@@ -125,7 +125,7 @@ def decode_field(value: Json) -> DataField:
 
 
 def encode_type(data_type: DataType) -> Json:
-    """Encode a type for a schema file: a string where it is atomic, a dict where it is nested."""
+    """Encode a type for a schema file: a string if it is atomic, a dict if it is nested."""
     suffix = "" if data_type.nullable else " NOT NULL"
     match data_type:
         case AtomicType():
@@ -149,7 +149,7 @@ def encode_type(data_type: DataType) -> Json:
 
 
 def encode_field(field: DataField) -> dict[str, Json]:
-    """Encode one element of ``fields``; what is None is left out."""
+    """Encode one element of ``fields``; None values are left out."""
     encoded: dict[str, Json] = {"id": field.id, "name": field.name, "type": encode_type(field.type)}
     if field.description is not None:
         encoded["description"] = field.description
@@ -159,7 +159,7 @@ def encode_field(field: DataField) -> dict[str, Json]:
 
 
 def format_sql_type(data_type: DataType) -> str:
-    """Spell a type as DDL does; ``parse_sql_type`` reads it back, ids and defaults of ROW fields aside."""
+    """Format a type in DDL syntax; ``parse_sql_type`` returns an equal type, except ids and defaults of ROW fields."""
     return _format_nullable(data_type) + ("" if data_type.nullable else " NOT NULL")
 
 
@@ -204,10 +204,10 @@ def _format_atomic(data_type: AtomicType) -> str:
 
 
 def format_name(name: str) -> str:
-    """Spell a column name for DDL: in back quotes unless it is a plain word."""
+    """Format a column name for DDL: in back quotes unless it is a plain word."""
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def format_string(text: str) -> str:
-    """Spell a text for DDL: in single quotes."""
+    """Format a string for DDL: in single quotes."""
     return "'" + text.replace("'", "''") + "'"

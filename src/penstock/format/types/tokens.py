@@ -1,4 +1,4 @@
-"""Words, quotes and signs of a type or column list, each with its place in the text."""
+"""Tokenize a type or column list: words, quoted texts and signs, each with its position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TokenKind(Enum):
-    """What a token is."""
+    """Kind of a token."""
 
     WORD = auto()
     QUOTED = auto()
@@ -29,8 +29,8 @@ class Token:
     """One token.
 
     Attributes:
-        text: what it stands for: quotes taken off and doubled quotes made single.
-        start: place of its first character in the source text, from 0.
+        text: its content, without quotes, and with doubled quotes made single.
+        start: position of its first character in the source text, from 0.
     """
 
     kind: TokenKind
@@ -51,7 +51,7 @@ _TOKEN: Final = re.compile(
       |(?P<SIGN>[^`'"])""",
     re.VERBOSE | re.DOTALL,
 )
-# What an error quotes of a token or a text.
+# Maximum length of a token or text that an error quotes.
 _SHOWN_CHARACTERS: Final = 200
 _KINDS: Final = {
     "QUOTED": (TokenKind.QUOTED, "`"),
@@ -85,13 +85,13 @@ def _shortened(text: str) -> str:
 
 
 class TokenReader:
-    """Walks the tokens of one text, left to right.
+    """A cursor over the tokens of one text, left to right.
 
     Args:
-        what: names the text in messages, such as "type" or "column list".
+        what: the kind of text for messages, such as "type" or "column list".
 
     Raises:
-        InvalidSchemaError: a quote is never closed.
+        InvalidSchemaError: a quote is not closed.
     """
 
     def __init__(self, text: str, what: str) -> None:
@@ -102,7 +102,7 @@ class TokenReader:
 
     @property
     def current(self) -> Token:
-        """The token that comes next; of kind END after the last."""
+        """The current token; of kind END after the last one."""
         return self.tokens[self._next]
 
     def ahead(self, count: int) -> Token:
@@ -110,7 +110,7 @@ class TokenReader:
         return self.tokens[min(self._next + count, len(self.tokens) - 1)]
 
     def take(self) -> Token:
-        """Return the current token and step over it."""
+        """Return the current token and advance."""
         token = self.current
         if token.kind is not TokenKind.END:
             self._next += 1
@@ -124,7 +124,7 @@ class TokenReader:
         )
 
     def take_words(self, *words: str) -> bool:
-        """Step over these words if they come next; otherwise stay."""
+        """Advance past these words if they are next, and return whether they were."""
         if not self.at_words(*words):
             return False
         for _ in words:
@@ -136,32 +136,32 @@ class TokenReader:
         return self.current.kind is TokenKind.SIGN and self.current.text == sign
 
     def take_sign(self, sign: str) -> bool:
-        """Step over this sign if it comes next; otherwise stay."""
+        """Advance past this sign if it is next, and return whether it was."""
         if not self.at_sign(sign):
             return False
         self.take()
         return True
 
     def expect_sign(self, sign: str, role: str) -> None:
-        """Step over this sign.
+        """Advance past this sign.
 
         Raises:
-            InvalidSchemaError: something else comes next.
+            InvalidSchemaError: the next token is another one.
         """
         if not self.take_sign(sign):
             raise self.error(f"expected '{sign}' {role}")
 
     def expect_end(self, expected: str) -> None:
-        """Check that nothing is left.
+        """Check that no token is left.
 
         Raises:
-            InvalidSchemaError: something is.
+            InvalidSchemaError: a token is left.
         """
         if self.current.kind is not TokenKind.END:
             raise self.error(f"expected {expected}")
 
     def error(self, expected: str, *, at: Token | None = None) -> TableStoreError:
-        """Return the error that says what was found at ``at`` (default: the current token) and what was expected."""
+        """Return the error with the token found at ``at`` (default: the current one) and what was expected."""
         token = at or self.current
         return InvalidSchemaError(
             f"{self._what} {_shortened(self.text)!r}: found {token} at position {token.start + 1}: {expected}"

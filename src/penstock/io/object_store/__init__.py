@@ -1,1 +1,1 @@
-"""Tables on object stores: S3, Azure Blob, and servers that speak as they do."""
+"""Tables on object stores: S3, Azure Blob, and servers with compatible APIs."""

@@ -1,4 +1,4 @@
-"""Locations on object stores, taken apart."""
+"""Parse locations on object stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.errors import InvalidOptionError
 
 
 class StoreKind(StrEnum):
-    """Whose interface a store has."""
+    """The API of a store."""
 
     S3 = "S3"
     AZURE = "Azure"
@@ -37,12 +37,12 @@ _EXAMPLES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreAddress:
-    """Where a bucket is.
+    """Address of a bucket.
 
     Attributes:
-        scheme: as the user writes it; paths keep it.
-        bucket: or container.
-        host: of an Azure account, where the location names it.
+        scheme: as in the user's location; paths keep it.
+        bucket: name of the bucket or container.
+        host: host of an Azure account, if the location contains it.
     """
 
     kind: StoreKind
@@ -52,24 +52,24 @@ class StoreAddress:
 
     @property
     def root(self) -> str:
-        """The bucket as a location, without a slash at the end."""
+        """The bucket as a location, without a trailing slash."""
         at_host = f"@{self.host}" if self.host else ""
         return f"{self.scheme}://{self.bucket}{at_host}"
 
     @property
     def account(self) -> str | None:
-        """The Azure account that the host names."""
+        """The Azure account that is part of the host name."""
         return self.host.partition(".")[0] if self.host else None
 
 
 def parse_address(location: str) -> tuple[StoreAddress, str]:
-    """Take a location apart, whose scheme is one of ``SCHEMES``.
+    """Split a location whose scheme is one of ``SCHEMES``.
 
     Returns:
-        The bucket, and the location without needless slashes.
+        The bucket, and the location without redundant slashes.
 
     Raises:
-        InvalidOptionError: it names no bucket, or a path that no object has.
+        InvalidOptionError: the location has no bucket, or a path that no object can have.
     """
     scheme, _, rest = location.partition(":")
     kind = SCHEMES[scheme.lower()]
@@ -77,7 +77,7 @@ def parse_address(location: str) -> tuple[StoreAddress, str]:
     bucket, at, host = authority.partition("@")
     is_host_right = not at or (kind is StoreKind.AZURE and _HOST.fullmatch(host) is not None)
     if not rest.startswith("//") or _BUCKET.fullmatch(bucket) is None or not is_host_right:
-        # Not the text itself: whoever writes a key into it must not find it in a log.
+        # The message does not quote the location: a user may have written a key into it, which must not be logged.
         raise InvalidOptionError(f"location '{scheme}:...' names no bucket: expected {_EXAMPLES[kind]}")
     address = StoreAddress(kind=kind, scheme=scheme.lower(), bucket=bucket, host=host or None)
     parts = [part for part in path.split("/") if part]

@@ -1,4 +1,4 @@
-"""The open stores of this process."""
+"""The object store clients of this process."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CLASSES: Final = {StoreKind.S3: "S3Store", StoreKind.AZURE: "AzureStore", StoreKind.GCS: "GCSStore"}
-# A wrong endpoint is said within ten seconds; who has answered once may be away for as long as the options say.
+# A wrong endpoint is reported within ten seconds; a store that has answered before is retried as long as the options
+# say.
 _FIRST_TIMEOUT_SECONDS: Final = 5.0
 _FIRST_RETRY_SECONDS: Final = 4.0
 _FIRST_RETRIES: Final = 3
 
 
 class StoreFailureError(Exception):
-    """What the library raises, as a value; never leaves this package."""
+    """An error of the library, as a ``Failure`` value; it never leaves this package."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -37,11 +38,11 @@ class StoreFailureError(Exception):
 
 @dataclass(slots=True)
 class StoreClient:
-    """One bucket, opened by this process. Threads may share it.
+    """A client for one bucket in this process. Thread-safe.
 
     Attributes:
-        library: the module whose functions take the stores.
-        has_answered: some request was answered, if only by a refusal.
+        library: the module whose functions take the store objects.
+        has_answered: the store has answered at least one request, even with a rejection.
     """
 
     settings: StoreSettings
@@ -54,10 +55,10 @@ class StoreClient:
         """Call a function with the library and a store.
 
         Args:
-            once: the store repeats no request by itself.
+            once: the library does not retry requests.
 
         Raises:
-            StoreFailureError: what went wrong.
+            StoreFailureError: the request failed.
         """
         store = self._store("once" if once else "patient" if self.has_answered else "first")
         try:
@@ -65,7 +66,7 @@ class StoreClient:
         except (OSError, ValueError, self.library.exceptions.BaseError) as error:
             failure = failure_of(error)
             self.has_answered = self.has_answered or (failure.status is not None and not failure.is_retryable)
-            # Without the cause: its text holds addresses, which may carry signatures.
+            # No cause: its text contains URLs, which may contain signatures.
             raise StoreFailureError(failure) from None
         self.has_answered = True
         return result
@@ -99,7 +100,7 @@ class StoreClient:
 
 @dataclass(slots=True)
 class _Clients:
-    """Of one process."""
+    """The clients of one process."""
 
     process_id: int = 0
     by_settings: dict[StoreSettings, StoreClient] = field(default_factory=dict)
@@ -110,7 +111,7 @@ _CLIENTS: Final = _Clients()
 
 
 def client_of(settings: StoreSettings) -> StoreClient:
-    """Return the client of this process; a forked process has clients of its own."""
+    """Return this process's client; a forked process creates its own clients."""
     with _CLIENTS.lock:
         if _CLIENTS.process_id != os.getpid():
             _CLIENTS.process_id, _CLIENTS.by_settings = os.getpid(), {}
@@ -121,7 +122,7 @@ def client_of(settings: StoreSettings) -> StoreClient:
 
 
 def _renew_lock() -> None:
-    # Another thread of the parent may have held it.
+    # Another thread of the parent process may have held the lock at the fork.
     _CLIENTS.lock = threading.Lock()
 
 

@@ -1,7 +1,7 @@
-"""Creating an object where there is none, with one winner, whatever answers get lost.
+"""Create an object only if it does not exist, with one winner even when answers are lost.
 
-The library's own repetitions are off: repeated after a lost answer, a put finds its own object and would report
-somebody else's. So each try is one request, and what is at the path is compared with what was to be put.
+The library's own retries are off: a retry after a lost answer would find this writer's object and report it as an
+existing one. So each attempt is one request, and the content at the path is compared with the bytes to put.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _FIRST_TRIES: Final = 3
 
 
 def put_new(client: StoreClient, key: str, data: bytes) -> bool:
-    """Create an object.
+    """Create an object if it does not exist.
 
     Returns:
-        Whether the object at the path is ours.
+        Whether the object at the path is from this call.
 
     Raises:
-        StoreFailureError: the store refused; or it did not answer, and whether the object is or will be there is open.
+        StoreFailureError: the store refused; or it did not answer, and the object may exist now or later.
     """
     tries = (
         client.settings.max_retries + 1 if client.has_answered else min(client.settings.max_retries + 1, _FIRST_TRIES)
@@ -57,17 +57,17 @@ def put_once(client: StoreClient, key: str, data: bytes) -> None:
 
 
 def _is_ours(client: StoreClient, key: str, data: bytes) -> bool:
-    """Whether the object has our bytes: then an answer was lost, here or on the way."""
+    """Whether the object holds our bytes: then our put succeeded but its answer was lost."""
     try:
         return read_whole(client, key) == data
     except StoreFailureError as error:
         if error.failure.is_missing:
-            return False  # another's, and deleted since
+            return False  # the object of another writer, deleted meanwhile
         raise
 
 
 def _is_ours_after(client: StoreClient, key: str, data: bytes, error: StoreFailureError) -> bool:
-    """The same where no try was answered; raises the error where nothing is there, since ours may still come."""
+    """Like ``_is_ours``, after no attempt was answered; raises the error if there is no object, as ours may follow."""
     try:
         return read_whole(client, key) == data
     except StoreFailureError:

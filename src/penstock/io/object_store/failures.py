@@ -1,7 +1,7 @@
-"""What a store refuses, as errors of the tree.
+"""Map failures of a store to Penstock's errors.
 
-Of what the library says only the status, the store's code and the kind of failure are kept: the rest are long texts
-with addresses in them, which may carry signatures.
+Only the status, the store's error code and the kind of failure are kept from the library's message: the rest is long
+text with URLs, which may contain signatures.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NETWORK: Final = ("error sending request", "HttpError", "operation timed out", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What a store has answered, or that it has not.
+    """One failed request: the store's answer, or that none arrived.
 
     Attributes:
-        name: of the library's class.
-        status: of HTTP; None where no answer came.
-        code: the store's word for it.
+        name: class name of the library's exception.
+        status: HTTP status; None if no answer arrived.
+        code: the store's error code.
     """
 
     name: str
@@ -41,22 +41,22 @@ class Failure:
 
     @property
     def is_missing(self) -> bool:
-        """There is no such object, in a bucket that is there."""
+        """Whether the object does not exist, in an existing bucket."""
         return self.name == "FileNotFoundError" and self.code not in _NO_BUCKET
 
     @property
     def is_there_already(self) -> bool:
-        """A conditional put found an object."""
+        """Whether a conditional put found an existing object."""
         return self.name in {"AlreadyExistsError", "PreconditionError"} and not self.is_conflict
 
     @property
     def is_conflict(self) -> bool:
-        """Another conditional put was under way, and it is open which of them lands: try again."""
+        """Whether another conditional put was in progress, so the winner is not decided yet: retry."""
         return self.code in _CONFLICTS
 
     @property
     def is_empty_range(self) -> bool:
-        """A part of an empty object was asked for."""
+        """Whether a range of an empty object was requested."""
         return self.status == 416 or "non-partial response" in self.text
 
     @property
@@ -68,11 +68,11 @@ class Failure:
 
     @property
     def _lacks_credentials(self) -> bool:
-        # Of a request of its own, which the library sends to the machine's environment.
+        # The library requests credentials from the machine's environment; that request failed.
         return self.code is None and _NO_CREDENTIALS.search(self.text.partition("Debug source")[0]) is not None
 
     def to_error(self, action: str, path: str, bucket: str) -> NotFoundError | StorageError:
-        """Return the error to raise; ``action`` is an infinitive."""
+        """Return the error to raise; ``action`` is an infinitive for its message."""
         if self.is_missing:
             return NotFoundError(f"cannot {action} {path}: it does not exist")
         return StorageError(f"cannot {action} {path}: {self._reason(bucket)}", self.is_retryable)
@@ -107,7 +107,7 @@ class Failure:
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return what an error of the library says."""
+    """Parse an exception of the library."""
     text = str(error)
     status = _STATUS.search(text)
     code = _CODE.search(text)

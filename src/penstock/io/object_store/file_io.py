@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.io.object_store.client import StoreClient
     from penstock.io.object_store.settings import StoreSettings
 
-# What Hadoop's connectors leave where they want a directory to be.
+# Suffix of the marker objects that Hadoop's connectors write to represent directories.
 _MARKER_SUFFIX: Final = "_$folder$"
 
 
@@ -31,17 +31,17 @@ _MARKER_SUFFIX: Final = "_$folder$"
 class ObjectFileIO:
     """``FileIO`` on one bucket. Paths are locations, ``s3://bucket/path``.
 
-    Directories are there as long as something is in them. Keys are given by the options of the catalog, or by the
-    environment of each process; this value holds the former, and does not show them.
+    A directory exists only while it contains an object. Credentials come from the options of the catalog, or from the
+    environment of each process; this value holds the options, and does not show them.
 
-    ``put_if_absent`` is one conditional request, tried again after an answer is lost; if there is an object in the end,
-    it is ours when it has our bytes. So contents that must have one owner hold something drawn at random.
+    ``put_if_absent`` sends a conditional request, and retries it when an answer is lost; if an object then exists and
+    has our bytes, it counts as ours. So content that must have only one owner has to include random bytes.
     """
 
     settings: StoreSettings
 
     def read(self, path: str) -> bytes:
-        """Return the whole object, which has at most ``MAX_READ_BYTES``."""
+        """Return the content of an object of at most ``MAX_READ_BYTES``."""
         key = self._key(path)
 
         def load(library: Any, store: Any) -> bytes | int:  # noqa: ANN401 - of a library without types
@@ -56,28 +56,28 @@ class ObjectFileIO:
         return data
 
     def write(self, path: str, data: bytes) -> None:
-        """Create or replace, in one request."""
+        """Create or replace an object, in one request."""
         key = self._key(path)
         with self._failing("write", path) as client:
             client.call(lambda library, store: library.put(store, key, data, use_multipart=False))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create only; a store that lets two callers do so is refused."""
+        """Create an object only if it does not exist; a store that lets two callers do so is rejected."""
         key = self._key(path)
         with self._failing("create", path) as client:
             check_conditional_puts(client, key.rpartition("/")[0])
             return put_new(client, key, data)
 
     def open_input(self, path: str) -> ObjectReader:
-        """Open for random reading; the first request brings the end of the object."""
+        """Open for random reading; the first request fetches the end of the object."""
         return ObjectReader(client_of(self.settings), self._key(path), path)
 
     def open_output(self, path: str) -> ObjectWriter:
-        """Open a new object, which is there once it is closed."""
+        """Open a new object for writing; it exists after ``close``."""
         return ObjectWriter(client_of(self.settings), self._key(path), path)
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Direct children sorted by name; no request for each of them. Other engines' markers are left out."""
+        """Return the direct children sorted by name, without a request per child; skips other engines' markers."""
         key = self._key(path)
         prefix = f"{key}/" if key else ""
         with self._failing("list", path) as client:
@@ -100,13 +100,13 @@ class ObjectFileIO:
         return tuple(sorted(statuses, key=lambda status: status.name))
 
     def exists(self, path: str) -> bool:
-        """Whether an object, or something below the path, is there."""
+        """Whether the path is an object, or a directory with objects below it."""
         key = self._key(path)
         with self._failing("look for", path) as client:
             return (bool(key) and _has_object(client, key)) or bool(_keys_below(client, key, most=1))
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Delete an object, or with ``recursive`` all below, many with a request."""
+        """Delete an object, or with ``recursive`` all objects below, many per request."""
         key = self._key(path)
         with self._failing("delete", path) as client:
             if _has_object(client, key):
@@ -119,34 +119,34 @@ class ObjectFileIO:
             return bool(below)
 
     def has_file(self, path: str) -> bool:
-        """Whether there is an object; what is below the path does not count, so that one request tells."""
+        """Whether the path is an object; objects below it do not count, so one request is enough."""
         key = self._key(path)
         with self._failing("look for", path) as client:
             return _has_object(client, key)
 
     def delete_files(self, paths: Sequence[str]) -> None:
-        """Delete objects, up to a thousand with a request; those that are gone are none the worse."""
+        """Delete objects, up to a thousand per request; missing objects are ignored."""
         keys = [self._key(path) for path in paths]
         if keys:
             with self._failing("delete", paths[0]) as client:
                 _delete(client, keys)
 
     def rename_file(self, source: str, target: str) -> None:
-        """Copy inside of the store, then delete the source: a reader sees the target whole, and both for a moment."""
+        """Copy inside the store, then delete the source; for a moment a reader sees both, each complete."""
         key, new_key = self._key(source), self._key(target)
         with self._failing("rename", source) as client:
             client.call(lambda library, store: library.copy(store, key, new_key))
             _delete(client, [key])
 
     def rename_dir(self, source: str, target: str) -> bool:
-        """Refuse: a store has no directories, and moving objects one by one would show half of them."""
+        """Refuse: a store has no directories, and moving objects one by one would show a partial result to readers."""
         raise UnsupportedFeatureError(
             f"cannot rename {source} to {target}: object stores have no directories that could be renamed at once; "
             "make a new table and copy the rows"
         )
 
     def to_uri(self, path: str) -> str:
-        """Return the location as Hadoop's connectors take it, special characters percent-encoded."""
+        """Return the location in the form of Hadoop's connectors, special characters percent-encoded."""
         address = self.settings.address
         scheme = "s3a" if address.kind is StoreKind.S3 else address.scheme
         root = address.root.partition("://")[2]
@@ -189,7 +189,7 @@ def _delete(client: StoreClient, keys: Sequence[str]) -> None:
     try:
         client.call(lambda library, store: library.delete(store, keys if len(keys) > 1 else keys[0]))
     except StoreFailureError as error:
-        # Azure refuses where one of many is gone, and says nothing of the others.
+        # Azure rejects the whole request if one object is missing, and does not report on the others.
         if not error.failure.is_missing:
             raise
         for key in keys if len(keys) > 1 else ():
@@ -197,7 +197,7 @@ def _delete(client: StoreClient, keys: Sequence[str]) -> None:
 
 
 def _keys_below(client: StoreClient, key: str, *, most: int | None) -> list[str]:
-    """Keys of objects inside a directory at any depth, markers included."""
+    """Return the keys of objects inside a directory at any depth, markers included."""
     prefix = f"{key}/" if key else None
 
     def load(library: Any, store: Any) -> list[str]:  # noqa: ANN401 - of a library without types

@@ -1,7 +1,7 @@
-"""The library that speaks with stores, as this process may use it.
+"""Load the object store library (obstore) so that this process can use it.
 
-Its threads belong to the process that first used it: in a process forked from that one every call would wait for ever.
-There the library is loaded once more, from a copy of its file, which has threads of its own.
+The library's threads belong to the process that first used it: in a process forked from that one every call would
+block for ever. A forked process therefore loads a copy of the library's file, which starts its own threads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAME: Final = "obstore._obstore"
 
 @dataclass(slots=True)
 class _Loaded:
-    """What each process has; a forked one finds what its parent had."""
+    """The loaded library; a forked process inherits its parent's value."""
 
     process_id: int | None = None
     module: Any = None
@@ -39,7 +39,7 @@ _LOADED: Final = _Loaded()
 
 
 def load_library() -> Any:  # noqa: ANN401 - a module that no type describes
-    """Return the library's module; its stores are under ``_store``, its errors under ``exceptions``."""
+    """Return the library's module; it has the store classes in ``_store`` and the errors in ``exceptions``."""
     with _LOADED.lock:
         if _LOADED.process_id is None:
             _LOADED.module = sys.modules[_NAME]
@@ -50,14 +50,14 @@ def load_library() -> Any:  # noqa: ANN401 - a module that no type describes
 
 
 def _load_copy() -> ModuleType:
-    """Load the library's file a second time; the system takes a file at another place for another library."""
+    """Load a copy of the library's file; the system treats a file at another path as another library."""
     origin = Path(obstore.__path__[0]) / Path(sys.modules[_NAME].__file__ or "").name
     with tempfile.NamedTemporaryFile(suffix=origin.suffix) as copy:
         with origin.open("rb") as source:
             shutil.copyfileobj(source, copy)
         copy.flush()
         spec = importlib.util.spec_from_file_location(_NAME, copy.name, loader=ExtensionFileLoader(_NAME, copy.name))
-        if spec is None or spec.loader is None:  # not with a loader of our own
+        if spec is None or spec.loader is None:  # for the type checker: the loader is given
             raise ImportError(f"cannot load {copy.name}")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -65,7 +65,7 @@ def _load_copy() -> ModuleType:
 
 
 def _renew_lock() -> None:
-    # Another thread of the parent may have held it.
+    # Another thread of the parent process may have held the lock at the fork.
     _LOADED.lock = threading.Lock()
 
 

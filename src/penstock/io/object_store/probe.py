@@ -1,8 +1,8 @@
-"""Whether a store keeps the promise that commits rest on: of several conditional puts of one name, one lands.
+"""Check a guarantee of the store that commits rely on: of several conditional puts of one name, only one succeeds.
 
-Some servers take the condition and ignore it, others check it and put in two steps. On such a store two writers would
-both believe that they have committed. So before its first conditional put a process tries, on a name of its own. What
-AWS and Azure promise is tried once in sequence; servers of other makers are also put to a race.
+Some servers accept the condition but ignore it; others check it and put in two separate steps. On such a store two
+writers could both believe that they have committed. So before its first conditional put a process tests the store with
+an object name of its own. AWS and Azure get a sequential test; other servers also get a test with concurrent puts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.io.object_store.settings import StoreSettings
 
 PREFIX: Final = ".penstock-probe-"
-"""Of the names of objects that exist for a moment only."""
+"""Name prefix of the temporary objects of this test."""
 
 _NAMES: Final = 8
 _PUTS: Final = 8
@@ -31,7 +31,7 @@ _PUTS: Final = 8
 
 @dataclass(slots=True)
 class _Verdicts:
-    """Stores that keep the promise, as far as this process, or the one that it was forked from, has seen."""
+    """Stores that passed the test, in this process or in the process it was forked from."""
 
     safe: set[StoreSettings] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock)
@@ -41,13 +41,13 @@ _VERDICTS: Final = _Verdicts()
 
 
 def check_conditional_puts(client: StoreClient, directory: str) -> None:
-    """Try the store once in this process.
+    """Test the store, once per process.
 
     Args:
-        directory: key under which the objects of the trial are put, and deleted again.
+        directory: key under which the test objects are put, and deleted again.
 
     Raises:
-        UnsupportedFeatureError: two puts of one name landed.
+        UnsupportedFeatureError: two puts of one name succeeded.
         StoreFailureError: the store failed.
     """
     with _VERDICTS.lock:
@@ -61,7 +61,7 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
             most = max(most, _race(client, base, landed))
     finally:
         if landed:
-            with suppress(StoreFailureError):  # listings leave them out
+            with suppress(StoreFailureError):  # listings leave remaining test objects out
                 client.call(lambda library, store: library.delete(store, sorted(set(landed))))
     if most > 1:
         raise UnsupportedFeatureError(
@@ -74,7 +74,7 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
 
 
 def _race(client: StoreClient, base: str, landed: list[str]) -> int:
-    """Return the largest number of puts of one name that landed, of several at once."""
+    """Put several names concurrently; return the largest number of successful puts of one name."""
     barrier = Barrier(_PUTS)
 
     def contend(_number: int) -> list[bool]:
@@ -93,14 +93,14 @@ def _put(client: StoreClient, key: str, landed: list[str]) -> bool:
     except StoreFailureError as error:
         if error.failure.is_there_already or error.failure.is_conflict:
             return False
-        landed.append(key)  # perhaps
+        landed.append(key)  # the put may have succeeded
         raise
     landed.append(key)
     return True
 
 
 def _put_or_throttled(client: StoreClient, key: str, landed: list[str]) -> bool:
-    """Count a put for which the store has no time as one that did not land."""
+    """Put an object; a throttled put counts as not successful."""
     try:
         return _put(client, key, landed)
     except StoreFailureError as error:

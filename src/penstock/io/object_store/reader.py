@@ -1,4 +1,4 @@
-"""Reading an object at any position, one ranged request at a time."""
+"""Read an object at any position, with one ranged request at a time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from penstock.errors import NotFoundError, StorageError
     from penstock.io.object_store.client import StoreClient
 
-# Footers of files with some hundred columns fit, and small files as a whole.
+# Enough for the footer of a file with some hundred columns, and for a small file as a whole.
 _TAIL_BYTES: Final = 65_536
 
 
 class ObjectReader(io.RawIOBase):
-    """A seekable stream. Opening it asks for the object's end, where files have their footer; so small files are there.
+    """A seekable stream. Opening it fetches the end of the object: the footer of a data file, or a whole small file.
 
-    What the store refuses while reading is raised as a ``StorageError``.
+    Failures while reading are raised as ``StorageError``.
     """
 
     def __init__(self, client: StoreClient, key: str, path: str) -> None:
@@ -41,15 +41,15 @@ class ObjectReader(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Return the position."""
+        """Return the current position."""
         return self._position
 
     def size(self) -> int:
-        """Bytes of the object."""
+        """Return the size of the object in bytes."""
         return self._size
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a position."""
+        """Set the position."""
         start = (0, self._position, self._size)[whence]
         if start + offset < 0:
             raise ValueError(f"{self._path} has no position {start + offset}")
@@ -57,7 +57,7 @@ class ObjectReader(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes: as many as asked for, fewer only at the end."""
+        """Return the next ``size`` bytes; fewer only at the end."""
         start = self._position
         end = self._size if size is None or size < 0 else min(self._size, start + size)
         if end <= start:
@@ -67,11 +67,11 @@ class ObjectReader(io.RawIOBase):
         return data
 
     def readall(self) -> bytes:
-        """Return all from here on."""
+        """Return all bytes from the current position on."""
         return self.read()
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - whatever has the buffer protocol
-        """Fill a buffer as far as there is something."""
+        """Read into a buffer; return the number of bytes read."""
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data
@@ -104,7 +104,7 @@ def _load_tail(client: StoreClient, key: str) -> tuple[bytes, int]:
     except StoreFailureError as error:
         if not error.failure.is_empty_range and error.failure.name != "NotSupportedError":
             raise
-    # Azure takes no range from the end, and S3 none of an empty object.
+    # Azure supports no range from the end, and S3 none of an empty object.
     size = client.call(lambda library, store: int(library.head(store, key)["size"]))
     if size == 0:
         return b"", 0

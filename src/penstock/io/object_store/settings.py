@@ -1,4 +1,4 @@
-"""What a store is opened with, as one value that a task can receive."""
+"""The settings to open a store, as one value that can be sent to a task."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _CONNECT_SECONDS: Final = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """How one bucket is reached. Picklable: tasks on other machines open the same store with it.
+    """Connection settings of one bucket. Picklable: tasks on other machines open the same store with it.
 
     Attributes:
-        options: those of the catalog that these settings come from. They and ``config`` may hold keys, and are never
-            shown.
-        config: of the library, sorted.
-        is_cloud: the endpoint is AWS's or Azure's own, of which it is known what they promise.
+        options: the catalog options that these settings are made from. ``options`` and ``config`` may hold keys, and
+            are never shown.
+        config: settings of the library, sorted.
+        is_cloud: the endpoint is AWS's or Azure's own, whose guarantees are known.
     """
 
     address: StoreAddress
@@ -42,7 +42,7 @@ class StoreSettings:
     retry_timeout_ms: int = 120_000
 
     def client_options(self) -> dict[str, Any]:
-        """Return what the library takes for its connections."""
+        """Return the library's connection options."""
         timeout = timedelta(milliseconds=self.timeout_ms)
         return {
             "timeout": timeout,
@@ -52,14 +52,14 @@ class StoreSettings:
 
 
 def store_settings(address: StoreAddress, options: Mapping[str, str]) -> StoreSettings:
-    """Return how to reach a bucket.
+    """Return the connection settings of a bucket.
 
     Args:
-        options: of the catalog; what they leave out, the library takes from the environment.
+        options: of the catalog; missing ones are taken by the library from the environment.
 
     Raises:
-        InvalidOptionError: an option is none.
-        UnsupportedFeatureError: a store that nothing has tested.
+        InvalidOptionError: an option is invalid.
+        UnsupportedFeatureError: a kind of store that is not tested.
     """
     given = ObjectStoreOptions.parse(options)
     match address.kind:
@@ -94,7 +94,7 @@ def store_settings(address: StoreAddress, options: Mapping[str, str]) -> StoreSe
 def _s3_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: str | None) -> dict[str, str | None]:
     is_path_style = given.path_style if given.path_style is not None else endpoint is not None
     if endpoint is not None and not is_path_style:
-        # The library takes the endpoint as it is, and wants the bucket in it.
+        # The library uses the endpoint unchanged, so it must include the bucket.
         parts = urlsplit(_checked(endpoint))
         endpoint = f"{parts.scheme}://{address.bucket}.{parts.netloc}"
     region = given.s3_region or _from_environment(("AWS_REGION", "AWS_DEFAULT_REGION")) or "us-east-1"
@@ -116,7 +116,7 @@ def _azure_config(given: ObjectStoreOptions, address: StoreAddress, endpoint: st
 
 
 def _checked(endpoint: str | None) -> str:
-    """Return the URL of an endpoint; empty for none. Raises ``InvalidOptionError``."""
+    """Return the URL of an endpoint; empty if there is none. Raises ``InvalidOptionError``."""
     if endpoint is None:
         return ""
     parts = urlsplit(endpoint)

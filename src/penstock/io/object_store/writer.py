@@ -1,7 +1,7 @@
-"""Writing an object piece by piece, in bounded memory.
+"""Write an object piece by piece, in bounded memory.
 
-Small objects are one put when they are closed. Larger ones are uploaded in parts by a thread while they are written;
-nobody sees them before they are closed, and given up they leave nothing.
+A small object is one put when it is closed. A thread uploads a larger one in parts while it is written. An object is
+visible only after ``close``; an aborted upload leaves no object.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from penstock.io.object_store.client import StoreClient
 
 _PART_BYTES: Final = 8 * 1024 * 1024
-# Parts that wait for the thread, and those that it sends at once: 40 MB an open file at most.
+# Parts in the queue, and parts in concurrent requests: 40 MB per open file at most.
 _WAITING_PARTS: Final = 2
 _SENT_PARTS: Final = 2
 
 
 class _GivenUpError(Exception):
-    """Ends an upload; the library then tells the store to forget its parts."""
+    """Aborts an upload; the library then tells the store to delete its parts."""
 
 
 class ObjectWriter:
-    """A stream for writing. Closed, the object is there; left by an error or dropped, it never is.
+    """A stream for writing. The object exists after ``close``; after an error or without ``close`` it never exists.
 
-    What the store refuses is raised as a ``StorageError``, by ``write`` or ``close``.
+    Failures are raised as ``StorageError``, by ``write`` or ``close``.
     """
 
     def __init__(self, client: StoreClient, key: str, path: str) -> None:
@@ -45,7 +45,7 @@ class ObjectWriter:
         self._upload: _Upload | None = None
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Take bytes; waits while many are on their way."""
+        """Buffer bytes for upload; blocks while the upload queue is full."""
         if self.closed:
             raise ValueError(f"{self._path} is closed")
         view = memoryview(data).cast("B")
@@ -57,11 +57,11 @@ class ObjectWriter:
         return view.nbytes
 
     def tell(self) -> int:
-        """Bytes so far."""
+        """Return the number of bytes written so far."""
         return self._size
 
     def flush(self) -> None:
-        """Nothing is seen before ``close``."""
+        """Do nothing: data is visible only after ``close``."""
 
     def readable(self) -> bool:
         """Whether ``read`` works."""
@@ -76,7 +76,7 @@ class ObjectWriter:
         return False
 
     def close(self) -> None:
-        """Make the object."""
+        """Finish the upload, so that the object exists."""
         if self.closed:
             return
         self.closed = True
@@ -92,12 +92,12 @@ class ObjectWriter:
             self._buffer = bytearray()
 
     def abort(self) -> None:
-        """Make no object, and have the store forget what it was sent."""
+        """Abort without creating the object; the store deletes the uploaded parts."""
         if not self.closed:
             self.closed = True
             self._buffer = bytearray()
             if self._upload is not None and self._upload.process_id == os.getpid():
-                self._upload.give_up()  # a forked process has the object, but not the thread
+                self._upload.give_up()  # a forked process has this object, but not the thread
 
     def __enter__(self) -> Self:
         return self
@@ -111,7 +111,7 @@ class ObjectWriter:
             self.abort()
 
     def __del__(self) -> None:
-        """Give up, where nobody closed it."""
+        """Abort the upload if the stream was not closed."""
         if not getattr(self, "closed", True):
             self.abort()
 
@@ -129,7 +129,7 @@ class ObjectWriter:
 
 
 class _Upload:
-    """A thread that uploads parts."""
+    """An upload in parts by a background thread."""
 
     def __init__(self, client: StoreClient, key: str) -> None:
         self._parts: Queue[bytes | _GivenUpError | None] = Queue(maxsize=_WAITING_PARTS)
@@ -141,14 +141,14 @@ class _Upload:
         self._thread.start()
 
     def send(self, part: bytes) -> None:
-        """Hand a part over. Raises ``StoreFailureError`` of an earlier one."""
+        """Queue a part. Raises ``StoreFailureError`` if an earlier part failed."""
         self._parts.put(part)
         if self._failure is not None:
             self.give_up()
             raise self._failure
 
     def finish(self, rest: bytes) -> None:
-        """Send the last part and wait until the object is there. Raises ``StoreFailureError``."""
+        """Send the last part and wait until the object exists. Raises ``StoreFailureError``."""
         if rest:
             self.send(rest)
         self._parts.put(None)
@@ -157,7 +157,7 @@ class _Upload:
             raise self._failure
 
     def give_up(self) -> None:
-        """End the upload without an object."""
+        """Abort the upload without creating the object."""
         self._parts.put(_GivenUpError())
         self._thread.join()
 
@@ -174,7 +174,7 @@ class _Upload:
             return
         except StoreFailureError as error:
             self._failure = error
-            while isinstance(self._parts.get(), bytes):  # so that nobody waits to hand over
+            while isinstance(self._parts.get(), bytes):  # drain the queue, so that ``send`` does not block
                 pass
 
     def _take(self) -> Iterator[bytes]:
