@@ -1,1 +1,1 @@
-"""What a table does, as functions: scan, write, commit, time travel, system tables."""
+"""Operations on a table, as functions: scan, write, commit, time travel, system tables."""

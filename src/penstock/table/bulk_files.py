@@ -1,4 +1,4 @@
-"""Deleting many files, and looking at many, several at once."""
+"""File operations on many files in parallel: map a function over files, delete files."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# Starting threads costs more than a few local calls do.
+# For so few items, starting threads costs more than the calls themselves on a local disk.
 _FEW: Final = 4
 
 
 def thread_count(option: int | None, file_io: FileIO) -> int:
-    """Threads for file operations: what ``file-operation.thread-num`` says, else what makes sense on the storage."""
+    """Return how many threads file operations use: ``file-operation.thread-num``, or the default of the storage."""
     return option or calls_at_once(file_io)
 
 
 def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *, threads: int) -> Iterable[_Result]:
-    """Yield what the function returns for each item, in their order; what it raises comes out in its turn.
+    """Yield the function's result for each item, in the order of the items.
+
+    An error that the function raises for an item is raised when the iteration reaches that item.
 
     Args:
-        threads: with 1, or for a few items, all is done in the caller's thread.
+        threads: with 1, or for a few items, all calls run in the caller's thread.
     """
     if threads <= 1 or len(items) <= _FEW:
         yield from map(function, items)
@@ -45,13 +47,14 @@ def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *
 def delete_files(
     file_io: FileIO, paths: Sequence[str], *, threads: int, deleted: Callable[[int], None] = lambda _count: None
 ) -> None:
-    """Delete files; those that are gone already are none the worse.
+    """Delete files; files that do not exist are no error.
 
     Args:
-        deleted: told how many more are gone.
+        deleted: called with the number of files that each step has deleted.
 
     Raises:
-        StorageError: at least one is still there; the others were tried all the same, so doing it again goes on.
+        StorageError: at least one file could not be deleted. The function has tried all other files too, so a
+            second call has only the failed ones left to delete.
     """
     errors: list[StorageError] = []
     size = DELETED_AT_ONCE if deletes_at_once(file_io) else 1
@@ -69,9 +72,10 @@ def delete_files(
 
 
 def delete_empty_directories(file_io: FileIO, directories: Collection[str], *, root: str) -> None:
-    """Delete directories that are empty, and those above that this leaves empty, up to but without the root.
+    """Delete the empty directories of those given, and each parent below the root that becomes empty.
 
-    A writer that made one of them a moment ago makes it again when it creates its file.
+    This is safe for a concurrent writer that has just created such a directory: the writer creates the directory again
+    when it creates its file.
     """
     if not has_directories(file_io):
         return

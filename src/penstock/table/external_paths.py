@@ -1,8 +1,8 @@
 """Data files outside of a table's directory: used only where the table states them and the user allows them.
 
-A manifest can name any path of the machine, so the table alone decides nothing: its option
-``data-file.external-paths`` says where its writers put files, and ``penstock.external-paths.read`` and ``.delete``,
-given to the catalog or for one use, say which of those places this process may use (design/0017).
+A manifest can name any path of the machine, so the table alone must not decide which files are opened. The table's
+option ``data-file.external-paths`` says where its writers put files. The options ``penstock.external-paths.read`` and
+``.delete``, set on the catalog or for one use, say which of those places this process may use (design/0017).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalPaths:
-    """What may be done with the external paths of one table.
+    """Which external paths of one table this process may read and delete.
 
     Attributes:
         name: of the table, for messages.
-        file_io: storage of the table; external files are opened with it, so they lie on the same.
-        stated: directories in which the table says that it has files, as it writes them.
-        allowed: what the user allows.
+        file_io: storage of the table; external files are opened with it, so they must lie on the same storage.
+        stated: external directories of the table, as its option has them.
+        allowed: the directories that the user allows.
     """
 
     name: str
@@ -38,7 +38,7 @@ class ExternalPaths:
 
     @staticmethod
     def of(ref: TableRef) -> ExternalPaths:
-        """Return those of a table; what it stores under the keys of the user counts for nothing."""
+        """Return the external paths of a table; the user's keys are ignored where the table itself stores them."""
         return ExternalPaths(
             name=ref.name,
             file_io=ref.file_io,
@@ -68,7 +68,7 @@ class ExternalPaths:
         return found
 
     def deletable(self, path: str) -> str | None:
-        """Return an external path in the form that the storage takes; None where the file is to be left alone."""
+        """Return an external path in the form that the storage takes; None where the file must not be deleted."""
         found = self._find(path)
         is_free = found is not None and _is_in(found, self.stated) and _is_in(found, self.allowed.deletable)
         return found if is_free else None
@@ -86,7 +86,7 @@ def _is_in(path: str, directories: tuple[str, ...]) -> bool:
 
 
 def _resolved(path: str) -> tuple[FileIO, str] | None:
-    """Return storage and path, dots taken out; None for what is no absolute path or URI of a storage built in."""
+    """Return storage and normalized path; None unless it is an absolute path or a URI of a built-in storage."""
     if (not path.startswith("/") and ":" not in path) or any(character < " " for character in path):
         return None
     try:

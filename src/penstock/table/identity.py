@@ -1,4 +1,4 @@
-"""Which table a location holds: one that is dropped and made anew in its place is another."""
+"""Identity of the table at a location: a table that was dropped and created again there is a different table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIGEST_BYTES: Final = 16
 
 
 class _Moments:
-    """The present, but never the same twice."""
+    """A clock in ms that never returns the same value twice."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -37,16 +37,17 @@ _CREATIONS: Final = _Moments()
 def new_creation_millis() -> int:
     """Return the time at which a table is created, ms since 1970-01-01 UTC.
 
-    Tables with the same columns differ in it alone, and a process makes several of them in one millisecond.
+    Two tables with the same columns differ only in this time, and a process can create several tables in one
+    millisecond, so no two calls in a process return the same value.
     """
     return _CREATIONS.next_millis()
 
 
 def load_identity(table: HasLocation) -> str:
-    """Load a digest of the table's first schema file, which never changes and holds the time of its creation.
+    """Load a digest of the table's first schema file, which never changes and holds the table's creation time.
 
     Raises:
-        NotFoundError: there is no table.
+        NotFoundError: there is no table at the location.
     """
     try:
         data = table.file_io.read(schema_path(table.location, 0))
@@ -56,13 +57,13 @@ def load_identity(table: HasLocation) -> str:
 
 
 def check_same_table(ref: TableRef) -> None:
-    """Raise unless the table that was loaded is still at its location; one read of storage.
+    """Raise unless the loaded table is still at its location; costs one read of storage.
 
-    A schema file never changes and holds the time at which it was made, so the file of the handle's schema id shows
-    another table in the same place, also one with the same columns.
+    A schema file never changes and holds its creation time. So the file with the handle's schema id differs if another
+    table was created in the same place, even one with the same columns.
 
     Raises:
-        NotFoundError: it was dropped, renamed, or dropped and made anew.
+        NotFoundError: the table was dropped, renamed, or dropped and created again.
         FormatError: the schema file is damaged.
     """
     path = schema_path(ref.location, ref.schema.id)

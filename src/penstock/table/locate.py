@@ -1,4 +1,4 @@
-"""Where the data files of a table lie."""
+"""Paths of the data files of a table."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class FileLocator:
-    """Turns (partition, bucket) into directories; each directory's text is made once.
+    """Maps (partition, bucket) to its directory, and caches each directory's text.
 
     Attributes:
         location: the table's directory.
-        external: what may be done with files that lie elsewhere.
-        directories: (serialized partition, bucket) to directory, as far as asked for.
+        external: which files outside of that directory may be read and deleted.
+        directories: cache of (serialized partition, bucket) to directory.
     """
 
     location: str
@@ -44,7 +44,7 @@ class FileLocator:
         )
 
     def directory(self, partition: bytes, bucket: int) -> str:
-        """Directory of the data files of a bucket.
+        """Return the directory of the data files of a bucket.
 
         Args:
             partition: serialized BinaryRow, arity prefix included.
@@ -58,11 +58,11 @@ class FileLocator:
         return directory
 
     def partition_name(self, partition: bytes) -> str:
-        """Directory of a partition below the table's, such as ``dt=20454``; empty where the table has no partitions."""
+        """Return a partition's directory relative to the table's, such as ``dt=20454``; empty without partitions."""
         return self._partition_directory(partition).rstrip("/")
 
     def partition_label(self, partition: bytes) -> str:
-        """Text of a partition for people, such as ``dt=2026-01-01/hour=3``; ``parse_partition`` reads it."""
+        """Return a readable text of a partition, such as ``dt=2026-01-01/hour=3``; ``parse_partition`` parses it."""
         values = decode_row(partition, [field.type for field in self.partition_fields])
         return "/".join(
             f"{each.name}="
@@ -71,20 +71,20 @@ class FileLocator:
         )
 
     def stated_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """Path of a data file as the manifest has it, only to be shown: it may lie anywhere."""
+        """Return the path of a data file as the manifest has it; only for display, as it is not checked."""
         return file.external_path or f"{self.directory(partition, bucket)}/{file.file_name}"
 
     def path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-        """Path of a data file, to be opened or looked at: its external path if it has one.
+        """Return the path of a data file to read: its external path if it has one.
 
         Raises:
-            UnsupportedFeatureError: that may not be read.
+            UnsupportedFeatureError: the external path may not be read.
         """
         path = self.stated_path(partition, bucket, file)
         return self.external.readable(path) if file.external_path else path
 
     def deletable_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str | None:
-        """Path of a data file, to be deleted; None for an external one that is not ours to delete."""
+        """Return the path of a data file to delete; None for an external file that may not be deleted."""
         path = self.stated_path(partition, bucket, file)
         return self.external.deletable(path) if file.external_path else path
 

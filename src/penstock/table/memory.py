@@ -1,4 +1,4 @@
-"""Memory that runs out in the middle of work on a table."""
+"""Errors for work on a table that runs out of memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from penstock.io.failures import MEMORY_CURE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# CPython's words for a thread that the system refuses: a thread takes memory, and is counted by limits.
+# CPython's error text when the system refuses a thread: threads take memory and count against process limits.
 _NO_THREAD: Final = "can't start new thread"
 
 
 @contextmanager
 def enough_memory(table: str) -> Iterator[None]:
-    """Turn a ``MemoryError``, Python's own or pyarrow's, into one that says on which table and what to do.
+    """Turn a ``MemoryError``, Python's own or pyarrow's, into an error that names the table and says what to do.
 
     Raises:
         OutOfMemoryError: memory ran out, or the system refused a thread.

@@ -1,4 +1,4 @@
-"""What a writer hands to the commit."""
+"""Commit messages: the files that a writer passes to the commit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMessage:
-    """The files that one task wrote for one bucket. Values only; pickled from tasks to the driver.
+    """The files that one task wrote for one bucket. Holds only values; tasks send it to the driver by pickle.
 
     Attributes:
         partition: serialized BinaryRow (arity prefix included) of the partition values.
         bucket: 0 in unaware tables.
         total_buckets: the table's bucket count; -1 for unaware.
-        new_files: in write order; their sequence numbers are preliminary (0 .. rows-1 over this message's files)
-            and are given out at commit, in the order of the messages.
+        new_files: in write order; their sequence numbers are preliminary (0 .. rows-1 over this message's files). The
+            commit assigns the final ones, in the order of the messages.
         compact_before: files that ``compact_after`` replaces.
     """
 

@@ -1,4 +1,4 @@
-"""What a process remembers of manifests and of the lists that name them."""
+"""Cache of manifests and manifest lists in one process."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import ManifestEntry, ManifestFileMeta
 
-# About 2 KB an entry: 100 MB for the metadata of a table with many files, if they are all read.
+# About 2 KB per entry, so at most 100 MB for a table with many files.
 _MAX_ENTRIES: Final = 50_000
 _MAX_METAS: Final = 10_000
-# Two a snapshot. Commits, streams and compactors go on from the latest one, and need none that is much older.
+# Two lists per snapshot. Commits, streams and compactions use the latest snapshots and need no much older ones.
 _MAX_LISTS: Final = 128
 
 _Item = TypeVar("_Item")
 
 
 class ManifestCache:
-    """Manifest lists and manifests by their names, which never change once written.
+    """Cache of manifest lists and manifests by name; such files never change once written.
 
-    A manifest that none of the lists used last names is forgotten with the last list that did: a writer that commits
-    for days would otherwise keep the manifests of expired snapshots until it had its 50,000 entries.
+    When a list is evicted, the manifests that no other cached list names are evicted with it. Otherwise a writer that
+    commits for days would keep the manifests of expired snapshots until the cache held 50,000 entries.
 
     Args:
-        max_lists: that are kept.
-        max_entries: of manifests, in all.
+        max_lists: number of manifest lists to keep.
+        max_entries: total number of manifest entries to keep.
     """
 
     def __init__(self, *, max_lists: int = _MAX_LISTS, max_entries: int = _MAX_ENTRIES) -> None:
@@ -36,11 +36,11 @@ class ManifestCache:
         self._uses: Counter[str] = Counter()
 
     def get_list(self, name: str) -> Sequence[ManifestFileMeta] | None:
-        """Return what a manifest list names, if it is remembered."""
+        """Return the manifests that a manifest list names, if the list is cached."""
         return self._lists.get(name)
 
     def put_list(self, name: str, metas: Sequence[ManifestFileMeta]) -> None:
-        """Remember a manifest list."""
+        """Cache a manifest list."""
         if name in self._lists:
             return
         gone = self._lists.put(name, metas)
@@ -53,16 +53,16 @@ class ManifestCache:
                 self._manifests.discard(meta.file_name)
 
     def get_manifest(self, name: str) -> Sequence[ManifestEntry] | None:
-        """Return the entries of a manifest, if they are remembered."""
+        """Return the entries of a manifest, if they are cached."""
         return self._manifests.get(name)
 
     def put_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> None:
-        """Remember the entries of a manifest."""
+        """Cache the entries of a manifest."""
         self._manifests.put(name, entries)
 
 
 class _SizedCache(Generic[_Item]):
-    """Sequences by name; forgets the least recently used ones above a total number of items, or of names."""
+    """LRU cache of sequences by name, limited by the total number of items and, if set, by the number of names."""
 
     def __init__(self, *, max_items: int, max_names: int | None = None) -> None:
         self._max_items = max_items
@@ -80,7 +80,7 @@ class _SizedCache(Generic[_Item]):
         return found
 
     def put(self, name: str, items: Sequence[_Item]) -> list[Sequence[_Item]]:
-        """Remember a sequence, unless it alone is too much, and return those that are forgotten for it."""
+        """Cache a sequence, unless it exceeds the limit alone, and return the sequences that were evicted for it."""
         if len(items) > self._max_items or name in self._by_name:
             return []
         self._by_name[name] = items

@@ -1,4 +1,4 @@
-"""Which partitions an overwrite replaces."""
+"""Scope of an overwrite: which partitions it replaces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class WholeTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPartitions:
-    """Exactly the partitions that have new files; nothing happens without any (dynamic overwrite)."""
+    """Exactly the partitions that get new files (dynamic overwrite); without new files nothing is replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,9 @@ class MatchingPartitions:
     predicate: BoundPredicate
 
 
-# Values may hold commas and slashes; only before another column they end one.
+# Values may hold commas and slashes; these end a value only if another ``column=`` follows.
 _SEPARATOR: Final = re.compile(r"[,/](?=[^,/=]+=)")
-# Eight digits are a date without its dashes.
+# At most seven digits: eight digits are a date without its dashes.
 _EPOCH: Final = dt.date(1970, 1, 1)
 _EPOCH_DAY: Final = re.compile(r"-?[0-9]{1,7}")
 
@@ -51,15 +51,15 @@ OverwriteScope: TypeAlias = WholeTable | WrittenPartitions | MatchingPartitions
 
 
 def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> OverwriteScope:
-    """Return the scope that covers the partitions that agree with at least one spec.
+    """Return the scope of all partitions that match at least one spec.
 
     Args:
-        specs: partition column to value; a partial spec covers all that agree with it, an empty one everything.
-            None, and the text of ``partition.default-name``, mean NULL and only NULL. Text is parsed for columns that
-            hold something else.
+        specs: partition column to value; a partial spec covers all partitions that match it, an empty spec the whole
+            table. None, and the text of ``partition.default-name``, match only NULL. For columns that are not of a
+            text type, a text is parsed.
 
     Raises:
-        InvalidOptionError: a column that is no partition column, or a value that does not fit it.
+        InvalidOptionError: a column is no partition column, or a value does not fit its column.
     """
     if any(not spec for spec in specs):
         return WholeTable()
@@ -70,13 +70,13 @@ def scope_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Over
 
 
 def filter_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Predicate:
-    """Return the filter that the partitions that agree with at least one spec pass.
+    """Return a filter that selects the partitions that match at least one spec.
 
     Args:
         specs: as for ``scope_of_specs``, none of them empty.
 
     Raises:
-        InvalidOptionError: a column that is no partition column, or a text that does not fit it.
+        InvalidOptionError: a column is no partition column, or a text does not fit its column.
     """
     fields = {field.name: field for field in ref.schema.partition_fields}
     default_name = ref.parsed(LayoutOptions).default_partition_name
@@ -94,15 +94,15 @@ def filter_of_specs(ref: TableRef, specs: Sequence[Mapping[str, object]]) -> Pre
 
 
 def scope_of_filter(ref: TableRef, text: str, option: str) -> OverwriteScope:
-    """Return the scope that covers the partitions for which a condition holds.
+    """Return the scope of all partitions for which a condition holds.
 
     Args:
-        text: such as ``dt >= '2026-01-01' AND region = 'eu'``.
-        option: where it was given, for messages.
+        text: the condition, such as ``dt >= '2026-01-01' AND region = 'eu'``.
+        option: the option that the condition was given in, for messages.
 
     Raises:
-        InvalidOptionError: it names a column that is no partition column, so that it may hold for some rows of a
-            partition only; or it is no condition.
+        InvalidOptionError: the text is no condition; or it names a column that is no partition column, so that it may
+            hold for only some rows of a partition.
     """
     fields = ref.schema.partition_fields
     try:
@@ -120,7 +120,7 @@ def scope_of_filter(ref: TableRef, text: str, option: str) -> OverwriteScope:
 
 
 def parse_partition(text: str) -> dict[str, str]:
-    """Return the columns and values of a partition as people write them: ``dt=2026-01-01/hour=3``, or with a comma.
+    """Parse the text of a partition, ``dt=2026-01-01/hour=3`` or with a comma, into columns and values.
 
     Raises:
         InvalidOptionError: a part without an equals sign, or a column twice.
@@ -143,7 +143,7 @@ def partition_of_spec(ref: TableRef, spec: Mapping[str, object]) -> bytes:
         spec: as for ``scope_of_specs``.
 
     Raises:
-        InvalidOptionError: it does not name every one of them and no other, or a value does not fit.
+        InvalidOptionError: the spec lacks a partition column or has another column, or a value does not fit.
     """
     fields = ref.schema.partition_fields
     if set(spec) != {field.name for field in fields}:
@@ -166,10 +166,10 @@ def partition_of_spec(ref: TableRef, spec: Mapping[str, object]) -> bytes:
 
 
 def partition_test(scope: OverwriteScope, *, touched: frozenset[bytes], ref: TableRef) -> Callable[[bytes], bool]:
-    """Return a test of serialized partitions for the scope.
+    """Return a function that says whether a serialized partition is in the scope.
 
     Args:
-        touched: partitions of the new files.
+        touched: serialized partitions of the new files.
     """
     match scope:
         case WholeTable():
@@ -190,7 +190,7 @@ def _leaf(field: DataField, value: object, default_name: str) -> Predicate:
 
 
 def _parse_text(field: DataField, text: str) -> object:
-    """Read the text of a number, truth value or epoch day; other types take text as it is."""
+    """Parse the text of a number, BOOLEAN or epoch day; for other types, return the text as it is."""
     root = field.type.root if isinstance(field.type, AtomicType) else None
     try:
         match root:
@@ -201,7 +201,7 @@ def _parse_text(field: DataField, text: str) -> object:
             case TypeRoot.BOOLEAN:
                 return {"true": True, "false": False}[text.strip().lower()]
             case TypeRoot.DATE if _EPOCH_DAY.fullmatch(text):
-                # As directories of partitions are named.
+                # The names of partition directories have dates as epoch days.
                 return _EPOCH + dt.timedelta(days=int(text))
             case _:
                 return text

@@ -1,4 +1,4 @@
-"""The time that a partition's values stand for.
+"""The time of a partition, parsed from its values.
 
 Source:
     Paimon ``core:partition/PartitionTimeExtractor.java``; docs/spec/commit.md section 7.3.
@@ -23,7 +23,7 @@ _LENIENT: Final = re.compile(
     r"( (?P<H>\d{1,2}):(?P<m>\d{1,2}):(?P<s>\d{1,2})(\.(?P<S>\d{1,9}))?)?",
     re.ASCII,
 )
-# A run of one letter, a quoted text, or one other character of a pattern of Java's DateTimeFormatter.
+# Parts of a pattern of Java's DateTimeFormatter: one letter repeated, a quoted text, or one other character.
 _PATTERN_PARTS: Final = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|[^A-Za-z']")
 _LETTERS: Final = {"y": "y", "u": "y", "M": "M", "L": "M", "d": "d", "H": "H", "m": "m", "s": "s", "S": "S"}
 
@@ -31,20 +31,20 @@ _LETTERS: Final = {"y": "y", "u": "y", "M": "M", "L": "M", "d": "d", "H": "H", "
 def partition_time_parser(
     fields: Sequence[DataField], *, pattern: str | None, formatter: str | None, table: str
 ) -> Callable[[Sequence[object]], datetime | None]:
-    """Return a function from a partition's internal values to its time.
+    """Return a function that maps a partition's internal values to its time.
 
-    That function returns None where the values are no time, or NULL: such partitions never expire. The time has no
-    zone, as the values have none.
+    That function returns None where the values are NULL or cannot be parsed as a time: such partitions never expire.
+    The time has no zone, as the values have none.
 
     Args:
         fields: the partition columns.
         pattern: option ``partition.timestamp-pattern``, such as ``$dt $hour:00:00``; None for the first column.
-        formatter: option ``partition.timestamp-formatter``, such as ``yyyyMMdd``; None for ``yyyy-M-d``, maybe with
-            ``H:m:s`` and a fraction behind it.
+        formatter: option ``partition.timestamp-formatter``, such as ``yyyyMMdd``; None for ``yyyy-M-d``, optionally
+            followed by ``H:m:s`` and a fraction.
 
     Raises:
-        InvalidOptionError: a pattern with columns that the table has not, or a formatter with letters that are not
-            taken here.
+        InvalidOptionError: the pattern names no partition column, or the formatter has letters that are not
+            supported.
     """
     regex = _LENIENT if formatter is None else _compile(formatter, table)
     names = sorted((field.name for field in fields), key=len, reverse=True)

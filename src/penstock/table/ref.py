@@ -1,4 +1,4 @@
-"""What a function needs to know of a table, as a value."""
+"""Reference to a table as a picklable value: name, location, storage, schema and options."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ GroupT = TypeVar("GroupT", bound=OptionGroup)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRef:
-    """A table at one schema, with the options of one use. Picklable; Spark tasks receive it.
+    """A table at one schema, with the options of one use. Picklable, so that it can be sent to Spark tasks.
 
     Attributes:
-        name: ``db.table`` for messages, or the location where no catalog was asked.
+        name: ``db.table`` for messages, or the location where the table was opened without a catalog.
         location: the table's directory, in the form that ``file_io`` takes, without a slash at the end.
         file_io: storage of the location.
-        schema: the schema to read or write with; its options are those on disk.
-        dynamic_options: options of this use; they win over the schema's.
+        schema: the schema to read or write with; its options are those stored on disk.
+        dynamic_options: options of this use; they override those of the schema.
     """
 
     name: str
@@ -44,7 +44,7 @@ class TableRef:
 
     @property
     def options(self) -> dict[str, str]:
-        """Stored options with those of this use on top."""
+        """Stored options, overridden by those of this use."""
         return {**dict(self.schema.options), **dict(self.dynamic_options)}
 
     def parsed(self, group: type[GroupT]) -> GroupT:
@@ -57,14 +57,14 @@ class TableRef:
 
     @property
     def limits(self) -> AvroLimits:
-        """How much a metadata file may hold. Raises ``InvalidOptionError``."""
+        """Size limits for metadata files. Raises ``InvalidOptionError``."""
         return metadata_limits(dict(self.schema.options), dict(self.dynamic_options), table=self.name)
 
     def with_options(self, options: Mapping[str, str]) -> TableRef:
-        """Return the same table with more options of this use.
+        """Return the same table with further options of this use.
 
         Raises:
-            InvalidOptionError: one that would change where rows and files lie.
+            InvalidOptionError: an option would change where rows and files are stored.
         """
         check_one_use(options, dict(self.schema.options), self.name, self.location)
         merged = {**dict(self.dynamic_options), **options}
@@ -74,7 +74,7 @@ class TableRef:
         return replace(self, file_io=file_io, dynamic_options=tuple(merged.items()))
 
 
-# A process works on few tables and groups at a time; what falls out is parsed again.
+# A process works on few tables and groups at a time; evicted groups are parsed again.
 @lru_cache(maxsize=1024)
 def _parsed(
     group: Hashable, stored: tuple[tuple[str, str], ...], given: tuple[tuple[str, str], ...], table: str

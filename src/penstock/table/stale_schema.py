@@ -1,4 +1,4 @@
-"""A handle may be older than a file: then it must not cast the file's values to a type that cannot hold them."""
+"""Checks for stale schemas: a handle must not cast values of a newer file to an older type that cannot hold them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 
 def check_schema_of_file(ref: TableRef, store: MetadataStore, schema_id: int, fields: Iterable[DataField]) -> None:
-    """Raise where a file was written after a column got a type that the read schema cannot hold.
+    """Raise if a file was written with a newer schema in which a column has a type that the read schema cannot hold.
 
-    Files that are older than the read schema are cast by the rules of the format: somebody has asked for that cast.
+    Files that are older than the read schema are cast by the rules of the format: a user requested that cast by
+    altering the column.
 
     Args:
         ref: its schema is the read schema.
         schema_id: of the file.
-        fields: columns of the read schema that are wanted.
+        fields: columns of the read schema to read.
 
     Raises:
         SchemaMismatchError: the read schema is out of date.
@@ -46,7 +47,7 @@ def check_schema_of_file(ref: TableRef, store: MetadataStore, schema_id: int, fi
 
 
 def at_latest_schema(ref: TableRef, store: MetadataStore) -> TableRef:
-    """Return the table with the columns that it has now. Raises as ``MetadataStore.load_latest_schema``."""
+    """Return the table with its latest schema. Raises as ``MetadataStore.load_latest_schema``."""
     latest = store.load_latest_schema()
     return ref if latest.id == ref.schema.id else replace(ref, schema=latest)
 
@@ -54,7 +55,7 @@ def at_latest_schema(ref: TableRef, store: MetadataStore) -> TableRef:
 def check_schema_of_merges(
     ref: TableRef, store: MetadataStore, messages: Iterable[CommitMessage], latest_id: int
 ) -> None:
-    """Raise where files were merged while a column had another type than now: the cast to that type would stay.
+    """Raise if files were merged with an older type of a column: the merged files would keep the cast to that type.
 
     Args:
         latest_id: id of the table's latest schema.

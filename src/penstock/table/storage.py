@@ -1,4 +1,4 @@
-"""The storage of a table: bound to its directory, and durable as its options say."""
+"""The storage of a table: restricted to its directory, with the durability that its options set."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ if TYPE_CHECKING:
 def storage_of_table(
     file_io: FileIO, location: str, stored: Mapping[str, str], given: Mapping[str, str], table: str
 ) -> FileIO:
-    """Return the storage of a table: it goes to its directory and to what the user allows, and waits for the disk.
+    """Return the storage of a table, restricted to its directory and to the external paths that the user allows.
+
+    If the commit options ask for durability, the storage also flushes written files to disk.
 
     Args:
         location: the table's directory.
         stored: options of the table.
-        given: of the catalog and of one use; they win, and they alone allow anything.
+        given: options of the catalog and of one use; they override those of the table, and only they allow external
+            paths.
         table: its name, for messages.
 
     Raises:
-        InvalidOptionError: an option is none.
+        InvalidOptionError: an option has an invalid value.
     """
     allowed = ExternalPathOptions.parse(given, table=table)
     is_durable = CommitOptions.parse(stored, given, table=table).durable

@@ -49,16 +49,16 @@ if TYPE_CHECKING:
 _HINT_TRIES: Final = 3
 _CONSUMER_TRIES: Final = 10
 _CONSUMER_WAIT_SECONDS: Final = 0.2
-# How far a reader follows an expiration that runs beside it (Paimon SnapshotManager).
+# How many snapshots a reader skips while a concurrent expiration deletes them (Paimon SnapshotManager).
 _EARLIEST_STEPS: Final = 300
 _LISTINGS: Final = 10
 _READ_AT_ONCE: Final = 64
-# What is read ahead of its turn is held as it is on storage.
+# Limit for manifests that are read ahead; their bytes are held in memory undecoded.
 _FETCHED_BYTES: Final = 33_554_432
 
 
 class HasLocation(Protocol):
-    """What a store needs to know; a ``TableRef`` has it."""
+    """Location, storage, name and limits of a table, as ``MetadataStore`` needs them; a ``TableRef`` has them."""
 
     @property
     def file_io(self) -> FileIO:
@@ -77,7 +77,7 @@ class HasLocation(Protocol):
 
     @property
     def limits(self) -> AvroLimits:
-        """How much a metadata file may hold."""
+        """Size limits for metadata files."""
         ...
 
 
@@ -91,20 +91,20 @@ class TableLocation:
 
     @property
     def limits(self) -> AvroLimits:
-        """The default ones, as options are not known yet."""
+        """The default limits, as the table's options are not known yet."""
         return DEFAULT_LIMITS
 
 
 class MetadataStore:
     """Loads snapshots, schemas, manifests, tags and consumers of one table.
 
-    Files that never change once written (schemas, manifests, manifest lists) are cached, bounded by their number of
-    entries and, so that what has expired is forgotten, of lists. Snapshots are not: after a rollback an id comes again
-    with other content. Not for several threads.
+    Files that never change once written (schemas, manifests, manifest lists) are cached. The cache is limited by the
+    number of manifest entries and, so that metadata of expired snapshots is evicted, by the number of manifest lists.
+    Snapshots are not cached: after a rollback, a snapshot id is used again with other content. Not thread-safe.
 
     Args:
-        table: where; a ``TableRef`` or a ``TableLocation``.
-        sleep: seconds between tries on files that are overwritten in place.
+        table: a ``TableRef`` or a ``TableLocation``.
+        sleep: called with seconds, between tries to read files that are overwritten in place.
     """
 
     def __init__(self, table: HasLocation, *, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -142,8 +142,8 @@ class MetadataStore:
         """Load one schema.
 
         Raises:
-            NotFoundError: it is not there.
-            FormatError: it is damaged.
+            NotFoundError: there is no such schema.
+            FormatError: the schema is damaged.
         """
         schema = self._schemas.get(schema_id)
         if schema is None:
@@ -167,7 +167,7 @@ class MetadataStore:
     def latest_snapshot_id(self) -> int | None:
         """Return the id of the latest snapshot; None when nothing was ever committed.
 
-        The hint counts when its snapshot is there and the next one is not; otherwise the listing decides.
+        The hint is used if its snapshot exists and the next one does not; otherwise the directory is listed.
 
         Source:
             Paimon ``core:utils/HintFileUtils.java``; that n itself is there is our addition, for hints that are wrong.
@@ -178,11 +178,11 @@ class MetadataStore:
         return max(self.list_snapshot_ids(), default=None)
 
     def has_snapshot(self, snapshot_id: int) -> bool:
-        """Whether a snapshot is there; one look at storage."""
+        """Whether a snapshot exists; costs one request to storage."""
         return has_file(self.file_io, snapshot_path(self.location, snapshot_id))
 
     def earliest_snapshot_id(self) -> int | None:
-        """Return the id of the earliest snapshot that is still there; None when there is none."""
+        """Return the id of the earliest snapshot that still exists; None when there is none."""
         hint = self._read_hint(earliest_hint_path(self.location))
         if hint is not None and self.has_snapshot(hint):
             return hint
@@ -192,8 +192,8 @@ class MetadataStore:
         """Load one snapshot.
 
         Raises:
-            NotFoundError: it has expired or does not exist yet; the message says which are there.
-            FormatError: it is damaged.
+            NotFoundError: the snapshot has expired or does not exist yet; the message says which snapshots exist.
+            FormatError: the snapshot is damaged.
         """
         snapshot = self.find_snapshot(snapshot_id)
         if snapshot is None:
@@ -216,8 +216,8 @@ class MetadataStore:
         """Load the latest snapshot; None when nothing was ever committed.
 
         Raises:
-            FormatError: it is damaged.
-            StorageError: listings name snapshots, but none of them is there.
+            FormatError: the snapshot is damaged.
+            StorageError: in ten listings in a row, all listed snapshots were gone before one could be read.
         """
         for number in range(_LISTINGS):
             hint = self._read_hint(latest_hint_path(self.location))
@@ -228,13 +228,14 @@ class MetadataStore:
             ids = self.list_snapshot_ids()
             if not ids:
                 return None
-            # Where the latest one is gone since, a rollback has come, or an expiration: the one below it in the listing
-            # may not be the latest now. But a rollback of others may run for long.
+            # If the latest snapshot of the listing is gone, a rollback or an expiration has deleted it since. Then list
+            # again, as the snapshot before it may not be the latest one now. The last try accepts every snapshot of the
+            # listing, because another process's rollback may take long.
             for snapshot_id in reversed(ids if number == _LISTINGS - 1 else ids[-1:]):
                 snapshot = self.find_snapshot(snapshot_id)
                 if snapshot is not None:
                     return snapshot
-            # All of them have expired since we listed, so that others are there: by no means is the table empty.
+            # The snapshots were deleted after the listing. The table is not empty, so list again.
         raise StorageError(
             f"table {self.name}: {_LISTINGS} times in a row, all snapshots of a listing were gone before one of them "
             "was read; try again, with less frequent expirations",
@@ -242,7 +243,7 @@ class MetadataStore:
         )
 
     def load_earliest_snapshot(self) -> Snapshot | None:
-        """Load the earliest snapshot, going on to the next while expiration runs beside us; None when there is none."""
+        """Load the earliest snapshot, skipping those that a concurrent expiration deletes; None when there is none."""
         earliest = self.earliest_snapshot_id()
         if earliest is None:
             return None
@@ -253,7 +254,7 @@ class MetadataStore:
         return None
 
     def snapshots_between(self, first: int | None = None, last: int | None = None) -> Iterator[Snapshot]:
-        """Yield the snapshots with ids from ``first`` to ``last``, both included, ascending; expired ones are left out.
+        """Yield the snapshots with ids from ``first`` to ``last``, both included, ascending; skip expired ones.
 
         Args:
             first: None for the earliest.
@@ -267,7 +268,7 @@ class MetadataStore:
         yield from self.find_snapshots(ids)
 
     def find_snapshots(self, ids: Sequence[int]) -> Iterator[Snapshot]:
-        """Yield the snapshots with these ids that are there, in the order given.
+        """Yield those of the given snapshots that exist, in the order given.
 
         Raises:
             FormatError: one is damaged.
@@ -282,7 +283,7 @@ class MetadataStore:
                     yield snapshot
 
     def is_statistics_of(self, snapshot: Snapshot, schema_id: int) -> bool:
-        """Whether the snapshot names a readable statistics file and that was made with this schema."""
+        """Whether the snapshot names a readable statistics file that was made with this schema."""
         if snapshot.statistics is None:
             return False
         path = statistics_path(self.location, snapshot.statistics)
@@ -294,23 +295,23 @@ class MetadataStore:
     # Manifests
 
     def load_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
-        """Manifests of everything that the snapshot holds: those of the base list, then those of the delta list."""
+        """Return all manifests of the snapshot: those of the base list, then those of the delta list."""
         names = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self._fetch([name for name in names if self._cache.get_list(name) is None])
         return (*self.load_base_manifests(snapshot), *self.load_delta_manifests(snapshot))
 
     def load_base_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
-        """Manifests of what was there before the snapshot. Raises as ``load_manifest``."""
+        """Return the manifests of the state before the snapshot. Raises as ``load_manifest``."""
         return self._load_list(snapshot.base_manifest_list, snapshot.id)
 
     def load_delta_manifests(self, snapshot: Snapshot) -> tuple[ManifestFileMeta, ...]:
-        """Manifests of what the snapshot changed. Raises as ``load_manifest``."""
+        """Return the manifests of the snapshot's changes. Raises as ``load_manifest``."""
         return self._load_list(snapshot.delta_manifest_list, snapshot.id)
 
     def iter_manifests(
         self, metas: Sequence[ManifestFileMeta], *, snapshot_id: int | None = None
     ) -> Iterator[Sequence[ManifestEntry]]:
-        """Yield the entries of each manifest, as ``load_manifest``; reads ahead where the storage answers slowly."""
+        """Yield the entries of each manifest, as ``load_manifest``; reads ahead where the storage is slow."""
         fetched_until = 0
         for index, meta in enumerate(metas):
             if index >= fetched_until:
@@ -319,7 +320,7 @@ class MetadataStore:
         self._fetched.clear()
 
     def _fetch_from(self, metas: Sequence[ManifestFileMeta], start: int) -> int:
-        """Read some manifests at once; returns the index of the first one that was not thought of."""
+        """Read some manifests in parallel; return the index of the first manifest that this call did not cover."""
         names: list[str] = []
         size = 0
         for index, meta in enumerate(metas[start:], start):
@@ -334,12 +335,12 @@ class MetadataStore:
         return len(metas)
 
     def _fetch(self, names: Sequence[str]) -> None:
-        """Read manifests or lists at once, where that is faster, for ``_read_manifest``."""
+        """Read manifests or lists in parallel, where that is faster, and keep their bytes for ``_read_manifest``."""
         fetched = read_at_once(self.file_io, [manifest_path(self.location, name) for name in names])
         self._fetched = fetched
 
     def load_delta(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
-        """Entries of what the snapshot changed, ADD and DELETE, in file order."""
+        """Load the ADD and DELETE entries of the snapshot's changes, in file order."""
         return tuple(
             entry
             for meta in self.load_delta_manifests(snapshot)
@@ -350,12 +351,12 @@ class MetadataStore:
         """Load the entries of one manifest, in file order.
 
         Args:
-            size: bytes that the manifest list says; only to tell a cut-off file.
-            snapshot_id: whose, for messages.
+            size: size in bytes by the manifest list; used only to detect a file that was cut off.
+            snapshot_id: the snapshot that the manifest belongs to, for messages.
 
         Raises:
-            NotFoundError: it is not there, because the snapshot has expired or because it was lost.
-            FormatError: it is damaged.
+            NotFoundError: the manifest does not exist, because the snapshot has expired or because the file was lost.
+            FormatError: the manifest is damaged.
         """
         entries = self._cache.get_manifest(name)
         if entries is None:
@@ -365,17 +366,20 @@ class MetadataStore:
         return entries
 
     def remember_list(self, name: str, metas: Sequence[ManifestFileMeta]) -> None:
-        """Take for read what this process has written as a manifest list."""
+        """Cache a manifest list that this process has written, so that it need not be read."""
         self._cache.put_list(name, tuple(metas))
 
     def remember_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> None:
-        """Take for read what this process has written as a manifest."""
+        """Cache the entries of a manifest that this process has written, so that it need not be read."""
         self._cache.put_manifest(name, entries)
 
     def load_entry_numbers(
         self, name: str, size: int, *, snapshot_id: int | None = None
     ) -> Sequence[ManifestEntry | EntryNumbers]:
-        """Load what numbers of rows need of a manifest's entries, in file order; as ``load_manifest``, but faster."""
+        """Load only the fields of a manifest's entries that sequence numbers need, in file order.
+
+        Otherwise as ``load_manifest``, but faster.
+        """
         entries = self._cache.get_manifest(name)
         if entries is not None:
             return entries
@@ -384,7 +388,7 @@ class MetadataStore:
         )
 
     def read_index_manifest(self, snapshot: Snapshot) -> bytes | None:
-        """Bytes of the snapshot's index manifest; None when it has none. Raises ``NotFoundError``."""
+        """Return the bytes of the snapshot's index manifest; None when it has none. Raises ``NotFoundError``."""
         return None if snapshot.index_manifest is None else self._read_manifest(snapshot.index_manifest, snapshot.id)
 
     def _read_whole_manifest(self, name: str, size: int, snapshot_id: int | None) -> bytes:
@@ -431,7 +435,7 @@ class MetadataStore:
         """Load one tag.
 
         Raises:
-            NotFoundError: there is none of that name; the message says which are there.
+            NotFoundError: there is no tag of that name; the message lists the tags that exist.
             FormatError: it is damaged.
         """
         path = tag_path(self.location, name)
@@ -451,7 +455,7 @@ class MetadataStore:
         """Return the first snapshot that a consumer has not read yet; None when there is no such consumer.
 
         Raises:
-            FormatError: it stays unreadable for two seconds.
+            FormatError: the consumer file stays unreadable for two seconds.
         """
         path = consumer_path(self.location, consumer_id)
         for tries_left in range(_CONSUMER_TRIES - 1, -1, -1):
@@ -462,7 +466,7 @@ class MetadataStore:
             except FormatError:
                 if not tries_left:
                     raise
-                self._sleep(_CONSUMER_WAIT_SECONDS)  # it is overwritten in place: we saw half of it
+                self._sleep(_CONSUMER_WAIT_SECONDS)  # the file is overwritten in place: this read may be partial
         return None
 
     def _why_missing(self, snapshot_id: int) -> str:
@@ -486,7 +490,7 @@ class MetadataStore:
             if hint is not None and hint > 0:
                 return hint
             if tries_left:
-                self._sleep(0.001)  # it is overwritten in place: we may have seen it empty
+                self._sleep(0.001)  # the file is overwritten in place: this read may have found it empty
         return None
 
     def _ids(self, directory: str, id_of: Callable[[str], int | None]) -> tuple[int, ...]:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def find_success(file_io: FileIO, path: str) -> SuccessFile | None:
-    """Load a success file; None where there is none, or one that is none of ours.
+    """Load a success file; None where there is none, or where another program wrote it.
 
-    Hadoop's jobs leave empty files of that name, which say nothing about this table.
+    Hadoop's jobs leave empty files of that name, which do not describe this table.
     """
     try:
         return decode_success_file(file_io.read(path), path)
@@ -23,7 +23,7 @@ def find_success(file_io: FileIO, path: str) -> SuccessFile | None:
 
 
 def write_success(file_io: FileIO, path: str, now_millis: int) -> SuccessFile:
-    """Write a success file, or note in the one that is there that it was done again.
+    """Write a success file; if there is one already, keep its creation time and set its modification time.
 
     Source:
         Paimon ``core:partition/actions/SuccessFileMarkDoneAction.java``.

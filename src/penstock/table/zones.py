@@ -1,4 +1,4 @@
-"""Time zones by the names that Java gives them, and wall clocks in them.
+"""Time zones by their Java names, and conversion between instants and wall clocks.
 
 Source:
     ``java.time.ZoneId.of``, which reads Paimon's options.
@@ -21,14 +21,14 @@ _MOST: Final = timedelta(hours=18)
 
 
 def parse_zone(text: str | None, key: str, table: str) -> tzinfo | None:
-    """Return a zone; None, which stands for this machine's, where there is no text.
+    """Return the zone of that name; None, which stands for this machine's zone, where the text is None.
 
     Args:
         text: ``America/Los_Angeles``, ``UTC``, ``Z``, ``+08:00``, ``GMT-8``.
         key: the option, for the message.
 
     Raises:
-        InvalidOptionError: it is none.
+        InvalidOptionError: the text is no zone.
     """
     if text is None:
         return None
@@ -52,12 +52,13 @@ def parse_zone(text: str | None, key: str, table: str) -> tzinfo | None:
 
 
 def instant(clock: datetime, zone: tzinfo | None) -> int | None:
-    """Return when a zone's wall clock shows a time, ms since 1970-01-01 UTC; None where that is beyond the calendar.
+    """Return when a zone's wall clock shows a time, in ms since 1970-01-01 UTC; None beyond the calendar's range.
 
-    Of two such times it is the earlier; a time that the clock jumps over is as much later as it jumps.
+    If the clock shows the time twice, the earlier instant is returned. A time that the clock skips is moved later by
+    the length of the skip.
 
     Args:
-        clock: without a zone.
+        clock: the time, without a zone.
         zone: None for this machine's.
     """
     try:

@@ -1,1 +1,1 @@
-"""What keeps writers, readers and maintenance that run at once from harming each other."""
+"""Commit protocol: keeps concurrent writers, readers and maintenance from harming each other."""

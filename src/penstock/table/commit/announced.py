@@ -1,8 +1,9 @@
-"""Which snapshots an expiration is deleting files of: a tag comes too late for those.
+"""Announcements of expirations: the snapshots whose files an expiration is deleting, so that they cannot be tagged.
 
-The file ``.penstock/expiring`` of a table names the first snapshot that the furthest expiration so far keeps. It is
-written before tags are read for the last time and files are deleted, and a tag is put before it is read: so either the
-expiration sees the tag, or whoever makes the tag sees that it comes too late.
+The file ``.penstock/expiring`` of a table holds a snapshot id: expirations may have deleted files of the snapshots
+below it. An expiration writes this file, then reads the tags for the last time, then deletes files. A process that
+creates a tag writes the tag first and then reads this file. So either the expiration sees the tag, or the creator of
+the tag sees that it is too late.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 
 
 def announce_expiration(store: MetadataStore, end: int) -> None:
-    """Say that files of snapshots below an id are about to be deleted; one read, and mostly a write.
+    """Announce that files of snapshots below an id are about to be deleted; costs one read and mostly one write.
 
-    On a full disk the hints make place for it: else the one thing that frees space would need some.
+    If the disk is full, the hint files are deleted to make space for the announcement. Otherwise an expiration, which
+    frees space, could not start.
 
     Raises:
-        StorageError: the storage failed; nothing may be deleted then.
+        StorageError: the storage failed; then nothing may be deleted.
     """
     if expiring_end(store) >= end:
         return
@@ -34,14 +36,14 @@ def announce_expiration(store: MetadataStore, end: int) -> None:
     except StorageError as error:
         if not is_full(error):
             raise
-        # They may be missing: readers list the directory until the next commit writes them.
+        # Without hints, readers list the directory until the next commit writes the hints again.
         for hint in (earliest_hint_path(store.location), latest_hint_path(store.location)):
             store.file_io.delete(hint)
         store.file_io.write(path, data)
 
 
 def is_announced(store: MetadataStore, snapshot_id: int) -> bool:
-    """Whether an expiration has said that it deletes a snapshot: if it is gone, no rollback took it away.
+    """Whether an expiration has announced that it deletes a snapshot. Then a missing snapshot was not rolled back.
 
     Raises:
         StorageError: the storage failed.
@@ -50,23 +52,29 @@ def is_announced(store: MetadataStore, snapshot_id: int) -> bool:
 
 
 def is_expiring(store: MetadataStore, snapshot_id: int) -> bool:
-    """Whether files of a snapshot may be gone already. Raises ``StorageError``."""
+    """Whether files of a snapshot may be deleted already. Raises ``StorageError``."""
     return snapshot_id < expiring_end(store) or not store.has_snapshot(snapshot_id)
 
 
 def forget_expiration(store: MetadataStore) -> None:
-    """Let snapshots be tagged again whose ids have come back, as by a rollback to the tag of one that had expired."""
+    """Delete the announcement, so that snapshots whose ids are used again can be tagged.
+
+    Ids are used again after a rollback to the tag of an expired snapshot.
+    """
     store.file_io.delete(expiring_path(store.location))
 
 
 def lower_announcement(store: MetadataStore, snapshot_id: int) -> None:
-    """Take back what an expiration has announced from a snapshot on, and has not begun. Raises ``StorageError``."""
+    """Lower the announcement to a snapshot's id, if it is higher. Raises ``StorageError``.
+
+    The caller must make sure that no expiration has begun to delete files of that snapshot or a later one.
+    """
     if is_announced(store, snapshot_id):
         store.file_io.write(expiring_path(store.location), encode_hint(snapshot_id))
 
 
 def expiring_end(store: MetadataStore) -> int:
-    """Return the id below which files of snapshots may be gone; 0 where none are. Raises ``StorageError``."""
+    """Return the id below which files of snapshots may be deleted; 0 if there are none. Raises ``StorageError``."""
     try:
         return decode_hint(store.file_io.read(expiring_path(store.location))) or 0
     except NotFoundError:

@@ -1,7 +1,8 @@
-"""The commit protocol: changes become a snapshot, or nothing does.
+"""The commit protocol: all changes of a commit become one snapshot, or none does.
 
-An attempt builds everything on the latest snapshot and creates ``snapshot-N`` last, by ``put_if_absent``. Outrun, it
-starts again from the new latest one: data files stay, metadata is built anew.
+An attempt writes all metadata on top of the latest snapshot, and creates ``snapshot-N`` last, by ``put_if_absent``. If
+it loses the race for the id, the next attempt starts from the new latest snapshot: data files are kept, metadata is
+written again.
 
 Source:
     Paimon ``core:operation/FileStoreCommitImpl.java``; docs/spec/commit.md sections 3 to 5.
@@ -53,14 +54,14 @@ if TYPE_CHECKING:
 
 WRITER_VERSION: Final = "penstock"
 
-# 20 s in all, for a storage that does not answer, where no option says how often and how long.
+# 20 s in all for a storage that does not answer, if no options set the number of retries and their wait.
 _PUT_TRIES: Final = 11
 _LONGEST_PUT_WAIT_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Everything of an attempt that stands on storage but for the snapshot file.
+    """The result of an attempt before its put: all metadata is on storage, except for the snapshot file.
 
     Attributes:
         file_names: lists and manifests that the snapshot names.
@@ -73,24 +74,24 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Our snapshot is there."""
+    """Our snapshot was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostRace:
-    """Another snapshot has our id; ours is not there and will not be."""
+    """Another snapshot has our id; ours does not exist and will not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The storage does not say whether ours is there."""
+    """The storage does not say whether our snapshot exists."""
 
     cause: StorageError
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The storage refused to create ours, and says that it is not there."""
+    """The storage refused to create our snapshot and confirms that it does not exist."""
 
     cause: StorageError
 
@@ -99,22 +100,23 @@ Attempt: TypeAlias = Committed | LostRace | Unknown | Refused
 
 
 def new_commit_user(prefix: str | None = None) -> str:
-    """Return a fresh commit user, with ``commit.user-prefix`` before it when set."""
+    """Return a new commit user, prefixed with ``commit.user-prefix`` if that is set."""
     return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
 
 
 @dataclass(slots=True, kw_only=True)
 class TableCommitter:
-    """Commits to one table; keeps what it learned between commits, so that each costs the same.
+    """Commits to one table; caches metadata between commits, so that the cost of a commit does not grow.
 
-    Not for use by several threads at once.
+    Not thread-safe.
 
     Attributes:
-        may_be_committed: whether the last call of ``commit`` came so far that its snapshot may be there, however it
-            ended; False also when it found the request landed already.
-        after_commit: told of each snapshot that it made; never raises an ``Exception``.
-        on_idle: does what time alone makes due, for who commits nothing for a while; never raises an ``Exception``.
-        check_alone: raises where another process has taken over the job; asks storage. None where nobody can tell.
+        may_be_committed: whether the snapshot of the last call of ``commit`` may exist, also if that call raised; False
+            if the call found that the request was committed before.
+        after_commit: called with each snapshot that this committer has made; never raises an ``Exception``.
+        on_idle: runs maintenance that is due by time, for callers that commit nothing for a while; never raises an
+            ``Exception``.
+        check_alone: raises if another process has taken over the job; reads storage. None if this cannot be checked.
     """
 
     ref: TableRef
@@ -130,17 +132,18 @@ class TableCommitter:
     check_alone: Callable[[], None] | None = None
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
-        """Make the request one snapshot.
+        """Commit the request as one snapshot.
 
         Returns:
-            The snapshot; the one found when ``check_committed`` finds the request landed; None when there was nothing
-            to commit.
+            The new snapshot; the existing one if ``check_committed`` finds that the request was committed before; None
+            if there was nothing to commit.
 
         Raises:
             CommitConflictError: a file to replace is gone, or other writers won every race; nothing is visible.
             CommitUnknownError: the storage did not answer; nothing was deleted.
-            NotFoundError: the table was dropped or renamed, or is another one by now.
-            CheckpointError: nobody can tell whether a request to be looked for has landed.
+            NotFoundError: the table was dropped or renamed, or another table is in its place now.
+            CheckpointError: ``check_committed`` is set, but snapshots have expired that may show whether the request
+                was committed before.
         """
         self.may_be_committed = False
         base = self._load_base()
@@ -151,11 +154,11 @@ class TableCommitter:
             return self._attempt(request, base, race)
 
     def _attempt(self, request: CommitRequest, base: Snapshot | None, race: Race) -> Snapshot | None:
-        """Build on the latest snapshot and put ours, until one attempt wins."""
+        """Build metadata on the latest snapshot and put our snapshot, until one attempt wins."""
         writer = self._new_writer()
         merges: tuple[Merge, ...] | None = None
         for attempt_number in race.attempts():
-            # But for the put, no snapshot can name these files: whatever stops us, they go.
+            # Before the put, no snapshot can name these files, so they are deleted after any error.
             with writer.deleted_on_error():
                 if attempt_number > 0:
                     race.wait()
@@ -200,15 +203,15 @@ class TableCommitter:
         )
 
     def _check_expired(self, base: Snapshot | None, error: NotFoundError) -> None:
-        """Return where a base expired while it was read, so that there is a later one; else raise the error."""
-        # Its own file goes last: until then only the announcement says that the expiration is at it.
+        """Return if the base expired while it was read, so that there is a later one; otherwise raise the error."""
+        # An expiration deletes the snapshot file last; until then, only its announcement shows that it is running.
         if base is None or (self.store.has_snapshot(base.id) and not is_announced(self.store, base.id)):
             raise error
 
     def _build(
         self, request: CommitRequest, base: Snapshot | None, merges: tuple[Merge, ...] | None, writer: ManifestWriter
     ) -> tuple[Prepared | None, tuple[Merge, ...]]:
-        """Write all metadata of an attempt but for the snapshot; None where there is nothing to commit."""
+        """Write all metadata of an attempt except for the snapshot; None if there is nothing to commit."""
         delta = build_delta(request, base, ref=self.ref, store=self.store, index=self.index)
         if not delta and not request.commit_empty and not _moves_watermark(request, base):
             writer.delete_written()
@@ -217,19 +220,20 @@ class TableCommitter:
         return self._prepare(request, base, delta, merges, writer), merges
 
     def _load_base(self) -> Snapshot | None:
-        """Load the latest snapshot of the table that the changes were made for."""
+        """Load the latest snapshot, after a check that the table is still the one that the changes were made for."""
         check_same_table(self.ref)
         return wait_for_rollback(self.store, self.store.load_latest_snapshot(), self.sleep)
 
     def _find_committed(
         self, request: CommitRequest, base: Snapshot | None, *, known: Snapshot | None = None
     ) -> Snapshot | None:
-        """Return the snapshot that shows a request to be a replay.
+        """Return the snapshot that shows that a request is a replay; None if there is none.
 
-        Asked again after every lost race: the winner may be this very commit, made by a process thought to be dead.
+        Called again after every lost race: the winner may be this same commit, made by an older process of the job that
+        is still running.
 
         Args:
-            known: the base that was looked at before.
+            known: the base of the last search; only snapshots after it are read.
         """
         if not request.check_committed or base is None:
             return None
@@ -244,7 +248,7 @@ class TableCommitter:
         return None
 
     def _check_alone(self, request: CommitRequest) -> None:
-        """Make sure that no other process runs the job, where snapshots that it may have made have expired."""
+        """Make sure that no other process runs the job; needed if snapshots that it may have made have expired."""
         if self.check_alone is not None:
             self.check_alone()
             return
@@ -255,12 +259,12 @@ class TableCommitter:
         )
 
     def _finish(self, base: Snapshot | None, prepared: Prepared, writer: ManifestWriter) -> None:
-        """Tidy up behind a landed snapshot. Nothing here may fail the commit."""
+        """Clean up and run the hooks after the snapshot was created. Nothing here may fail the commit."""
         writer.forget(prepared.file_names)
         try:
             self.index.landed(base, prepared.snapshot, prepared.delta)
         except MemoryError:
-            self.index = BucketIndex()  # it learns again
+            self.index = BucketIndex()  # the next commit fills it again
         writer.delete_written()
         self._write_hints(prepared.snapshot)
         self.after_commit(prepared.snapshot)
@@ -311,7 +315,7 @@ class TableCommitter:
         )
 
     def _carry_forward(self, snapshot: Snapshot, base: Snapshot | None) -> Snapshot:
-        """Fill in what every commit inherits from its base (docs/spec/commit.md section 4.1)."""
+        """Fill in the fields that every commit inherits from its base (docs/spec/commit.md section 4.1)."""
         if base is None:
             return snapshot
         return replace(
@@ -323,7 +327,7 @@ class TableCommitter:
         )
 
     def _put_in_time(self, base: Snapshot | None, prepared: Prepared) -> Attempt:
-        """Create the snapshot file, and take it back where others had its id before and it is gone again."""
+        """Create the snapshot file; delete it again if the put was late, see ``late_put``."""
         attempt = self._put(prepared.snapshot)
         if not isinstance(attempt, Committed):
             return attempt
@@ -340,28 +344,29 @@ class TableCommitter:
         return Unknown(cause)
 
     def _put(self, snapshot: Snapshot) -> Attempt:
-        """Create the snapshot file; after an error look, and try again while it is surely not there."""
+        """Create the snapshot file; after errors, retry a limited number of times to find out whether it exists."""
         path = snapshot_path(self.ref.location, snapshot.id)
         data = encode_snapshot(snapshot)
         for try_number in range(self._put_tries):
             try:
                 if self.ref.file_io.put_if_absent(path, data):
                     return Committed()
-                # False may be about our own earlier try whose answer was lost.
+                # False may mean that an earlier try of ours created the file and its answer was lost.
                 if decode_snapshot(self.ref.file_io.read(path), path).uuid != snapshot.uuid:
                     return LostRace()
-                # Or that failed when the name was there and was to be put on the disk.
+                # Or an earlier try created the file and then failed to flush it to disk.
                 flush(self.ref.file_io, [path], root=self.ref.location)
             except StorageError as error:
                 cause = error
-                # A full disk or a missing permission stays until somebody acts. An earlier try may still arrive.
+                # A retry does not help against a full disk or a missing permission. This holds only for the first try:
+                # later, the put of an earlier try may still take effect.
                 if try_number == 0 and not error.retryable and self._is_absent(path):
                     return Refused(cause)
             except (NotFoundError, FormatError, MemoryError) as error:
                 cause = _as_storage_error(error)
             else:
                 return Committed()
-            # Putting again is safe whatever happened: at most one put ever creates the file.
+            # A second put is always safe: at most one put creates the file.
             self.sleep(self._put_wait_seconds(try_number))
         return Unknown(cause)
 
@@ -391,7 +396,7 @@ class TableCommitter:
             if snapshot.id == 1:
                 storage.write(earliest_hint_path(self.ref.location), encode_hint(1))
         except TableStoreError:
-            # Hints may lag or vanish: readers list the directory then. The commit has landed.
+            # The commit has succeeded. Without a valid hint, readers list the directory.
             return
 
     def _merge(self, base: Snapshot | None, writer: ManifestWriter) -> tuple[Merge, ...]:
@@ -449,7 +454,7 @@ def _moves_watermark(request: CommitRequest, base: Snapshot | None) -> bool:
 
 
 def _later_watermark(ours: int | None, base: int | None) -> int | None:
-    """A watermark never goes back (docs/spec/commit.md section 4.1)."""
+    """Return the later watermark: a watermark never decreases (docs/spec/commit.md section 4.1)."""
     if ours is None or base is None:
         return base if ours is None else ours
     return max(ours, base)

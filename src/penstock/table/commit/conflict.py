@@ -1,4 +1,4 @@
-"""Whether a set of changes still fits the snapshot it is to be committed on.
+"""Conflict detection: whether changes still fit the snapshot on which they are to be committed.
 
 Source:
     Paimon ``core:operation/commit/ConflictDetection.java``; docs/spec/commit.md section 5.1.
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def find_displaced(live: Iterable[ManifestEntry], messages: Iterable[CommitMessage]) -> frozenset[tuple[bytes, int]]:
-    """Return partition and bucket of merges behind whose rows a live file of a queue would no longer stand.
+    """Return partition and bucket of the merges that would change the order of rows in a queue.
 
-    Files that begin with the same number are read in the order of the manifest, where a new one comes last; so none may
-    be live beside a merged file that is not one of its parts. Writers that do not number their rows make such files.
+    Files with the same first sequence number are read in manifest order, and a new file comes last in the manifest. So
+    a merge conflicts with a live file that has the same first number as the merged file and is not one of its inputs.
+    Writers that do not give rows sequence numbers at commit can create such files.
     """
     merges = [message for message in messages if message.total_buckets > 0 and message.compact_before]
     inputs = {file.file_name for message in merges for file in message.compact_before}
@@ -39,7 +40,7 @@ def find_displaced(live: Iterable[ManifestEntry], messages: Iterable[CommitMessa
 
 
 def check_conflicts(live: Mapping[FileIdentity, ManifestEntry], delta: Sequence[ManifestEntry], *, table: str) -> None:
-    """Raise ``CommitConflictError`` unless every delete is of a live file and every add is new.
+    """Raise ``CommitConflictError`` unless every deleted file is live and every added file is new.
 
     Args:
         live: live entries of the base snapshot, at least in the partitions of ``delta``.

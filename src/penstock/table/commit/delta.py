@@ -1,4 +1,4 @@
-"""The changes of one commit as manifest entries, computed on the snapshot that the commit builds on.
+"""The changes of one commit as manifest entries, computed from the commit's base snapshot.
 
 Source:
     Paimon ``core:operation/commit/ManifestEntryChanges.java``, ``OverwriteChangesProvider.java``;
@@ -35,7 +35,7 @@ def append_delta(
     store: MetadataStore,
     index: BucketIndex,
 ) -> tuple[ManifestEntry, ...]:
-    """Return the ADD entries of an APPEND; in bucketed tables with their final sequence numbers.
+    """Return the ADD entries of an APPEND, with final sequence numbers in bucketed tables.
 
     Raises:
         InvalidOptionError: a partition holds files of another bucket count.
@@ -61,11 +61,11 @@ def overwrite_delta(
     store: MetadataStore,
     scope: OverwriteScope,
 ) -> tuple[ManifestEntry, ...]:
-    """Return DELETE entries of the live files in scope, then the ADD entries.
+    """Return DELETE entries of the live files in scope, followed by the ADD entries of the new files.
 
     Raises:
-        InvalidOptionError: a new file lies outside the scope.
-        UnsupportedFeatureError: index files speak of the rows to be replaced.
+        InvalidOptionError: a new file is outside of the scope.
+        UnsupportedFeatureError: the base snapshot has index files, which would have to be rewritten.
     """
     if base is not None and base.index_manifest is not None:
         raise UnsupportedFeatureError(
@@ -81,7 +81,7 @@ def overwrite_delta(
             "or overwrite without naming a partition"
         )
     live = load_live_entries(store, base, test) if base is not None else {}
-    # The replaced files are ignored, so the numbers start anew (docs/spec/commit.md section 2.2).
+    # The replaced files are ignored, so the numbers start at 0 again (docs/spec/commit.md section 2.2).
     numbered = BucketIndex().number(messages) if _is_bucketed(messages) else messages
     added = _added(numbered)
     deleted = tuple(
@@ -102,10 +102,10 @@ def overwrite_delta(
 def compact_delta(
     messages: tuple[CommitMessage, ...], base: Snapshot | None, *, ref: TableRef, store: MetadataStore
 ) -> tuple[ManifestEntry, ...]:
-    """Return DELETE entries of the files that the messages name and ADD entries of those that replace them.
+    """Return DELETE entries of the files that the messages replace, and ADD entries of the replacements.
 
     Raises:
-        CommitConflictError: a file to replace is not live any more, or rows of a queue would change their order.
+        CommitConflictError: a file to replace is not live any more, or the order of rows in a queue would change.
     """
     delta = tuple(
         entry
@@ -127,7 +127,7 @@ def compact_delta(
 def build_delta(
     request: CommitRequest, base: Snapshot | None, *, ref: TableRef, store: MetadataStore, index: BucketIndex
 ) -> tuple[ManifestEntry, ...]:
-    """Return the entries of a request on that base."""
+    """Return the manifest entries of a request for that base."""
     if request.kind is CommitKind.OVERWRITE and request.scope is not None:
         return overwrite_delta(request.messages, base, ref=ref, store=store, scope=request.scope)
     if request.kind in {CommitKind.COMPACT, CommitKind.OVERWRITE}:

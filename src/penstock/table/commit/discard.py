@@ -1,4 +1,4 @@
-"""Deleting the data files of work that did not become a snapshot."""
+"""Deletion of data files that were written but not committed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def delete_new_files(ref: TableRef, messages: Iterable[CommitMessage]) -> None:
-    """Delete the files that the messages add; what cannot be deleted stays an orphan."""
+    """Delete the files that the messages add; files that cannot be deleted remain as orphans."""
     locator = FileLocator.of(ref)
     for message in messages:
         for file in _new_files(message):
@@ -40,10 +40,10 @@ def _new_files(message: CommitMessage) -> tuple[DataFileMeta, ...]:
 
 
 def commit_or_discard(committer: TableCommitter, request: CommitRequest) -> Snapshot | None:
-    """Commit; delete the request's data files where they surely did not become live.
+    """Commit the request; delete its data files if they certainly did not become live.
 
-    That is when the commit fails, unless its outcome is unknown or an interrupt came while the snapshot was put; and
-    when the request is a replay that wrote its rows once more.
+    That is the case if the commit fails, unless its outcome is unknown or it was interrupted during the put of the
+    snapshot; and if the request is a replay that wrote its rows a second time.
 
     Raises:
         TableStoreError: as ``TableCommitter.commit``.
@@ -62,9 +62,9 @@ def commit_or_discard(committer: TableCommitter, request: CommitRequest) -> Snap
 
 
 def _delete_remains(ref: TableRef, messages: Iterable[CommitMessage]) -> None:
-    """Where the table was dropped or renamed while its files were written, delete the empty directories they leave.
+    """Delete the empty directories of the messages if the table was dropped or renamed while files were written.
 
-    They would block the name for a new table.
+    Otherwise they would block the name for a new table.
     """
     with suppress(StorageError):
         if ref.file_io.list(schema_directory(ref.location)):
@@ -77,34 +77,34 @@ def _delete_remains(ref: TableRef, messages: Iterable[CommitMessage]) -> None:
 
 def _discard_replay(committer: TableCommitter, request: CommitRequest, landed: Snapshot) -> None:
     if (landed.commit_identifier, landed.commit_kind) != (request.commit_identifier, request.kind):
-        return  # an older snapshot has the request's rows: these files, for all that we know here
+        return  # another snapshot may contain these files
     try:
         named = {entry.file.file_name for entry in committer.store.load_delta(landed)}
     except TableStoreError:
-        return  # nothing fails a commit that has landed; the files stay orphans
+        return  # the commit has succeeded and must not fail now; the files remain as orphans
     if named.isdisjoint(file.file_name for message in request.messages for file in _new_files(message)):
         delete_new_files(committer.ref, request.messages)
 
 
 def staging_directory(ref: TableRef, job_id: str) -> str:
-    """Return where a job's files lie before the table takes them over: no place where readers look."""
+    """Return the directory for a job's files before they are moved into the table; readers ignore it."""
     return f"{ref.location}/.penstock-{job_id}"
 
 
 def delete_staging(ref: TableRef, job_id: str) -> None:
-    """Delete what a job has left there; what cannot be deleted is no file of the table."""
+    """Delete a job's staging directory; errors are ignored, as its files are not part of the table."""
     with suppress(StorageError):
         ref.file_io.delete(staging_directory(ref, job_id), recursive=True)
 
 
 def delete_job_files(ref: TableRef, job_id: str, *, keep: Collection[str]) -> None:
-    """Delete the data files whose names bear the job's id, except those named in ``keep``.
+    """Delete the data files whose names contain the job's id, except those named in ``keep``.
 
-    Lists every bucket of the table, so it is for jobs of which something went wrong.
+    This lists every bucket of the table, so use it only for jobs that failed.
 
     Args:
-        job_id: as ``new_job_id`` made it.
-        keep: names of the files that were committed, or will be.
+        job_id: from ``new_job_id``.
+        keep: names of the files that were or will be committed.
     """
     layout = ref.parsed(LayoutOptions)
     root = f"{ref.location}/{layout.data_directory}" if layout.data_directory else ref.location
@@ -113,12 +113,12 @@ def delete_job_files(ref: TableRef, job_id: str, *, keep: Collection[str]) -> No
 
 
 def delete_job_files_beside(ref: TableRef, job_ids: Iterable[str], messages: Iterable[CommitMessage]) -> None:
-    """Delete the data files of jobs that lie in the buckets that the messages write to; lists those alone.
+    """Delete the data files of jobs in the buckets that the messages write to; only these buckets are listed.
 
-    What cannot be listed or deleted stays an orphan.
+    Files that cannot be listed or deleted remain as orphans.
 
     Args:
-        job_ids: of jobs that are over and of which nothing was committed.
+        job_ids: of jobs that have ended and committed nothing.
     """
     locator = FileLocator.of(ref)
     with suppress(StorageError):

@@ -1,7 +1,7 @@
-"""The fence of a rollback: a snapshot with the content of its target that follows all that is rolled back.
+"""The fence of a rollback: a snapshot after all rolled-back snapshots that has the content of the rollback's target.
 
-It is made by ``put_if_absent`` like any commit, so each commit beside a rollback lands either before it, and is rolled
-back, or on it. It goes again when all that was rolled back is gone. See design/0020-late-puts.md.
+The fence is created by ``put_if_absent`` like any commit. So a concurrent commit comes either before the fence, and is
+rolled back, or builds on the fence. The fence is deleted after the rolled-back snapshots. See design/0020-late-puts.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ ROLLED_BACK_TO: Final = "penstock.rolled-back-to"
 
 _TRIES: Final = 100
 _DELETE_TRIES: Final = 2
-# A rollback deletes a file for each snapshot; one that takes longer, or was killed, leaves a gap in the ids instead.
+# How long a writer waits for a rollback, which deletes one file per snapshot. If the rollback takes longer or was
+# killed, the writer builds on the fence, and the ids have a gap.
 _LOOKS: Final = 50
 _LOOK_SECONDS: Final = 0.1
 
@@ -43,10 +44,10 @@ def is_fence(snapshot: Snapshot | None) -> bool:
 
 
 def wait_for_rollback(store: MetadataStore, latest: Snapshot | None, sleep: Callable[[float], None]) -> Snapshot | None:
-    """Return the latest snapshot when no rollback is under way any more; after 5 s the fence, to build on it.
+    """Wait until no rollback is running, and return the latest snapshot; after 5 s, return the fence to build on.
 
     Args:
-        latest: as it was loaded.
+        latest: the latest snapshot, as loaded before.
     """
     for _ in range(_LOOKS):
         if not is_fence(latest):
@@ -57,11 +58,11 @@ def wait_for_rollback(store: MetadataStore, latest: Snapshot | None, sleep: Call
 
 
 def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
-    """Make the content of a snapshot the latest one.
+    """Create a fence with the content of a snapshot as the latest snapshot.
 
     Raises:
         CommitConflictError: other writers won every race.
-        StorageError: the storage failed; a fence that is there all the same does no harm.
+        StorageError: the storage failed; if the fence was created nevertheless, it does no harm.
     """
     writer = _new_writer(store)
     fence = replace(
@@ -98,21 +99,21 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
 
 
 def clear_below(store: MetadataStore, fence: Snapshot, target: Snapshot) -> Snapshot:
-    """Delete what lies between a fence and its target; in the place of the first snapshot another fence stays.
+    """Delete the snapshots between a fence and its target; replace the first of them by a second fence.
 
-    A writer that is paused before its put finds out by its base, which has to go before the id after it is free: so the
-    first one is replaced and not deleted, which also keeps its id from those who build on the target, and the others go
-    in the order of their ids.
+    A writer that is paused before its put detects the rollback by its base, so a base must be gone before the next id
+    is free. Therefore the first snapshot is replaced and not deleted, and the others are deleted in the order of their
+    ids. The second fence also keeps its id from writers that build on the target.
 
     Returns:
-        The fence right after the target; the same one where nothing lies between.
+        The fence right after the target; ``fence`` itself if there are no snapshots between.
 
     Raises:
-        CommitConflictError: another rollback has come.
+        CommitConflictError: another rollback has replaced this one.
     """
     if target.id + 1 == fence.id:
         return fence
-    # With lists of its own: else who lets one of the two expire would take those of the other.
+    # It has its own manifest lists: if both fences shared lists, the expiration of one would delete those of the other.
     first = replace(_with_own_lists(store, _new_writer(store), fence), id=target.id + 1)
     check_fence(store, fence)
     store.file_io.write(snapshot_path(store.location, first.id), encode_snapshot(first))
@@ -123,10 +124,10 @@ def clear_below(store: MetadataStore, fence: Snapshot, target: Snapshot) -> Snap
 
 
 def check_fence(store: MetadataStore, fence: Snapshot) -> None:
-    """Raise where a fence is gone: what lies below it is not its rollback's any more.
+    """Raise if a fence is gone: then its rollback must not delete the snapshots below it any more.
 
     Raises:
-        CommitConflictError: another rollback has come.
+        CommitConflictError: another rollback has replaced this one.
     """
     if not is_there(store, fence):
         raise CommitConflictError(
@@ -136,21 +137,21 @@ def check_fence(store: MetadataStore, fence: Snapshot) -> None:
 
 
 def remove_fences(store: MetadataStore, fences: tuple[Snapshot, ...], target: Snapshot) -> Snapshot:
-    """Delete fences on which nobody has built, so that ids go on after the target.
+    """Delete the fences that no commit has built on, so that the next snapshot id follows the target's.
 
     Args:
-        fences: the latest snapshot first.
+        fences: in descending order of their ids.
 
     Returns:
-        The target; or the fence that has to stay.
+        The target; or the fence that must be kept.
     """
     for fence in fences:
-        # A target that is gone was rolled back in its turn.
+        # A target that is gone was rolled back by another rollback.
         has_to_stay = store.has_snapshot(fence.id + 1) or not is_there(store, target)
         if has_to_stay or not is_there(store, fence):
             return fence
-        # The hint names the fence until the listing shows whether somebody has built on it in the last moment: it does
-        # not count while its snapshot is missing, so everybody lists.
+        # The hint names the fence until the listing shows whether another writer has built on it just before. Readers
+        # ignore a hint whose snapshot is missing and list the directory.
         _write_hint(store, fence.id)
         store.file_io.delete(snapshot_path(store.location, fence.id))
         latest_id = max(store.list_snapshot_ids(), default=target.id)
@@ -167,7 +168,7 @@ def _new_writer(store: MetadataStore) -> ManifestWriter:
 
 
 def _with_own_lists(store: MetadataStore, writer: ManifestWriter, snapshot: Snapshot) -> Snapshot:
-    """Write lists of what a snapshot holds, without changes; returns the snapshot with these."""
+    """Write new manifest lists with a snapshot's content and no changes; return the snapshot with these lists."""
     with writer.deleted_on_error():
         base_list, delta_list = writer.write_list(store.load_manifests(snapshot)), writer.write_list(())
     return replace(
@@ -186,6 +187,6 @@ def _write_hint(store: MetadataStore, snapshot_id: int) -> None:
 def _delete_lists(store: MetadataStore, fence: Snapshot) -> None:
     for name in (fence.base_manifest_list, fence.delta_manifest_list):
         for _ in range(_DELETE_TRIES):
-            with suppress(StorageError):  # what stays is an orphan
+            with suppress(StorageError):  # a list that cannot be deleted remains as an orphan
                 store.file_io.delete(manifest_path(store.location, name))
                 break

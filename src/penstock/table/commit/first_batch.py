@@ -1,8 +1,8 @@
-"""When the first batch of a query was first seen, for a query whose checkpoint nobody can ask.
+"""Record of the first batch of a streaming query, for a query whose checkpoint cannot be read.
 
-A replay of it would else be a new query's first batch wherever its snapshot has expired. The file
-``.penstock/queries/<query>`` of a table holds the id of the latest snapshot of that time; later ones may be the
-query's.
+Without it, a replayed first batch could not be distinguished from a new query's first batch once its snapshot has
+expired. The file ``.penstock/queries/<query>`` of a table holds the id of the latest snapshot when the first batch was
+about to be committed; only later snapshots can be the query's.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def note_first_batch(store: MetadataStore, query_id: str, latest_id: int) -> int | None:
-    """Note that a query is about to commit its first batch.
+    """Record that a query is about to commit its first batch.
 
     Returns:
-        None where it does so for the first time; else the id of the latest snapshot when it did.
+        None if this is the first time; otherwise the id of the latest snapshot at the first time.
 
     Raises:
         StorageError: the storage failed.

@@ -1,4 +1,4 @@
-"""What a snapshot names is on the disk before the snapshot is: else a power cut leaves a table that cannot be read."""
+"""Flush of new files to disk before their snapshot is created: after a power cut, every snapshot must be readable."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def flush_new_files(ref: TableRef, messages: Iterable[CommitMessage], manifests: Sequence[str] = ()) -> None:
-    """Put the new data files of messages on the disk, whoever wrote them, with manifests and all directories.
+    """Flush the new data files of messages, from all writers, with manifests and all their directories, to disk.
 
-    Where the table's storage does not wait for the disk, nothing is done.
+    If the table's storage is not durable, this does nothing.
 
     Args:
         manifests: paths of manifests and lists.
 
     Raises:
-        StorageError: the storage could not; nothing names the files yet.
+        StorageError: the flush failed; no snapshot names the files yet.
     """
     if not is_durable(ref.file_io):
         return

@@ -1,4 +1,4 @@
-"""Finding what one has committed already."""
+"""Search for a commit user's own earlier commits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCommits:
-    """What a search among the newest snapshots found.
+    """Result of a search for own commits among the newest snapshots.
 
     Attributes:
-        last: the newest one of one's own; None when there is none.
-        is_complete: whether a newer one than ``last`` surely does not exist; False where snapshots have expired that
-            might have been one's own.
+        last: the newest own snapshot; None when none was found.
+        is_complete: whether there is certainly no newer own snapshot than ``last``; False if snapshots have expired
+            that may have been own ones.
     """
 
     last: Snapshot | None
@@ -31,9 +31,9 @@ class OwnCommits:
 def search_commits(
     store: MetadataStore, is_own: Callable[[Snapshot], bool], *, latest_id: int, after_id: int = 0
 ) -> OwnCommits:
-    """Look for the newest snapshot of one's own among ids ``after_id`` < id <= ``latest_id``, from the top down.
+    """Find the newest own snapshot with ``after_id`` < id <= ``latest_id``, from the newest down.
 
-    Reads one file for each snapshot that others made since, so give ``after_id`` where it is known.
+    This reads one file for each snapshot that other users made since, so pass ``after_id`` if it is known.
     """
     for snapshot_id in range(latest_id, after_id, -1):
         try:

@@ -1,4 +1,4 @@
-"""Keeping the number of manifests small, so that commit time does not grow with history.
+"""Merging of manifests, so that their number stays small and commit time does not grow with history.
 
 Source:
     Paimon ``core:operation/ManifestFileMerger.java``; docs/spec/commit.md section 4.3.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """Neighbouring manifests of a list, and those that take their place.
+    """Neighbouring manifests of a list, and the manifests that replace them.
 
     Attributes:
         inputs: names, in list order.
@@ -38,9 +38,9 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """Replacements that are made together or not at all.
+    """Replacements that are applied together or not at all.
 
-    One may have dropped a delete because another has dropped the file that it speaks of.
+    One part may have dropped a DELETE entry because another part has dropped the ADD entry of that file.
     """
 
     parts: tuple[Replacement, ...]
@@ -49,7 +49,7 @@ class Merge:
 def merge_manifests(
     manifests: Sequence[ManifestFileMeta], options: ManifestOptions, load: LoadManifest, write: WriteManifests
 ) -> tuple[Merge, ...]:
-    """Choose and rewrite the manifests that are worth it; mostly none. Live entries keep their order.
+    """Choose the manifests that are worth merging (mostly none) and rewrite them. Live entries keep their order.
 
     Args:
         manifests: base list, then delta list, of the snapshot to build on.
@@ -63,15 +63,15 @@ def merge_manifests(
     merges = []
     for run in _minor_runs(manifests, options):
         merged = merge_entries(entry for meta in run for entry in load(meta))
-        # Deletes of files in older manifests stay: this run does not see those.
+        # DELETE entries for files of older manifests are kept, as this run does not contain those manifests.
         merges.append(Merge(parts=(Replacement(inputs=_names(run), outputs=write(tuple(merged.values()))),)))
     return tuple(merges)
 
 
 def apply_merges(manifests: Sequence[ManifestFileMeta], merges: Sequence[Merge]) -> tuple[ManifestFileMeta, ...]:
-    """Return the list with the outputs of each replacement where its first input was.
+    """Return the list with the outputs of each replacement in the place of its first input.
 
-    A merge one of whose inputs is not in the list is left out: the list has moved on.
+    A merge is skipped if one of its inputs is not in the list any more.
     """
     present = {meta.file_name for meta in manifests}
     outputs: dict[str, tuple[ManifestFileMeta, ...]] = {}
@@ -109,10 +109,10 @@ def _full_merge(
 
 
 def _find_gone(manifests: Sequence[ManifestFileMeta], load: LoadManifest) -> dict[str, set[int]]:
-    """Find the entries that say nothing once all manifests are seen: the deletes, and what each takes back.
+    """Find the entries that cancel each other over all manifests: DELETE entries, and the ADD entries they delete.
 
     Returns:
-        Manifest name to positions in it.
+        Manifest name to the positions of such entries.
     """
     deleted_names = {
         entry.file.file_name
@@ -140,10 +140,10 @@ def _find_gone(manifests: Sequence[ManifestFileMeta], load: LoadManifest) -> dic
 def _full_runs(
     manifests: Sequence[ManifestFileMeta], gone: Mapping[str, set[int]], *, target_bytes: int
 ) -> list[list[ManifestFileMeta]]:
-    """Cut out the neighbours to rewrite together: the dirty manifests, and those that lose entries.
+    """Return runs of neighbouring manifests to rewrite together: dirty manifests, and those that lose entries.
 
-    A run that would come out too small takes in the clean manifest behind it, else it would be dirty again, and every
-    commit from then on would rewrite it.
+    A run whose output would be too small includes the clean manifest after it. Otherwise the output would be dirty
+    again, and every later commit would rewrite it.
     """
     runs: list[list[ManifestFileMeta]] = []
     run: list[ManifestFileMeta] = []
@@ -179,12 +179,14 @@ def _minor_runs(manifests: Sequence[ManifestFileMeta], options: ManifestOptions)
 
 
 def _worth_merging(run: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta]:
-    """Return the end of a run, from the last manifest that outweighs what follows it on.
+    """Return the end of a run, starting after the last manifest that has more than twice the entries of all after it.
 
-    The reference rewrites the whole run, so every 30th commit pays for everything below the target size: 0.3 s on
-    10,000 entries, several seconds just below 8 MB. Here what is merged with others grows by half at least, and an
-    entry is rewritten a few times in all; what stays behind falls in size by steps of three, so there is little of it.
-    Entries are counted, since half the bytes of small manifests are their header.
+    If only one manifest follows, the whole run is returned.
+
+    The reference rewrites the whole run, so every 30th commit rewrites everything below the target size: 0.3 s on
+    10,000 entries, several seconds just below 8 MB. Here a manifest that is merged grows at least by half, so an entry
+    is rewritten only a few times in all. The sizes of the manifests that are not merged fall by a factor of three each,
+    so there are few of them. Size is measured in entries, since half the bytes of small manifests are their header.
     """
     start = len(run) - 1
     weight = _entry_count(run[start])

@@ -34,22 +34,22 @@ class ListFile:
 
 
 def least_split_bytes(target_bytes: int) -> int:
-    """Return what each manifest weighs on average, at least, when entries are split among several.
+    """Return the minimum average size of manifests when entries are split among several.
 
-    Above the target, and by enough for none to come out below it: a manifest below counts as small, to be merged, so
-    that a split into smaller ones would be undone and made anew by each commit.
+    It is above the target size by enough that no manifest is smaller than the target. Smaller manifests would be
+    merged and split again by each commit.
     """
     return target_bytes + target_bytes // 16
 
 
 @dataclass(slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes the metadata files of one commit and remembers them, so that a lost attempt can be cleaned up.
+    """Writes the metadata files of one commit and records their paths, so that they can be deleted after a lost race.
 
     Attributes:
         location: the table's directory.
         partition_types: for the statistics of each manifest.
-        written: paths of every file written and not forgotten.
+        written: paths of all files written, without those that ``forget`` has removed.
     """
 
     file_io: FileIO
@@ -61,11 +61,11 @@ class ManifestWriter:
     written: list[str] = field(default_factory=list)
 
     def write_manifests(self, entries: Sequence[ManifestEntry], *, schema_id: int) -> tuple[ManifestFileMeta, ...]:
-        """Write the entries, in order, into manifests of ``manifest.target-file-size`` or somewhat more.
+        """Write the entries, in order, to manifests of ``manifest.target-file-size`` or slightly more.
 
         Args:
-            entries: none gives no manifest.
-            schema_id: recorded where the entries' files have none larger.
+            entries: if empty, no manifest is written.
+            schema_id: recorded if the entries' files have none larger.
         """
         if not entries:
             return ()
@@ -78,7 +78,7 @@ class ManifestWriter:
         return tuple(self._write_manifest(chunk, self._encode(chunk), schema_id) for chunk in chunks)
 
     def write_list(self, manifests: Sequence[ManifestFileMeta]) -> ListFile:
-        """Write a manifest list; one without manifests is a real file too (docs/spec/format.md section 3)."""
+        """Write a manifest list; a list without manifests is written as a file too (docs/spec/format.md section 3)."""
         data = encode_manifest_list(
             manifests, codec=self.options.manifest_compression, level=self.options.compression_zstd_level
         )
@@ -87,12 +87,12 @@ class ManifestWriter:
         return ListFile(name=name, size=len(data))
 
     def forget(self, names: Collection[str]) -> None:
-        """Leave these files alone from now on: a snapshot names them."""
+        """Never delete these files from now on: a snapshot names them."""
         kept = {manifest_path(self.location, name) for name in names}
         self.written = [path for path in self.written if path not in kept]
 
     def delete_written(self, *, keep: Collection[str] = ()) -> None:
-        """Delete what was written, except the files named in ``keep``; what cannot be deleted stays an orphan."""
+        """Delete the written files, except those in ``keep``; files that cannot be deleted remain as orphans."""
         kept = {manifest_path(self.location, name) for name in keep}
         for path in self.written:
             if path not in kept:
@@ -102,7 +102,7 @@ class ManifestWriter:
 
     @contextmanager
     def deleted_on_error(self) -> Iterator[None]:
-        """Delete what was written when the block fails."""
+        """Delete the written files if the block raises."""
         try:
             yield
         except BaseException:
@@ -146,6 +146,6 @@ class ManifestWriter:
 
     def _write(self, name: str, data: bytes) -> None:
         path = manifest_path(self.location, name)
-        # Remembered first: a write whose answer is lost may have left the file.
+        # The path is recorded before the write: a failed write may have created the file nevertheless.
         self.written.append(path)
         self.file_io.write(path, data)

@@ -1,4 +1,4 @@
-"""What is to become one snapshot."""
+"""Request for one commit."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """What is to become one snapshot.
+    """Changes to commit as one snapshot.
 
     Attributes:
-        commit_user: one per job; a streaming query keeps its own over restarts.
+        commit_user: one per job; a streaming query keeps its commit user over restarts.
         commit_identifier: strictly increasing per commit user; batch commits share ``BATCH_COMMIT_IDENTIFIER``.
-        messages: in input order, which the sequence numbers follow.
-        scope: what an OVERWRITE replaces; None where the messages name the files, and for other kinds.
-        watermark: event time in ms; the snapshot never falls behind its predecessor's, and is made where nothing else
-            changes but that.
-        check_committed: first look whether this user has committed this identifier or a later one (a replayed batch).
-        committed_after_id: that look need not go back to this snapshot, nor behind it; 0 for as far as there are any.
+        messages: in input order; sequence numbers follow this order.
+        scope: what an OVERWRITE replaces; None if the messages name the files to replace, and for other kinds.
+        watermark: event time in ms; a snapshot never has an earlier watermark than the one before it. A snapshot is
+            also made if only the watermark changes.
+        check_committed: first check whether this user has committed this identifier or a later one (a replayed batch).
+        committed_after_id: that check reads only snapshots after this id; 0 for all snapshots.
         commit_empty: make a snapshot even when nothing changes.
     """
 

@@ -1,9 +1,9 @@
-"""The mark of a rollback that runs: nothing expires meanwhile.
+"""The mark of a running rollback: no snapshot expires while it exists.
 
-A rollback makes a file ``.penstock/rolling-back-...``, and looks then how far expirations have announced that they go;
-an expiration announces, and looks then for such files. So either the expiration sees the mark and deletes nothing, or
-the rollback sees that its target is about to expire. An expiration that comes to look after a rollback has ended finds
-the first snapshot that it keeps gone, or its announcement. See design/0027.
+A rollback creates a file ``.penstock/rolling-back-...`` and then reads the announcements of expirations. An expiration
+writes its announcement and then lists such files. So either the expiration sees the mark and deletes nothing, or the
+rollback sees that its target is about to expire. An expiration that lists the files after a rollback has ended finds
+that the first snapshot that it keeps, or its announcement, is gone. See design/0027.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
-# The mark of a rollback that was killed; one that is paused for so long harms the table beside an expiration.
+# Older marks are ignored: their rollbacks were killed. A rollback that is paused for longer than this, while an
+# expiration runs, can harm the table.
 _LONGEST_MS: Final = 86_400_000
 
 
 @contextmanager
 def rolling_back(store: MetadataStore, target: Snapshot, *, is_recreated: bool) -> Iterator[None]:
-    """Let nothing expire while a rollback runs.
+    """Keep snapshots from expiring while the block runs a rollback.
 
     Args:
-        is_recreated: the target had expired, and a tag has kept its files.
+        is_recreated: whether the target has expired and a tag has kept its files.
 
     Raises:
         NotFoundError: the target is about to expire; nothing was changed.
@@ -45,13 +46,13 @@ def rolling_back(store: MetadataStore, target: Snapshot, *, is_recreated: bool) 
         if not is_recreated:
             _check_stays(store, target)
         yield
-        # An expiration that announced more has seen the mark, and deletes nothing.
+        # An expiration that has announced a higher id has seen the mark and deletes nothing.
         lower_announcement(store, target.id)
     except BaseException:
         with suppress(StorageError):
             store.file_io.delete(path)
         raise
-    store.file_io.delete(path)  # where that fails, it has to be known: nothing expires for a day
+    store.file_io.delete(path)  # an error must reach the caller: if the mark remains, nothing expires for a day
 
 
 def _check_stays(store: MetadataStore, target: Snapshot) -> None:

@@ -1,8 +1,8 @@
-"""Sequence numbers, given out at commit in input order, and the bucket counts that partitions were written with.
+"""Sequence numbers, assigned at commit in input order, and the bucket counts that partitions were written with.
 
-Numbers are dense per partition and bucket and follow the order of the commit messages, so a reader that sorts by
-them sees exactly the write order, whatever tasks ran at once. (Paimon's writers number on their own; the ranges
-of concurrent writers overlap.)
+Numbers are dense per partition and bucket and follow the order of the commit messages. So a reader that sorts by them
+sees exactly the write order, also if tasks ran in parallel. (In Paimon, each writer assigns numbers itself, and the
+ranges of concurrent writers overlap.)
 
 Source:
     Paimon ``core:operation/AbstractFileStoreWrite.java``; docs/spec/commit.md sections 2.2 and 2.3.
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
 
-# Beyond this many snapshots a fresh scan of the partitions costs less than walking the deltas.
+# Above this many snapshots, a new scan of the partitions costs less than reading the deltas.
 MAX_DELTA_STEPS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySource:
-    """Where the index reads.
+    """Functions by which the index reads metadata.
 
     Attributes:
-        load_live: live entries of a snapshot in some partitions.
-        load_snapshot: by id; raises ``NotFoundError``.
-        load_delta: what a snapshot changed.
+        load_live: loads the live entries of a snapshot in some partitions.
+        load_snapshot: loads a snapshot by id; raises ``NotFoundError``.
+        load_delta: loads the entries of a snapshot's changes.
     """
 
     load_live: Callable[[Snapshot, frozenset[bytes]], Iterable[ManifestEntry | EntryNumbers]]
@@ -44,13 +44,13 @@ class EntrySource:
 
 @dataclass(slots=True)
 class BucketIndex:
-    """What the live files of known partitions say: the largest sequence number per bucket, the bucket counts.
+    """Index of the live files of known partitions: next sequence number per bucket, bucket count per partition.
 
-    Kept by a committer between commits: a commit then reads only the deltas since its last one.
+    A committer keeps it between commits, so that a commit reads only the deltas since the last one.
 
     Attributes:
         snapshot: the snapshot that the index describes; None before the first use.
-        partitions: partitions that are known.
+        partitions: partitions that the index covers.
         next_numbers: (partition, bucket) to the next free sequence number; absent = 0.
         total_buckets: partition to its files' bucket count.
     """
@@ -61,7 +61,7 @@ class BucketIndex:
     total_buckets: dict[bytes, int] = field(default_factory=dict)
 
     def advance(self, base: Snapshot | None, partitions: frozenset[bytes], source: EntrySource) -> None:
-        """Make the index describe ``base`` and know ``partitions``."""
+        """Update the index so that it describes ``base`` and covers ``partitions``."""
         if base is None:
             self._forget(None)
             self.partitions |= partitions
@@ -71,7 +71,7 @@ class BucketIndex:
         unknown = partitions - self.partitions
         if unknown:
             entries = tuple(source.load_live(base, unknown))
-            # Known only now: were it so before a load that fails, the next commit would number from 0 again.
+            # Added only after the load: if the load failed after that, the next commit would number from 0 again.
             self.partitions |= unknown
             self._note(entries)
 
@@ -104,24 +104,24 @@ class BucketIndex:
         return tuple(result)
 
     def landed(self, base: Snapshot | None, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> None:
-        """Take in a snapshot of our own, where that is all there is to know.
+        """Add the changes of our own new snapshot to the index, if the index describes its base.
 
         Args:
-            base: what the snapshot was built on. The index may describe an older one, since commits that need no
-                numbers do not advance it; it then stays there, and the next ``advance`` reads all deltas in between.
+            base: the snapshot that ours was built on. The index may describe an older one, since commits that need no
+                numbers do not advance it; then it is not changed, and the next ``advance`` reads all deltas in between.
         """
         if self.snapshot == base and snapshot.commit_kind is not CommitKind.OVERWRITE:
             self._note(delta)
             self.snapshot = snapshot
 
     def _follow(self, base: Snapshot, source: EntrySource) -> bool:
-        """Take in the deltas up to ``base``; False when that cannot be done, or costs more than looking anew."""
+        """Add the deltas up to ``base``; return False if that is not possible or costs more than a new scan."""
         known = self.snapshot
         if known is None or not 0 <= base.id - known.id <= MAX_DELTA_STEPS:
             return False
         entries: list[ManifestEntry] = []
         try:
-            # A rollback may have put another history under the same ids.
+            # After a rollback, the same ids may have other content.
             if (base if base.id == known.id else source.load_snapshot(known.id)) != known:
                 return False
             for snapshot_id in range(known.id + 1, base.id + 1):

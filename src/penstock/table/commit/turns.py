@@ -1,9 +1,9 @@
-"""When a commit that lost a race for the next snapshot id tries again, and for how long.
+"""Retries of a commit that lost a race for the next snapshot id: when, and for how long.
 
-Writers that start together lose together: each builds on the same snapshot, and one of them wins. Waiting times at
-random alone leave some behind for minutes where many writers share few cores. So those of one machine that have lost
-a race take turns, by a lock of the operating system. The lock is a courtesy: whoever cannot have it goes on without,
-and what decides is ``put_if_absent`` as ever.
+Writers that start at the same time build on the same snapshot, and only one of them wins. With random waits alone, some
+writers fail for minutes if many writers share few cores. So writers on one machine that have lost a race take turns,
+by a file lock of the operating system. The lock is only an optimization: a writer that cannot get it continues without,
+and ``put_if_absent`` alone decides the race.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
     from penstock.options import CommitOptions
     from penstock.table.ref import TableRef
 
-# Where neither a time nor a count is given.
+# Default time limit if the options set neither a time nor a count.
 _LIMIT_MS: Final = 120_000
-# A commit takes some 10 ms: longer waits leave the storage idle.
+# A commit takes about 10 ms, so longer waits would leave the storage idle.
 _LONGEST_WAIT_MS: Final = 250
-# Longer than 64 writers need for one commit each; after it the holder is taken for one that was stopped.
+# Longer than 64 writers need for one commit each; after that, a writer assumes that the lock's holder was stopped.
 _LONGEST_TURN_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.02
 
 
 @dataclass(slots=True, kw_only=True)
 class Race:
-    """The attempts of one commit. A context manager that ends with giving back the turn.
+    """The attempts of one commit. As a context manager, it releases the turn on exit.
 
     Attributes:
         ref: the table.
-        options: how often and how long.
-        lost: races that other writers won.
+        options: number of retries and time limits.
+        lost: number of races that other writers won.
     """
 
     ref: TableRef
@@ -63,7 +63,7 @@ class Race:
 
     @property
     def seconds(self) -> float:
-        """How long the commit has been trying."""
+        """Seconds since the first attempt began."""
         return self.clock() - self._started
 
     @property
@@ -75,7 +75,7 @@ class Race:
         return (most is not None and self.lost > most) or (limit_ms is not None and self.seconds * 1000 >= limit_ms)
 
     def attempts(self) -> Iterator[int]:
-        """Count attempts from 0 for as long as it makes sense to go on; asking for the next one says that one lost."""
+        """Yield attempt numbers from 0 until a limit is reached; requesting the next number counts a lost race."""
         while True:
             yield self.lost
             self.lost += 1
@@ -83,28 +83,28 @@ class Race:
                 return
 
     def wait(self) -> None:
-        """Wait for the next attempt: not at all before the first, else for some time at random and for our turn."""
+        """Wait before an attempt: not before the first one, otherwise for a random time and then for our turn."""
         if self.lost == 0:
             return
         most_ms = _LONGEST_WAIT_MS if self.options.max_retry_wait_ms is None else self.options.max_retry_wait_ms
-        # No more doublings than the longest wait can have: the count has no bound.
+        # The shift is limited to 32, as the number of lost races is not.
         wait_ms = min(self.options.min_retry_wait_ms << min(self.lost - 1, 32), most_ms)
         self.sleep(wait_ms / 1000 * random.random())  # noqa: S311 - not for secrets
         if isinstance(self.ref.file_io, LocalFileIO):
             self._take_turn()
 
     def leave_turn(self) -> None:
-        """Let the next writer of this machine try; nothing if it is not our turn."""
+        """Release the turn to the next writer on this machine; does nothing if it is not our turn."""
         if self._turn is not None:
             handle, self._turn = self._turn, None
-            # Unlocked and not only closed: a process forked meanwhile shares the lock.
+            # Unlock before closing: a process that was forked meanwhile shares the lock.
             fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
 
     def _take_turn(self) -> None:
         if self._turn is not None:
             return
-        with suppress(OSError):  # no lock to be had: on without
+        with suppress(OSError):  # without a lock, continue
             handle = os.open(_lock_path(self.ref.location), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             if self._lock(handle):
                 self._turn = handle
@@ -122,10 +122,10 @@ class Race:
 
 
 def _lock_path(location: str) -> Path:
-    """Path of the lock of a table on this machine, in a directory that only this user can write.
+    """Return the path of a table's lock file on this machine, in a directory that only this user can write.
 
     Raises:
-        OSError: there can be no such directory.
+        OSError: there is no such directory, and it cannot be created.
     """
     directory = Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
     with suppress(FileExistsError):

@@ -1,4 +1,4 @@
-"""Which partitions got rows by a commit."""
+"""The partitions to which a commit added rows."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 def load_written_partitions(store: MetadataStore, snapshot: Snapshot) -> frozenset[bytes]:
-    """Return the serialized partitions to which a snapshot added rows; merging and sorting add none.
+    """Return the serialized partitions to which a snapshot added rows; compaction and sorting add none.
 
-    Reads two small files or more, unless the store has cached them, as that of a committer has for its own snapshots.
+    This reads at least two small files, unless the store has cached them, as a committer's store has for its own
+    snapshots.
     """
     if snapshot.commit_kind is CommitKind.COMPACT:
         return frozenset()
@@ -33,7 +34,7 @@ def load_written_partitions(store: MetadataStore, snapshot: Snapshot) -> frozens
 
 
 def _is_sorted_anew(files: Sequence[DataFileMeta], replaced: Sequence[DataFileMeta]) -> bool:
-    """Whether files hold the rows of those that they replace: as many, and as old as the oldest."""
+    """Whether files hold the rows of the files that they replace: same row count, creation time of the oldest."""
     if sum(file.row_count for file in files) != sum(file.row_count for file in replaced):
         return False
     ages = {file.creation_millis for file in files}

@@ -1,1 +1,1 @@
-"""Removal of snapshots, partitions and files that nothing needs any more; rollback."""
+"""Removal of snapshots, partitions and files that are not needed any more; rollback."""

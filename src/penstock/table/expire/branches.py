@@ -1,4 +1,4 @@
-"""Branches of a table: they have snapshots and tags of their own, and share its manifests and data files.
+"""Branches of a table: each has its own snapshots and tags, and shares manifests and data files with the table.
 
 Source:
     Paimon ``core:utils/FileSystemBranchManager.java``; docs/spec/format.md section 1, docs/spec/commit.md section 7.2.
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 
 def list_branches(file_io: FileIO, location: str) -> tuple[str, ...]:
-    """Names of the branches beside the main one, sorted."""
+    """Return the names of all branches except the main one, sorted."""
     names = (branch_name_of(status.name) for status in file_io.list(branches_directory(location)) if status.is_dir)
     return tuple(sorted(name for name in names if name is not None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchReaders:
-    """Snapshots of branches that may read what the main one no longer does.
+    """Snapshots of branches that may read files that the main branch does not read any more.
 
     Attributes:
         oldest: the earliest snapshot and the tagged ones of each branch.
-        later: others, ascending in each branch, that add files to those.
+        later: further snapshots, ascending in each branch, which may add files to those.
     """
 
     oldest: tuple[NamedSnapshot, ...]
@@ -52,18 +52,18 @@ class BranchReaders:
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """All of them."""
+        """All snapshots of ``oldest`` and ``later``."""
         return tuple(each.snapshot for each in (*self.oldest, *self.later))
 
 
 def load_branch_readers(store: MetadataStore, *, up_to: int) -> BranchReaders:
-    """Load the snapshots of branches that may read files of main snapshots up to that one.
+    """Load the snapshots of branches that may read files of main snapshots with ids up to ``up_to``.
 
-    A branch shares the files that it began with, and after a fast-forward to it those that it added too: such
-    snapshots have the same numbers in both.
+    A branch shares the files that it started with. After the main branch was fast-forwarded to a branch, it also shares
+    the files that the branch added; these snapshots have the same ids in both.
 
     Raises:
-        FormatError: one is damaged.
+        FormatError: a snapshot or tag is damaged.
     """
     oldest: list[NamedSnapshot] = []
     later: list[NamedSnapshot] = []
@@ -77,7 +77,7 @@ def load_branch_readers(store: MetadataStore, *, up_to: int) -> BranchReaders:
 
 
 def _snapshots(file_io: FileIO, root: str, up_to: int) -> Iterator[Snapshot]:
-    """Yield the earliest snapshot, whatever its number, and the others up to that one, ascending."""
+    """Yield the earliest snapshot, whatever its id, and the others with ids up to ``up_to``, ascending."""
     is_first = True
     ids = (snapshot_id_of(status.name) for status in file_io.list(snapshot_directory(root)))
     for snapshot_id in sorted(each for each in ids if each is not None):
@@ -86,7 +86,7 @@ def _snapshots(file_io: FileIO, root: str, up_to: int) -> Iterator[Snapshot]:
         path = snapshot_path(root, snapshot_id)
         try:
             yield decode_snapshot(file_io.read(path), path)
-        except NotFoundError:  # it expires beside us
+        except NotFoundError:  # a concurrent expiration has deleted it
             continue
         is_first = False
 

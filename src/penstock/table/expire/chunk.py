@@ -1,4 +1,4 @@
-"""Everything that goes with a run of snapshots, found before anything is deleted."""
+"""The files to delete with a run of expired snapshots; they are found before anything is deleted."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A run of snapshots that go.
+    """A run of snapshots to delete.
 
     Attributes:
-        end: the first snapshot that stays.
-        kept: the same.
+        end: id of the first snapshot that is kept.
+        kept: that snapshot.
     """
 
     snapshot_ids: tuple[int, ...]
@@ -49,7 +49,7 @@ class Chunk:
 
 
 class ChunkFinder:
-    """Finds chunks of one table; not for several threads at once."""
+    """Finds chunks of one table. Not thread-safe."""
 
     def __init__(self, ref: TableRef, store: MetadataStore, tags: TagReader, *, threads: int) -> None:
         self._ref = ref
@@ -61,12 +61,12 @@ class ChunkFinder:
         self._tags_seen: dict[int, NamedSnapshot] = {}
 
     def has_seen_all_tags(self) -> bool:
-        """Whether there are the same tags still as when a chunk was found last."""
+        """Whether the tags are unchanged since the last chunk was found."""
         return self._load_tags() == self._tags_seen
 
     def find(self, first: int, end: int, latest_id: int) -> Chunk | None:
-        """Find what goes with snapshots ``first`` to ``end - 1``; None when ``end`` has expired itself."""
-        # The snapshot that stays first: were it loaded last, all would have been in vain.
+        """Find the files to delete with snapshots ``first`` to ``end - 1``; None if ``end`` has expired itself."""
+        # Load the first kept snapshot before all others: if it is gone, the other work would be in vain.
         kept = find_snapshot(self._store, end)
         if kept is None:
             return None
@@ -80,7 +80,7 @@ class ChunkFinder:
         return Chunk(snapshot_ids=tuple(snapshot.id for snapshot in expired), end=end, kept=kept, files=files)
 
     def _find_files(self, expired: list[Snapshot], kept: Snapshot, latest_id: int) -> FilesToDelete:
-        # What the first of them deleted was read by snapshots before it only, and went with those.
+        # Files that the first snapshot's delta deleted are only read by earlier snapshots, and were deleted with those.
         changed = [*expired[1:], kept] if expired else []
         deletions = find_deletions(self._store, changed)
         later: list[Snapshot] = []
@@ -113,7 +113,7 @@ class ChunkFinder:
 
 
 def add_file_holds(holds: Iterable[Retainer], files: FilesToDelete) -> tuple[Retainer, ...]:
-    """Return the holds with those on top that keep files of more snapshots: one for each tag and branch."""
+    """Return the holds, with the numbers of files that each tag and branch keeps added."""
     found = {(hold.kind, hold.name): hold for hold in holds}
     for kind, pairs in ((RetainerKind.TAG, files.kept_by_tags), (RetainerKind.BRANCH, files.kept_by_branches)):
         for name, count in pairs:

@@ -1,7 +1,8 @@
-"""Which files go when snapshots do.
+"""Search for the files to delete when snapshots expire.
 
-A data file goes with the last snapshot that reads it, which is the one before the snapshot whose delta deletes it; so
-the deltas say what goes, and no list of live files is needed. Metadata go when no snapshot that stays names them.
+A data file is deleted with the last snapshot that reads it: the one before the snapshot whose delta deletes the file.
+So reading the deltas is enough, and no list of live files is needed. Metadata files are deleted when no kept snapshot
+names them.
 
 Source:
     Paimon ``core:operation/FileDeletionBase.java``, ``SnapshotDeletion.java``, ``TagDeletion.java``;
@@ -34,16 +35,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesToDelete:
-    """What goes with some snapshots.
+    """Files to delete with some snapshots.
 
     Attributes:
         data: paths of data files and of the files that belong to them.
-        data_file_count: data files among them.
-        data_bytes: of the data files.
+        data_file_count: number of data files among them.
+        data_bytes: size of the data files.
         manifests: paths of manifests, index files and statistics.
-        lists: paths of manifest lists and index manifests, which name the manifests and so go after them.
-        kept_by_tags: tag to the number of data files that would go but for it.
-        kept_by_branches: likewise.
+        lists: paths of manifest lists and index manifests; deleted after the manifests, because they name these.
+        kept_by_tags: tag to the number of data files that are kept only because of it.
+        kept_by_branches: likewise for branches.
     """
 
     data: tuple[str, ...]
@@ -60,7 +61,7 @@ class Deletion:
     """A data file that a snapshot's delta deleted.
 
     Attributes:
-        snapshot_id: of the delta: the first snapshot without the file.
+        snapshot_id: the snapshot of that delta, which is the first one without the file.
     """
 
     entry: ManifestEntry
@@ -84,7 +85,7 @@ class MetadataNames:
 
 
 def find_snapshot(store: MetadataStore, snapshot_id: int) -> Snapshot | None:
-    """Load a snapshot; None where it is not there."""
+    """Load a snapshot; None if it does not exist."""
     path = snapshot_path(store.location, snapshot_id)
     try:
         return decode_snapshot(store.file_io.read(path), path)
@@ -93,9 +94,9 @@ def find_snapshot(store: MetadataStore, snapshot_id: int) -> Snapshot | None:
 
 
 def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[FileIdentity, Deletion]:
-    """Find the data files that the deltas of the snapshots deleted for good.
+    """Find the data files that the deltas of the snapshots deleted and did not add again.
 
-    A delta that cannot be read deletes nothing: its files went in an earlier attempt, or are left as orphans.
+    A delta that cannot be read is skipped: its files were deleted by an earlier attempt, or remain as orphans.
 
     Args:
         snapshots: ascending.
@@ -115,10 +116,10 @@ def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[
 
 
 def spare_revived(store: MetadataStore, deletions: dict[FileIdentity, Deletion], later: Iterable[Snapshot]) -> None:
-    """Take out of the deletions what a later snapshot made live again.
+    """Remove from the deletions the files that a later snapshot made live again.
 
     Raises:
-        TableStoreError: its delta cannot be read.
+        TableStoreError: the delta of a later snapshot cannot be read.
     """
     for snapshot in later:
         for entry in store.load_delta(snapshot) if deletions else ():
@@ -129,9 +130,10 @@ def spare_revived(store: MetadataStore, deletions: dict[FileIdentity, Deletion],
 def spare_tagged(
     ref: TableRef, store: MetadataStore, deletions: dict[FileIdentity, Deletion], tags: Mapping[int, NamedSnapshot]
 ) -> Counter[str]:
-    """Take out of the deletions what a tag still reads; count the files by tag.
+    """Remove from the deletions the files that a tag still reads; return the number of such files by tag.
 
-    The nearest tag before a deletion decides: a file that is not live there any more is in no older one.
+    For each file, only the nearest tag before its deletion is read: if the file is not live there, it is not live in
+    any older tag.
 
     Args:
         tags: by snapshot id.
@@ -159,10 +161,10 @@ def spare_tagged(
 def spare_read(
     ref: TableRef, store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
 ) -> Counter[str]:
-    """Take out of the deletions what one of the snapshots reads; count the files by the name of that snapshot.
+    """Remove from the deletions the files that one of the snapshots reads; return their number by snapshot name.
 
     Raises:
-        TableStoreError: the files of one cannot be read.
+        TableStoreError: the metadata of a snapshot cannot be read.
     """
     spared: Counter[str] = Counter()
     for reader in readers:
@@ -177,10 +179,10 @@ def spare_read(
 def spare_added(
     store: MetadataStore, deletions: dict[FileIdentity, Deletion], readers: Iterable[NamedSnapshot]
 ) -> Counter[str]:
-    """Take out of the deletions what one of the snapshots added; count the files by the name of that snapshot.
+    """Remove from the deletions the files that one of the snapshots added; return their number by snapshot name.
 
     Raises:
-        TableStoreError: what one changed cannot be read.
+        TableStoreError: the delta of a snapshot cannot be read.
     """
     spared: Counter[str] = Counter()
     for reader in readers:
@@ -191,9 +193,10 @@ def spare_added(
 
 
 def tags_between(tags: Mapping[int, NamedSnapshot], first: int, end: int) -> list[Snapshot]:
-    """Tagged snapshots whose metadata those of snapshots ``first`` to ``end - 1`` may share.
+    """Return the tagged snapshots that may share metadata files with snapshots ``first`` to ``end - 1``.
 
-    Those in between, and the nearest one before: whatever an older tag shares with them, it has too.
+    These are the tagged snapshots in that range, and the nearest one before it. A file that an older tagged snapshot
+    shares with the range is also named by the nearest one.
     """
     ids = sorted(tags)
     low = max(0, bisect_left(ids, first + 1) - 1)
@@ -201,15 +204,15 @@ def tags_between(tags: Mapping[int, NamedSnapshot], first: int, end: int) -> lis
 
 
 def load_metadata_names(store: MetadataStore, snapshot: Snapshot, *, is_partial: bool = False) -> MetadataNames:
-    """Return every metadata file that a snapshot names, its own file excepted.
+    """Return every metadata file that a snapshot names, without the snapshot file itself.
 
     Args:
-        is_partial: leave out what stands in a list that is missing or damaged. A list goes after all that it names,
-            so what an earlier attempt deleted is left out.
+        is_partial: skip the content of lists that are missing or damaged. A list is deleted after all files that it
+            names, so these were deleted by an earlier attempt.
 
     Raises:
-        NotFoundError: a manifest list is not there.
-        FormatError: one is damaged.
+        NotFoundError: a manifest list is missing.
+        FormatError: a manifest list is damaged.
     """
 
     def attempt(load: Callable[[], Iterable[str]]) -> Iterable[str]:
@@ -248,10 +251,10 @@ def _index_files(store: MetadataStore, snapshot: Snapshot) -> frozenset[str]:
 def find_metadata(
     store: MetadataStore, expired: Iterable[Snapshot], kept: Iterable[Snapshot]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return manifests and lists that only the expired snapshots name.
+    """Return the manifests and lists that only the expired snapshots name.
 
     Raises:
-        TableStoreError: what a snapshot to be kept names cannot be read.
+        TableStoreError: a manifest list of a kept snapshot cannot be read.
     """
     kept_names = [load_metadata_names(store, snapshot) for snapshot in kept]
     expired_names = [load_metadata_names(store, snapshot, is_partial=True) for snapshot in expired]
@@ -263,7 +266,7 @@ def find_metadata(
 
 
 def data_paths(locator: FileLocator, entries: Iterable[ManifestEntry]) -> list[str]:
-    """Paths of the entries' data files, and of the files that belong to them, but those not ours to delete."""
+    """Return the paths of the entries' data files and their extra files, without external files we may not delete."""
     paths = []
     for entry in entries:
         path = locator.deletable_path(entry.partition, entry.bucket, entry.file)

@@ -1,6 +1,6 @@
-"""Files of a table that may be left over: everything that lies where only files of known kinds lie.
+"""Candidates for orphan removal: all files of known kinds in the table's own directories.
 
-What nobody here makes or knows is not looked at: other directories, other names beside the metadata.
+Files of unknown kinds are never candidates: files in other directories, or with other names next to the metadata.
 
 Source:
     Paimon ``core:operation/OrphanFilesClean.java``; docs/spec/commit.md section 7.4.
@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     from penstock.io.file_io import FileIO, FileStatus
     from penstock.table.ref import TableRef
 
-# Files that are written aside and then renamed or linked: ours, Java's, and the checksums of Hadoop's local files.
+# Temporary files, which are renamed or linked after they are written: those of Penstock and Java, and the checksums of
+# Hadoop's local files.
 _TEMPORARY: Final = re.compile(r"^\..+\.tmp(\.crc)?$")
 _BUCKET: Final = "bucket-"
 
 
 class OrphanKind(StrEnum):
-    """What a file was meant to be."""
+    """Kind of an orphan."""
 
     DATA = "data"
     MANIFEST = "manifest"
@@ -60,12 +61,12 @@ class OrphanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFile:
-    """A file that is left over if nobody uses it, or a directory of a job that never finished.
+    """A file that is an orphan if it is unused, or the staging directory of a job that never finished.
 
     Attributes:
-        size: bytes; of a directory, of all in it.
-        modified_millis: ms since 1970-01-01 UTC by the storage's clock, 0 where it has none; of a directory, of the
-            newest file in it.
+        size: in bytes; for a directory, the sum over its files.
+        modified_millis: ms since 1970-01-01 UTC by the storage's clock, 0 if the storage has no times; for a directory,
+            the latest time of the directory and its files.
     """
 
     path: str
@@ -81,9 +82,10 @@ class OrphanFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What lies in a table's directory.
+    """Listing of a table's directory.
 
     Attributes:
+        candidates: files that could be orphans.
         buckets: directories of data files.
     """
 
@@ -97,8 +99,8 @@ def list_candidates(
     """List every file that could be an orphan, used or not.
 
     Args:
-        threads: directories that are listed at once.
-        progress: told how many files were found.
+        threads: number of directories that are listed in parallel.
+        progress: called with the number of files found so far.
 
     Raises:
         StorageError: a directory cannot be listed.

@@ -1,7 +1,8 @@
-"""Orphan removal: files that a stopped job left, which no snapshot, tag or branch uses.
+"""Orphan removal: deletes files that stopped jobs left and that no snapshot, tag or branch uses.
 
-What lies there is listed first and what is used is looked up afterwards, so a file that a commit made live in between
-is seen as used. Files that a running job has written and not yet committed look like orphans; their age protects them.
+The files on storage are listed first, and the used files are read afterwards, so a file that a concurrent commit makes
+live counts as used. Files that a running job has written and not yet committed look like orphans; only files above a
+minimum age are deleted, which protects them.
 
 Source:
     Paimon ``core:operation/LocalOrphanFilesClean.java``; docs/spec/commit.md section 7.4.
@@ -31,20 +32,20 @@ if TYPE_CHECKING:
 
 DEFAULT_AGE_MS: Final = 86_400_000
 FLOOR_MS: Final = 3_600_000
-# Times of files are coarser than clocks, and a few seconds matter to nobody here.
+# Smaller differences between the clocks are ignored: file times are coarse, and a few seconds do not matter here.
 _SKEW_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanReport:
-    """What nobody uses.
+    """Result of an orphan removal.
 
     Attributes:
-        orphans: what was deleted, or would be; sorted by path.
-        bytes: of those.
-        young: how many files more nobody uses that are too young to go.
-        used: how many of the files that were looked at are used.
-        older_than_millis: what was last changed up to then goes, ms since 1970-01-01 UTC.
+        orphans: files that were deleted, or would be in a dry run; sorted by path.
+        bytes: total size of the orphans.
+        young: number of further unused files that are too young to be deleted.
+        used: number of candidates that are used.
+        older_than_millis: files last changed up to this time are deleted; ms since 1970-01-01 UTC.
     """
 
     orphans: tuple[OrphanFile, ...]
@@ -64,21 +65,22 @@ def remove_orphan_files(
     clock_millis: Callable[[], int] | None = None,
     progress: Callable[[int, int | None], None] = lambda _files, _total: None,
 ) -> OrphanReport:
-    """Find the files that nobody uses, and delete them.
+    """Find the unused files of a table and delete them.
 
     Args:
-        older_than_millis: files last changed up to then go, ms since 1970-01-01 UTC by the storage's clock; None for
-            a day ago. It has to lie further back than the longest job takes from its first file to its commit.
-        dry_run: only find them.
-        allow_recent: take ``older_than_millis`` also where it lies less than an hour back; nobody may write then.
-        clock_millis: now, ms since 1970-01-01 UTC; None for the storage's clock.
-        progress: told how many files were found, then how many manifests were read, then how many files are gone.
+        older_than_millis: delete files last changed up to this time, ms since 1970-01-01 UTC by the storage's clock;
+            None for a day ago. It must be further back than the longest job takes from its first file to its commit.
+        dry_run: only find the files.
+        allow_recent: accept an ``older_than_millis`` of less than an hour ago; then no job may write to the table.
+        clock_millis: returns the current time, ms since 1970-01-01 UTC; None for the storage's clock.
+        progress: called with the number of files found, then of manifests read, then of files deleted.
 
     Raises:
         InvalidOptionError: ``older_than_millis`` is too recent, or in the future.
         NotFoundError: the table or a branch has no schema.
-        FormatError: metadata are damaged or missing, so nobody can say what is used; nothing was deleted.
-        StorageError: something cannot be listed or read, and nothing was deleted; or it could not be deleted.
+        FormatError: metadata is damaged or missing, so the used files are not known; nothing was deleted.
+        StorageError: a directory or file cannot be listed or read, and nothing was deleted; or an orphan could not be
+            deleted.
     """
     now_millis = clock_millis() if clock_millis is not None else _storage_millis(ref, wall_clock_millis())
     cutoff = _check_cutoff(ref.name, older_than_millis, now_millis, allow_recent=allow_recent)
@@ -103,9 +105,10 @@ def remove_orphan_files(
 
 
 def _storage_millis(ref: TableRef, now_millis: int) -> int:
-    """Return now by the storage's clock, which files are dated by, where it is far from the clock of this process.
+    """Return the current time by the storage's clock, if that differs much from the clock of this process.
 
-    A process whose clock is a day ahead would else take files for old that others are writing.
+    Files have times of the storage's clock. With a process clock that is a day ahead, files that other processes are
+    writing would look old.
     """
     directory = own_directory(ref.location)
     path = f"{directory}/.clock.{uuid.uuid4()}.tmp"
@@ -113,7 +116,7 @@ def _storage_millis(ref: TableRef, now_millis: int) -> int:
         relaxed(ref.file_io).write(path, b"")
         found = [status.modified_millis for status in ref.file_io.list(directory) if status.path == path]
     except StorageError:
-        return now_millis  # it is read-only, so nothing will be deleted
+        return now_millis  # the storage is read-only, so nothing will be deleted
     finally:
         with suppress(StorageError):
             ref.file_io.delete(path)
@@ -138,7 +141,7 @@ def _check_cutoff(table: str, older_than_millis: int | None, now_millis: int, *,
 
 
 def _is_old(candidate: OrphanFile, cutoff: int) -> bool:
-    # Where the storage has no times nothing is known to be old.
+    # If the storage has no file times, no file counts as old.
     return 0 < candidate.modified_millis <= cutoff
 
 
@@ -162,6 +165,6 @@ def _delete(
     for path in staging:
         ref.file_io.delete(path, recursive=True)
         note_deleted(1)
-    # By what the listing said: deleting files has made the directories young again.
+    # Use the times of the listing: the deletion of files has updated the directories' times.
     old = [bucket.path for bucket in listing.buckets if 0 < bucket.modified_millis <= report.older_than_millis]
     delete_empty_directories(ref.file_io, old, root=ref.location)

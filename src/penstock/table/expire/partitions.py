@@ -1,4 +1,4 @@
-"""Partitions that are dropped by their age.
+"""Partition expiration: drops partitions by their age.
 
 Source:
     Paimon ``core:operation/NormalPartitionExpire.java``, ``core:partition/PartitionValuesTimeExpireStrategy.java``,
@@ -38,13 +38,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredPartition:
-    """A partition that is dropped, or would be.
+    """A partition to drop.
 
     Attributes:
         directory: such as ``dt=2026-01-01/hour=5``.
-        time: what its age is counted from; a wall clock without a zone.
-        rows: in its live files.
-        entries: those files.
+        time: the time that its age is counted from; a wall clock time without a zone.
+        rows: number of rows in its live files.
+        bytes: size of its live files.
+        entries: its live files.
     """
 
     directory: str
@@ -61,18 +62,19 @@ def find_expired_partitions(
     options: PartitionExpireOptions | None = None,
     now: Callable[[], datetime] = local_now,
 ) -> tuple[ExpiredPartition, ...]:
-    """Find the partitions that have outlived ``partition.expiration-time``, the oldest first.
+    """Find the partitions that are older than ``partition.expiration-time``, the oldest first.
 
     Args:
         options: None for those of the table.
-        now: wall clock of this machine's zone, which partition values are taken to be in.
+        now: wall clock of this machine's zone; partition values are taken as times in that zone.
 
     Returns:
-        At most ``partition.expiration-max-num``.
+        At most ``partition.expiration-max-num`` partitions.
 
     Raises:
         InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
-        UnsupportedFeatureError: index files speak of the rows, or a strategy that is a Java class.
+        UnsupportedFeatureError: the snapshot has index files, which would have to be rewritten; or the strategy is a
+            Java class.
     """
     options = options or ref.parsed(PartitionExpireOptions)
     if options.expiration_time_ms is None or not ref.schema.partition_keys:
@@ -113,16 +115,16 @@ def find_expired_partitions(
 def drop_expired_partitions(
     committer: TableCommitter, partitions: Sequence[ExpiredPartition], *, batch_size: int | None = None
 ) -> int:
-    """Drop the files that the partitions had when they were found; rows that came since stay.
+    """Drop the files that the partitions had when they were found; rows written since are kept.
 
     Args:
-        batch_size: partitions that one snapshot drops; None for all in one.
+        batch_size: number of partitions that one snapshot drops; None for all in one snapshot.
 
     Returns:
-        How many snapshots that took.
+        The number of snapshots made.
 
     Raises:
-        CommitConflictError: others replaced some of the files; look again.
+        CommitConflictError: another commit has replaced some of the files; call ``find_expired_partitions`` again.
     """
     count = 0
     for first in range(0, len(partitions), batch_size or max(1, len(partitions))):
@@ -159,16 +161,17 @@ def _time_of(
 def _update_time(
     entries: Sequence[ManifestEntry], locator: FileLocator, file_io: FileIO, cutoff: datetime
 ) -> datetime | None:
-    """Return when a partition last changed; None where nothing tells.
+    """Return when a partition last changed; None if that is not known.
 
-    A merged or sorted file has the creation time of its oldest part, so what looks old by it goes by when storage got
-    the files, which is never before the rows came. (The reference gives such files the present.)
+    A merged or sorted file has the creation time of its oldest input. So if a partition looks old by the creation
+    times, the storage's modification times decide, which are never before the rows were written. (The reference gives
+    such files the current time.)
     """
     created = [entry.file.creation_millis for entry in entries]
     known = [millis for millis in created if millis is not None]
     if not known or len(known) < len(created):
         return None
-    # The writer's wall clock, as ``now`` is ours.
+    # Creation times are wall clock times of the writer, as ``now`` is a wall clock time of this process.
     newest = wall_clock(max(known), UTC)
     if newest is None or newest >= cutoff:
         return newest
@@ -178,7 +181,7 @@ def _update_time(
 
 
 def _stored_millis(entries: Sequence[ManifestEntry], locator: FileLocator, file_io: FileIO) -> int | None:
-    """Return when storage got the newest of the files, ms since 1970-01-01 UTC; None where it does not tell of each."""
+    """Return the latest modification time of the files, ms since 1970-01-01 UTC; None if one of them has none."""
     paths = {locator.path(entry.partition, entry.bucket, entry.file) for entry in entries}
     names = {path.rpartition("/")[2] for path in paths}
     found = [

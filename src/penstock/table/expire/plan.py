@@ -1,4 +1,4 @@
-"""Which snapshots expire: computed from ids, times and rules alone.
+"""Selection of the snapshots to expire, computed only from ids, times and rules.
 
 Source:
     Paimon 2.0 ``core:table/ExpireSnapshotsImpl.java``; docs/spec/commit.md section 7.1.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RetainerKind(StrEnum):
-    """Who keeps snapshots, or files of expired ones."""
+    """Kind of a retainer."""
 
     OPTION = "option"
     CONSUMER = "consumer"
@@ -27,12 +27,12 @@ class RetainerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retainer:
-    """Something that keeps snapshots, or files of expired ones.
+    """An option, consumer, tag or branch that keeps snapshots, or files of expired snapshots.
 
     Attributes:
         name: key of the option, id of the consumer, name of the tag or branch.
         snapshot_id: the first snapshot that it keeps; None for a tag or branch, which keep files.
-        files: data files that would go but for it.
+        files: number of data files that are kept only because of it.
     """
 
     kind: RetainerKind
@@ -43,14 +43,14 @@ class Retainer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireRules:
-    """What to keep.
+    """Retention rules.
 
     Attributes:
-        retain_min: newest snapshots that stay whatever their age.
-        retain_max: newest snapshots beyond which all go whatever their age.
-        cutoff_millis: a snapshot goes when its successor was committed before this, ms since 1970-01-01 UTC: so every
+        retain_min: number of newest snapshots that are kept whatever their age.
+        retain_max: number of newest snapshots that may be kept; older ones expire whatever their age.
+        cutoff_millis: a snapshot expires if its successor was committed before this, ms since 1970-01-01 UTC. So every
             state that the table had since then can be read.
-        max_deletes: snapshots at once; None for no limit.
+        max_deletes: most snapshots to expire at once; None for no limit.
     """
 
     retain_min: int
@@ -71,11 +71,11 @@ class ExpireRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpirationPlan:
-    """Snapshots that expire: ids from ``first`` up to but without ``end``; none when the two are equal.
+    """Snapshots that expire: ids from ``first`` up to but without ``end``; none if the two are equal.
 
     Attributes:
-        holds: why ``end`` and those after it stay.
-        next_cutoff_millis: ``end`` is too young until the cutoff is later than this; None where age does not keep it.
+        holds: what keeps ``end`` and the snapshots after it.
+        next_cutoff_millis: age keeps ``end`` until the cutoff is later than this; None if age does not keep it.
     """
 
     first: int
@@ -92,12 +92,12 @@ def plan_expiration(
     consumers: Mapping[str, int],
     time_of: Callable[[int], int | None],
 ) -> ExpirationPlan:
-    """Find which snapshots expire.
+    """Return which snapshots expire.
 
     Args:
-        consumers: id to the first snapshot that it has not read.
-        time_of: commit time of a snapshot in ms since 1970-01-01 UTC; None where it is not there. Asked from the
-            oldest on, until one is young enough.
+        consumers: consumer id to the first snapshot that the consumer has not read.
+        time_of: returns the commit time of a snapshot in ms since 1970-01-01 UTC, None if it does not exist. Called
+            from the oldest snapshot on, until one is young enough.
     """
     newest_to_go = latest - rules.retain_min + 1
     bounds = [Retainer(kind=RetainerKind.OPTION, name="snapshot.num-retained.min", snapshot_id=newest_to_go)]
@@ -111,7 +111,7 @@ def plan_expiration(
         bounds.append(Retainer(kind=RetainerKind.OPTION, name="snapshot.expire.limit", snapshot_id=limit))
     end = min(hold.snapshot_id for hold in bounds if hold.snapshot_id is not None)
     next_cutoff_millis = None
-    # Everything below goes whatever its age.
+    # Snapshots below this range expire whatever their age.
     for snapshot_id in range(max(latest - rules.retain_max + 1, earliest), end):
         successor_millis = time_of(snapshot_id + 1)
         if successor_millis is not None and successor_millis >= rules.cutoff_millis:

@@ -1,4 +1,4 @@
-"""Snapshots that may have made deleted files live again."""
+"""Search for snapshots that may have made deleted files live again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class ReaddedFiles:
     """Finds the snapshots whose deltas may add files that an older delta deleted.
 
-    Newer Paimon rolls back by a new snapshot that adds the old files again; we never do. Each snapshot is read once,
-    however often it is asked for.
+    Newer versions of Paimon roll back by a new snapshot that adds the old files again; Penstock never does. Each
+    snapshot is read only once, however often ``find`` is called.
 
     Source:
         docs/spec/commit.md section 7.2, "rollback as latest".
@@ -30,9 +30,9 @@ class ReaddedFiles:
         self._until: Snapshot | None = None
 
     def find(self, store: MetadataStore, *, after_id: int, latest_id: int, threads: int) -> list[Snapshot]:
-        """Return the suspects among snapshots ``after_id`` < id <= ``latest_id``, ascending."""
+        """Return such snapshots with ``after_id`` < id <= ``latest_id``, ascending."""
         seen = self._until
-        # A rollback may have put another history under the same ids.
+        # After a rollback, the same ids may have other content.
         if seen is None or self._from > after_id or find_snapshot(store, seen.id) != seen:
             self._suspects.clear()
             self._from, seen = after_id, None

@@ -1,4 +1,4 @@
-"""Going back to an older snapshot.
+"""Rollback of a table to an older snapshot.
 
 Source:
     Paimon ``core:table/RollbackHelper.java``, ``core:utils/SnapshotManager.java``; docs/spec/commit.md section 7.2.
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackPlan:
-    """What a rollback does.
+    """The effect of a rollback.
 
     Attributes:
         target: the snapshot that becomes the latest.
-        is_recreated: its file had expired and comes back from the tag.
-        snapshot_ids: snapshots that go, newest first.
-        tags: tags of later snapshots, which go too.
+        is_recreated: whether the target has expired, so that its file is created again from the tag.
+        snapshot_ids: snapshots to delete, newest first.
+        tags: tags of later snapshots, which are deleted too.
     """
 
     target: Snapshot
@@ -46,11 +46,11 @@ def plan_rollback(
     """Find what a rollback to a snapshot, to a tag, or to a point in event time would delete.
 
     Args:
-        watermark: ms of event time: the newest snapshot whose watermark is not beyond it. One without a watermark
-            counts as the nearest earlier one that has it.
+        watermark: ms of event time; the target is the newest snapshot whose watermark is not later. For a snapshot
+            without a watermark, that of the nearest earlier snapshot that has one counts.
 
     Raises:
-        InvalidOptionError: not exactly one target.
+        InvalidOptionError: not exactly one target was given.
         NotFoundError: there is no such snapshot or tag.
     """
     if [snapshot_id, tag, watermark].count(None) != 2:
@@ -66,20 +66,22 @@ def plan_rollback(
 
 
 def apply_rollback(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
-    """Make the target the latest snapshot. Files of what goes become orphans; schemas stay.
+    """Make the target the latest snapshot. Files of the deleted snapshots become orphans; schemas are kept.
 
-    Commits may be made meanwhile: one that is not on the target is rolled back before it is acknowledged, or is one of
-    those that go. Where one lands on the target before all others are gone, ids go on after it, with a gap.
+    Other processes may commit meanwhile. A commit that does not build on the target's content is among the deleted
+    snapshots, or is rolled back before it is acknowledged. If a commit builds on the fence before the rollback has
+    ended, the fence is kept and the snapshot ids have a gap.
 
-    Stopped half-way it leaves a table that reads as the target; then do it again.
+    After an interruption, the table reads as before or as the target; call this again to finish.
 
     Returns:
         The latest snapshot, with the target's content.
 
     Raises:
-        CommitConflictError: others committed all the time, so that nothing was changed; or rolled it back themselves.
+        CommitConflictError: other writers won every race, and nothing was changed; or another process has rolled the
+            table back meanwhile.
         NotFoundError: the target is about to expire.
-        StorageError: the storage failed; do it again.
+        StorageError: the storage failed; call this again.
     """
     with rolling_back(store, plan.target, is_recreated=plan.is_recreated):
         return _apply(store, plan)
@@ -89,7 +91,8 @@ def _apply(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
     file_io, location, target = store.file_io, store.location, plan.target
     latest = target
     if plan.is_recreated:
-        # First: were the others gone before it is there, the table would be empty to whoever reads, or commits.
+        # The target is created first: if the other snapshots were deleted before, readers and writers would find an
+        # empty table.
         file_io.put_if_absent(snapshot_path(location, target.id), encode_snapshot(target))
         forget_expiration(store)
     if plan.snapshot_ids:
@@ -110,9 +113,9 @@ def _find_target(store: MetadataStore, snapshot_id: int | None, tag: str | None,
 
 
 def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:
-    """Return the newest snapshot whose watermark is not beyond one.
+    """Return the newest snapshot whose watermark is not later than the given one; raise if all are later.
 
-    Where all are beyond it the reference returns the earliest snapshot: by a mistyped time, nearly all rows would go.
+    In that case the reference returns the earliest snapshot, so a mistyped time would delete nearly all rows.
     """
     latest, first_id = store.load_latest_snapshot(), store.earliest_snapshot_id()
     if latest is None or first_id is None:
@@ -138,11 +141,11 @@ def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:
 
 
 def _lower_earliest_hint(store: MetadataStore, target: Snapshot) -> None:
-    """Where the earliest snapshot lay behind a target that came back, in this attempt or in one before, say the new."""
+    """Correct the hint of the earliest snapshot if it is above the target, which this or an earlier attempt created."""
     path = earliest_hint_path(store.location)
     try:
         hint = decode_hint(store.file_io.read(path))
     except NotFoundError:
-        return  # readers list
+        return  # without a hint, readers list the directory
     if hint is None or hint > target.id:
         store.file_io.write(path, encode_hint(min(store.list_snapshot_ids())))

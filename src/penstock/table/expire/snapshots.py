@@ -1,8 +1,8 @@
-"""Snapshot expiration: old snapshots go, with the files that nothing else reads.
+"""Snapshot expiration: deletes old snapshots, and the files that no other snapshot reads.
 
-Data files go first, then manifests, then the lists that name them, then the snapshot files from the oldest on. Stopped
-anywhere, every snapshot that stays is whole, and doing it again finds the rest: what is still to be deleted is still
-named by something.
+Data files are deleted first, then manifests, then the lists that name them, then the snapshot files from the oldest on.
+So after an interruption at any point, every kept snapshot is complete. Files that still have to be deleted are still
+named by an expired snapshot or its lists, so the next expiration finds them.
 
 Source:
     Paimon ``core:table/ExpireSnapshotsImpl.java``, ``core:operation/SnapshotDeletion.java``;
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-# Bounds memory, and what is lost of the work when it is stopped.
+# Snapshots per chunk; limits memory, and the work that is lost after an interruption.
 _CHUNK: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiration:
-    """What expired, or would.
+    """Result of an expiration.
 
     Attributes:
-        snapshot_ids: ascending.
-        data_files: data files that only these snapshots read.
-        data_bytes: of those.
-        metadata_files: manifests, manifest lists, index files and statistics.
-        earliest_id: the earliest snapshot that stays; None where there is none.
-        holds: what keeps the others, and files of these.
-        next_cutoff_millis: no other goes for its age before the rules' cutoff is later than this; None where age is
-            not what keeps it.
+        snapshot_ids: snapshots that expired, or would in a dry run; ascending.
+        data_files: number of data files that only these snapshots read.
+        data_bytes: size of those files.
+        metadata_files: number of manifests, manifest lists, index files and statistics.
+        earliest_id: the earliest snapshot that is kept; None where there is none.
+        holds: what keeps the other snapshots, and files of the expired ones.
+        next_cutoff_millis: no further snapshot expires by age before the rules' cutoff is later than this; None if age
+            is not what keeps the next one.
     """
 
     snapshot_ids: tuple[int, ...] = ()
@@ -68,12 +68,12 @@ class Expiration:
 
 
 class SnapshotExpirer:
-    """Expires snapshots of one table; what it learned makes the next time cheap.
+    """Expires snapshots of one table; caches metadata, so that the next run is cheaper.
 
-    Not for several threads at once, nor is the store; several processes may expire one table.
+    Neither this nor the store is thread-safe. Several processes may expire the same table.
 
     Args:
-        clock_millis: now, ms since 1970-01-01 UTC.
+        clock_millis: returns the current time, ms since 1970-01-01 UTC.
     """
 
     def __init__(self, ref: TableRef, store: MetadataStore, *, clock_millis: Callable[[], int] | None = None) -> None:
@@ -94,13 +94,13 @@ class SnapshotExpirer:
         older_than: int | None = None,
         max_deletes: int | None = None,
     ) -> ExpireRules:
-        """Return the rules of the table's options, with what is given on top.
+        """Return the rules of the table's options, overridden by the arguments.
 
         Args:
-            older_than: ms since 1970-01-01 UTC.
+            older_than: the cutoff, ms since 1970-01-01 UTC.
 
         Raises:
-            InvalidOptionError: they contradict each other.
+            InvalidOptionError: the rules contradict each other.
         """
         options = self.options
         rules = ExpireRules(
@@ -120,18 +120,18 @@ class SnapshotExpirer:
         dry_run: bool = False,
         progress: Callable[[int, int | None], None] = lambda _files, _total: None,
     ) -> Expiration:
-        """Expire what the rules let go.
+        """Expire the snapshots that the rules do not keep.
 
         Args:
-            latest_id: the latest snapshot where it is known.
-            dry_run: only find what would go.
-            progress: told how many files are gone.
+            latest_id: id of the latest snapshot, if it is known.
+            dry_run: only find what would be deleted.
+            progress: called with the number of files deleted so far.
 
         Raises:
-            StorageError: files could not be deleted or looked at; doing it again goes on.
-            FormatError: what a tag, a consumer or the first snapshot to stay needs cannot be read; nothing that it
+            StorageError: files could not be deleted or read; the next run continues.
+            FormatError: the metadata of a tag, a consumer or the first kept snapshot cannot be read; no file that it
                 may need was deleted.
-            UnsupportedFeatureError: other engines keep changelogs beside the snapshots.
+            UnsupportedFeatureError: another engine keeps changelogs longer than snapshots.
         """
         with enough_memory(self.ref.name):
             return self._run(rules, latest_id, dry_run=dry_run, progress=progress)
@@ -155,9 +155,9 @@ class SnapshotExpirer:
         return self._run_plan(plan, latest_id, dry_run=dry_run, progress=progress)
 
     def _with_interrupted(self, plan: ExpirationPlan, latest_id: int) -> ExpirationPlan:
-        """Let the plan go on to where an expiration wanted to go that was stopped half-way.
+        """Extend the plan to the end that an interrupted expiration has announced.
 
-        Snapshots below that may have lost their files, so none of them can be the first one to stay.
+        Snapshots below that end may have lost files, so none of them can be the first kept snapshot.
         """
         end = expiring_end(self._store)
         return replace(plan, end=end) if plan.first < end <= latest_id and plan.end < end else plan
@@ -186,14 +186,18 @@ class SnapshotExpirer:
         for first in range(plan.first, plan.end, _CHUNK):
             chunk = self._find(first, min(first + _CHUNK, plan.end), latest_id, dry_run=dry_run)
             if chunk is None:
-                break  # another process expires it and is further
+                break  # another process is expiring these snapshots and is ahead, or a rollback has changed them
             if not dry_run:
                 self._delete(chunk, note_deleted)
             done = _add(done, chunk)
         return done
 
     def _find(self, first: int, end: int, latest_id: int, *, dry_run: bool) -> Chunk | None:
-        """Find what goes, and say so to those who make tags or roll back: from then on they come too late."""
+        """Find the files to delete and announce the expiration, so that these snapshots cannot become tags or targets.
+
+        Returns:
+            None if the chunk must not be deleted: another expiration is ahead, or a rollback runs or has run.
+        """
         chunk = self._finder.find(first, end, latest_id)
         if chunk is None or dry_run:
             return chunk
@@ -203,11 +207,11 @@ class SnapshotExpirer:
         return None if chunk is None or is_rolling_back(self._store) or self._was_rolled_back(chunk) else chunk
 
     def _was_rolled_back(self, chunk: Chunk) -> bool:
-        """Whether a rollback has come and gone since the chunk was found."""
+        """Whether a rollback was made since the chunk was found."""
         return expiring_end(self._store) < chunk.end or not is_there(self._store, chunk.kept)
 
     def _find_earliest(self, *, dry_run: bool) -> int | None:
-        """Return the earliest snapshot; where the hint does not say it, the hint is mended, but in a dry run."""
+        """Return the id of the earliest snapshot; correct the hint if it is wrong, except in a dry run."""
         path = earliest_hint_path(self.ref.location)
         with suppress(NotFoundError):
             hint = decode_hint(self.ref.file_io.read(path))
@@ -257,13 +261,13 @@ class SnapshotExpirer:
         self._write_hint(chunk.end)
 
     def _write_hint(self, snapshot_id: int) -> None:
-        # Readers list the directory where the hint is wrong.
+        # Errors are ignored: if the hint is wrong, readers list the directory.
         with suppress(TableStoreError):
             relaxed(self.ref.file_io).write(earliest_hint_path(self.ref.location), encode_hint(snapshot_id))
 
 
 def _add(done: Expiration, chunk: Chunk) -> Expiration:
-    """Count a chunk to what is done; of its files' names none is kept."""
+    """Add a chunk to the result; the names of its files are not kept."""
     return replace(
         done,
         snapshot_ids=(*done.snapshot_ids, *chunk.snapshot_ids),

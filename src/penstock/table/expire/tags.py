@@ -1,4 +1,4 @@
-"""Tags that go, by their age or by hand, with the files that only they read.
+"""Deletion of tags, by age or on request, with the files that only they read.
 
 Source:
     Paimon ``core:operation/TagDeletion.java``, ``core:tag/TagTimeExpire.java``; docs/spec/commit.md section 7.2.
@@ -44,12 +44,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
-    """Delete a tag; when its snapshot has expired, then also the files that only the tag kept.
+    """Delete a tag; if its snapshot has expired, also delete the files that only the tag kept.
 
-    The tag's own file goes first: stopped then, or where a file cannot be deleted, the rest are orphans.
+    The tag file is deleted first: after an interruption, or if a file cannot be deleted, the other files are orphans.
 
     Returns:
-        The snapshot that it named.
+        The snapshot that the tag named.
 
     Raises:
         NotFoundError: there is no such tag.
@@ -63,13 +63,16 @@ def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
 
 
 def forget_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> None:
-    """Delete the files of a snapshot that has lost a tag, unless it or another tag is there; what cannot be is left."""
+    """Delete the files of a snapshot that has lost a tag, unless the snapshot or another tag of it still exists.
+
+    Errors are ignored; files that cannot be deleted remain as orphans.
+    """
     with suppress(TableStoreError):
         _delete_files(ref, store, snapshot)
 
 
 def find_expired_tags(tags: Mapping[str, Tag], *, now: Callable[[], datetime] = local_now) -> tuple[str, ...]:
-    """Names of the tags that have outlived their retention, sorted.
+    """Return the names of the tags whose retention time has passed, sorted.
 
     Args:
         now: wall clock of this machine's zone, taken as if it were UTC, as the tags' own times are.
@@ -89,15 +92,15 @@ def find_expired_tags(tags: Mapping[str, Tag], *, now: Callable[[], datetime] = 
 def expire_tags(
     ref: TableRef, store: MetadataStore, *, dry_run: bool = False, reader: TagReader | None = None
 ) -> tuple[str, ...]:
-    """Delete the tags that have outlived their retention; returns their names, sorted.
+    """Delete the tags whose retention time has passed; return their names, sorted.
 
     Args:
         dry_run: only find them.
-        reader: one that is kept reads only what is new to it.
+        reader: a reader that is kept between calls reads only new tags.
     """
     names = find_expired_tags((reader or TagReader(ref.file_io, ref.location)).load())
     for name in () if dry_run else names:
-        with suppress(NotFoundError):  # another process was faster
+        with suppress(NotFoundError):  # another process has deleted the tag
             delete_tag(ref, store, name)
     return names
 
@@ -108,7 +111,7 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
         return
     earliest = store.load_earliest_snapshot()
     if earliest is None or earliest.id < gone.id:
-        return  # no expiration did that: who knows what else there is
+        return  # the snapshot was not deleted by an expiration, so its files are left alone
     neighbours = _neighbours(tags, gone.id, earliest)
     branches = load_branch_readers(store, up_to=earliest.id)
     readers = [*(NamedSnapshot(name="", snapshot=each) for each in neighbours), *branches.oldest]
@@ -128,9 +131,9 @@ def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
 
 
 def _neighbours(tags: Mapping[str, Tag], gone_id: int, earliest: Snapshot) -> list[Snapshot]:
-    """Return the nearest snapshots on either side that somebody can read.
+    """Return the nearest readable snapshots before and after ``gone_id``.
 
-    What neither of the two reads no other does: a file is live without a gap.
+    A file is live in consecutive snapshots only, so a file that neither of the two reads is read by no other snapshot.
     """
     tagged = {tag.snapshot.id: tag.snapshot for tag in tags.values()}
     tagged[earliest.id] = earliest

@@ -1,4 +1,4 @@
-"""Names of all files that some snapshot, tag or changelog of a table uses, those of its branches included."""
+"""Names of all files that a snapshot, tag or changelog of a table or of one of its branches uses."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ _GONE_WAIT_SECONDS: Final = 0.1
 
 
 class UsedFiles:
-    """Collects names, round by round, until no snapshot is there that it has not seen.
+    """Collects the names of used files in rounds, until a listing has no new snapshot.
 
-    A snapshot that expires meanwhile is left out: what is still used, later ones use. Everything else that cannot be
-    read ends the search, because nobody knows then what is used.
+    A snapshot that expires meanwhile is skipped: later snapshots name the files that are still used. Any other file
+    that cannot be read ends the search with an error, because then the used files are not known.
 
     Args:
-        table: where; a ``TableRef``.
-        threads: files that are read at once.
-        progress: told how many manifests were read.
-        sleep: seconds between tries.
+        table: such as a ``TableRef``.
+        threads: number of files that are read in parallel.
+        progress: called with the number of metadata files read so far.
+        sleep: called with seconds, between tries.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class UsedFiles:
         self._read: set[str] = set()
 
     def collect(self) -> frozenset[str]:
-        """Return the base names of all files that are used.
+        """Return the base names of all used files.
 
         Raises:
             NotFoundError: the table or a branch has no schema.
-            FormatError: metadata that are in use are damaged or missing.
-            StorageError: they cannot be read, or snapshots come faster than they are read.
+            FormatError: metadata that is in use is damaged or missing.
+            StorageError: metadata cannot be read, or snapshots are committed faster than they are read.
         """
         for _ in range(_MAX_ROUNDS):
             new = [status for status in self._list_roots() if status not in self._seen]
@@ -98,7 +98,7 @@ class UsedFiles:
         )
 
     def _list_roots(self) -> Iterator[FileStatus]:
-        """Files of snapshots, tags and changelogs."""
+        """Yield the files of snapshots, tags and changelogs."""
         branches = (branch_path(self._location, name) for name in list_branches(self._file_io, self._location))
         for root in (self._location, *branches):
             schemas = self._file_io.list(schema_directory(root))
@@ -144,7 +144,7 @@ class UsedFiles:
             self._own(snapshot.changelog_manifest_list, owner, lists)
 
     def _own(self, name: str, owner: str, fresh: set[str]) -> None:
-        """Note who names a metadata file; it is to be read unless it was."""
+        """Record which file names a metadata file; add it to ``fresh`` unless it was read already."""
         self.names.add(name)
         self._owners.setdefault(name, set()).add(owner)
         if name not in self._read:
@@ -155,13 +155,13 @@ class UsedFiles:
         try:
             found = self._try(lambda: decode(self._file_io.read(status.path), status.path))
         except NotFoundError:
-            return None  # it expired, or was deleted, since it was listed
+            return None  # the snapshot has expired, or the tag was deleted, since the listing
         return found if not hasattr(found, "snapshot") else found.snapshot
 
     def _load_all(
         self, names: Iterable[str], decode: Callable[[bytes, str, AvroLimits], _T]
     ) -> Iterator[tuple[str, _T]]:
-        """Load metadata files, those left out that went with every snapshot that named them."""
+        """Load metadata files; skip a missing file if every snapshot that named it is gone too."""
 
         def load(name: str) -> _T | None:
             path = manifest_path(self._location, name)
@@ -180,10 +180,13 @@ class UsedFiles:
             yield name, content
 
     def _check_gone(self, name: str) -> None:
-        """Return when everything that named a missing file has gone too, which an expiration that runs does last."""
+        """Wait until all snapshots and tags that need a missing file are gone too; raise ``FormatError`` if they stay.
+
+        A running expiration deletes the snapshot files last.
+        """
         for root in sorted(self._roots_of(name)):
             if self._is_expiring(root):
-                continue  # an expiration was stopped half-way, and the next one goes on with it
+                continue  # an expiration was interrupted; the next one will delete the rest
             for _ in range(_GONE_TRIES):
                 if not self._file_io.exists(root):
                     break
@@ -197,7 +200,7 @@ class UsedFiles:
                 )
 
     def _is_expiring(self, root: str) -> bool:
-        """Whether an expiration has begun to delete what the snapshot file names."""
+        """Whether an expiration has announced that it deletes the files of this snapshot file."""
         directory, _, name = root.rpartition("/")
         snapshot_id = snapshot_id_of(name)
         if snapshot_id is None or directory != snapshot_directory(self._location):
@@ -217,5 +220,5 @@ class UsedFiles:
             try:
                 return load()
             except (StorageError, FormatError):
-                self._sleep(_WAIT_SECONDS)  # it may have been seen half-written, or the storage was busy
+                self._sleep(_WAIT_SECONDS)  # the file may have been half-written, or the storage busy
         return load()

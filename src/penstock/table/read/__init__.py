@@ -1,1 +1,1 @@
-"""Batch reads: from a snapshot to its live files, splits and rows."""
+"""Batch reads: the live files, splits and rows of a snapshot."""

@@ -1,4 +1,4 @@
-"""``versionAsOf`` and ``timestampAsOf`` of a batch read, as the options that name the same state here.
+"""Translation of ``versionAsOf`` and ``timestampAsOf`` of a batch read to Penstock's options for the same state.
 
 Source:
     Delta Lake's options of ``spark.read``; Paimon's ``scan.version`` is what its ``VERSION AS OF`` becomes.
@@ -20,14 +20,14 @@ _NAMES: Final = {"versionasof": "versionAsOf", "timestampasof": "timestampAsOf"}
 
 
 def translate_as_of(options: Mapping[str, str], table: str, zone: str | None = None) -> dict[str, str]:
-    """Return the options of a batch read with a state that is named in Delta Lake's way named in ours.
+    """Return the options of a batch read, with Delta Lake's options for a state replaced by Penstock's.
 
     Args:
-        options: keys in any case of letters.
-        zone: of a time that is given without one, such as the session's; None where nobody knows it.
+        options: keys are not case-sensitive.
+        zone: zone of a time that is given without one, such as the session's; None if it is not known.
 
     Raises:
-        InvalidOptionError: two states, or a time that is none or whose zone is not known.
+        InvalidOptionError: the options name two states, the time cannot be parsed, or its zone is not known.
     """
     given = {key: value for key, value in options.items() if key.lower() in _NAMES}
     if not given:
@@ -65,7 +65,10 @@ def _millis(text: str, table: str, zone: str | None) -> int:
 
 
 def _parts(text: str) -> tuple[datetime | None, str | None]:
-    """Split into a time, None where there is none, and the name of a zone, None where that is part of the time."""
+    """Split a text into a time and the name of a zone.
+
+    The time is None if it cannot be parsed. The name is None if there is none or the zone is part of the time.
+    """
     head, _, tail = text.rpartition(" ")
     for time, name in ((text, None), (head, tail)):
         try:

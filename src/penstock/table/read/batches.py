@@ -1,4 +1,4 @@
-"""The rows of planned files as Arrow.
+"""Reading of planned files as Arrow record batches.
 
 Source:
     Paimon ``core:operation/RawFileSplitRead.java``, ``core:utils/FormatReaderMapping.java``;
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-# A row group of ours: fewer would cost Python's time per batch, more would only cost memory.
+# The size of Penstock's row groups: smaller batches would cost Python time per batch, larger ones only memory.
 BATCH_ROWS: Final = 131_072
-# Two files decode while a third is opened; pyarrow uses threads of its own below.
+# Batches that each file may have waiting for the consumer; see ``read_ahead``.
 _READ_AHEAD: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FilePlan:
-    """How files of one schema become rows of the read schema.
+    """How to convert files of one schema to the read schema.
 
     Attributes:
-        evolution: from the file's columns to ``fields``.
-        fields: what the projection and the filter need, partition columns left out.
-        is_plain: rows pass as they come.
+        evolution: converts the file's columns to ``fields``.
+        fields: columns that the projection and the filter need, without partition columns.
+        is_plain: whether ``fields`` are exactly the projected columns, so that batches need no further change.
     """
 
     evolution: Evolution
@@ -62,19 +62,19 @@ class _FilePlan:
 
 
 class TableReader:
-    """Reads splits of one table into record batches of one schema. Not for several tables; threads may share it.
+    """Reads splits of one table as record batches of one schema. Threads may share it.
 
     Args:
         ref: its schema is the read schema.
-        store: for the schemas that files were written with.
-        columns: names in the order wanted; None for all.
+        store: loads the schemas that files were written with.
+        columns: names of the columns to read, in order; None for all.
 
     Attributes:
         schema: canonical Arrow schema of every batch.
 
     Raises:
-        NotFoundError: no column of that name.
-        InvalidSchemaError: a column twice.
+        NotFoundError: there is no column of that name.
+        InvalidSchemaError: a column is given twice.
     """
 
     def __init__(
@@ -90,23 +90,23 @@ class TableReader:
         self.schema = to_arrow_schema(self._fields)
 
     def read_split(self, split: DataSplit) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a split that pass, in write order; no batch is empty.
+        """Yield the rows of a split that pass the filter, in write order; no batch is empty.
 
         Raises:
             NotFoundError: a data file is missing.
-            FormatError: a data file is damaged, or has another number of rows than its manifest says.
-            SchemaMismatchError: it was written after a column got a type that the read schema cannot hold.
+            FormatError: a data file is damaged, or its number of rows differs from that in its manifest.
+            SchemaMismatchError: a data file was written after a column got a type that the read schema cannot hold.
         """
         for file in split.files:
             yield from self.read_file(split, file)
 
     def read_file(self, split: DataSplit, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one file of a split that pass, in file order. Raises as ``read_split``."""
+        """Yield the rows of one file of a split that pass the filter, in file order. Raises as ``read_split``."""
         if split.rest.root == FALSE:
             return
         plan = self._plan(file.schema_id, split)
         if not plan.fields:
-            # Partition columns, or none at all: the manifest knows them, and how many rows there are.
+            # Only partition columns or none are needed: the manifest has their values and the number of rows.
             rows: Iterable[pa.RecordBatch] = _count_out(file.row_count, self._batch_rows)
         else:
             rows = self._load(split, file, plan.evolution)
@@ -176,11 +176,11 @@ class TableReader:
 
 
 def select_fields(ref: TableRef, columns: Sequence[str] | None) -> tuple[DataField, ...]:
-    """Return the columns of the read schema that are wanted, in that order.
+    """Return the given columns of the read schema, in the given order; all if ``columns`` is None.
 
     Raises:
-        NotFoundError: no column of that name.
-        InvalidSchemaError: a column twice.
+        NotFoundError: there is no column of that name.
+        InvalidSchemaError: a column is given twice.
     """
     if columns is None:
         return ref.schema.fields
@@ -212,7 +212,7 @@ def open_batches(
     """Return a reader over the rows of a plan, in the order of its splits; files are read while it is consumed.
 
     Args:
-        limit: most rows; None for all.
+        limit: maximum number of rows; None for all.
     """
     reader = TableReader(ref, store, columns)
     return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader, ref, plan, limit, _READ_AHEAD))
@@ -228,10 +228,11 @@ def read_arrow(
     """Return the rows of a plan, in the order of its splits.
 
     Args:
-        limit: most rows; None for all.
+        limit: maximum number of rows; None for all.
     """
     reader = TableReader(ref, store, columns)
-    # Everything ends up in memory, so nobody has to wait for anybody; a limit is reached sooner in small steps.
+    # Without a limit, all rows end up in memory anyway, so files are read ahead without a bound. With a limit, a bound
+    # avoids reading more rows than needed.
     with enough_memory(ref.name):
         batches = _batches(reader, ref, plan, limit, 0 if limit is None else _READ_AHEAD)
         return pa.Table.from_batches(list(batches), schema=reader.schema)
@@ -258,7 +259,7 @@ def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[p
 
 
 class _Constants:
-    """Columns of one partition's values."""
+    """Makes Arrow columns of one partition's values, and caches them."""
 
     def __init__(self, ref: TableRef, split: DataSplit) -> None:
         self._values = dict(zip(ref.schema.partition_keys, split.values, strict=True))

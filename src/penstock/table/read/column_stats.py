@@ -1,4 +1,4 @@
-"""What the entry of a data file says about its columns, in terms of the schema that the table has now.
+"""Column statistics of a data file's manifest entry, mapped to the read schema.
 
 Source:
     Paimon ``core:stats/SimpleStatsEvolution.java``; docs/spec/format.md section 7.3.
@@ -27,13 +27,13 @@ _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """Where the statistics of the columns stand in the entries of files of one kind.
+    """Positions of the columns' statistics in the manifest entries of files of one kind.
 
     Attributes:
-        arity: how many columns the entries cover.
-        decode: bytes of a minimum or maximum row to the values of ``columns``.
-        columns: names in the read schema, places in the row, and whether minimum and maximum can be trusted.
-        lacking: columns that the files lack, so that all their values are null.
+        arity: number of columns that the entries cover.
+        decode: decodes the bytes of a minimum or maximum row to the values of ``columns``.
+        columns: name in the read schema, position in the row, and whether minimum and maximum can be trusted.
+        lacking: columns that the files do not have, so that all their values are null.
     """
 
     arity: int
@@ -43,11 +43,11 @@ class _Plan:
 
 
 class ColumnStatsReader:
-    """Reads the statistics of some columns from the entries of files, whatever schema these were written with.
+    """Reads the statistics of some columns from manifest entries, for files of any schema of the table.
 
     Args:
-        load_schema: by id.
-        fields: the columns, as they are in the schema that the table is read with.
+        load_schema: loads a schema by id.
+        fields: the columns, as in the read schema.
     """
 
     def __init__(self, load_schema: Callable[[int], TableSchema], fields: Sequence[DataField]) -> None:
@@ -56,9 +56,9 @@ class ColumnStatsReader:
         self._plans: dict[tuple[object, ...], _Plan] = {}
 
     def read(self, file: DataFileMeta) -> Mapping[str, ColumnStats]:
-        """Return what is known, by name; columns of which nothing is known are not there.
+        """Return the known statistics by column name; columns without known statistics are left out.
 
-        Statistics only save work, so those that make no sense count as unknown.
+        Statistics are only used to skip files, so invalid ones are treated as unknown.
         """
         is_orc = file.file_name.endswith(".orc")
         key = (file.schema_id, file.value_stats_cols, file.write_cols, is_orc)
@@ -90,7 +90,7 @@ class ColumnStatsReader:
         for field in self._fields:
             stored = by_id.get(field.id)
             if stored is not None and stored.name in covered and is_comparable(stored.type, field.type):
-                # ORC statistics hold whole milliseconds in the writer's zone.
+                # ORC's timestamp statistics are whole milliseconds in the writer's zone.
                 is_trusted = not (is_orc and isinstance(field.type, AtomicType) and field.type.root in _TIMESTAMPS)
                 columns.append((field.name, covered.index(stored.name), is_trusted))
         known = all(name in by_name for name in covered)
@@ -104,18 +104,18 @@ class ColumnStatsReader:
 
 
 def decode_file_stats(file: DataFileMeta, file_fields: Sequence[DataField]) -> Mapping[str, ColumnStats]:
-    """Decode the statistics of an entry, by column name of the file's schema; empty where they make no sense."""
+    """Decode the statistics of an entry, by column name of the file's schema; empty if they are invalid."""
     covered = file_fields
     if file.value_stats_cols is None and file.write_cols is not None:
         covered = [field for field in file_fields if field.name in file.write_cols]
     try:
         return decode_stats(file.value_stats, file.value_stats_cols, covered)
     except FormatError:
-        return {}  # statistics only save work: a file without good ones is read
+        return {}  # statistics are only used to skip files: a file without valid ones is read
 
 
 def is_comparable(stored: DataType, wanted: DataType) -> bool:
-    """Whether statistics of one type hold for values cast to the other: equal types, and casts that change no value."""
+    """Whether statistics of one type are valid for values cast to the other: equal types, or a lossless cast."""
     if is_same_but_nulls(stored, wanted):
         return True
     if not isinstance(stored, AtomicType) or not isinstance(wanted, AtomicType):
@@ -127,5 +127,5 @@ def is_comparable(stored: DataType, wanted: DataType) -> bool:
 
 
 def is_same_but_nulls(left: DataType, right: DataType) -> bool:
-    """Whether two types differ at most in whether they take nulls."""
+    """Whether two types are equal except for nullability."""
     return with_nullability(left, nullable=True) == with_nullability(right, nullable=True)

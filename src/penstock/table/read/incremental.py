@@ -1,4 +1,4 @@
-"""Batch reads of what changed between two snapshots.
+"""Incremental batch reads: the changes between two snapshots.
 
 Source:
     Paimon ``core:table/source/AbstractDataTableScan.java``,
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
 _IDS = "incremental-between"
 _TIMES = "incremental-between-timestamp"
 _EMPTY_ID = 0
-"""What stands for the table before its first snapshot."""
+"""Snapshot id for the empty table before its first snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """The snapshots of a read of changes.
+    """The range of snapshots of an incremental read.
 
     Attributes:
-        start_id: exclusive; may be one before the earliest that is still there.
-        start: its snapshot, where the difference is asked for and the table was not empty then.
+        start_id: exclusive; may be one before the earliest snapshot that still exists.
+        start: the snapshot of ``start_id``, if the difference is read and the table was not empty then.
         end: inclusive.
-        is_difference: files of the end that the start has not, instead of files that appends in between added.
+        is_difference: read the files of the end that the start does not have, instead of the files that appends in
+            between added.
     """
 
     start_id: int
@@ -48,11 +49,11 @@ class _Span:
 
 
 def reads_changes(options: ReadOptions, table: str) -> bool:
-    """Whether a batch read with these options takes changes instead of a state.
+    """Whether a batch read with these options reads changes instead of a state.
 
     Raises:
-        InvalidOptionError: options that contradict each other.
-        UnsupportedFeatureError: a mode that a batch read does not have.
+        InvalidOptionError: the options contradict each other.
+        UnsupportedFeatureError: a mode that batch reads do not have.
     """
     return read_mode(options, table) in (ScanMode.INCREMENTAL, ScanMode.LATEST_DELTA)
 
@@ -60,19 +61,19 @@ def reads_changes(options: ReadOptions, table: str) -> bool:
 def plan_changes(
     store: MetadataStore, ref: TableRef, options: ReadOptions, predicate: Predicate | None = None
 ) -> ScanPlan:
-    """Find the files whose rows came in after one snapshot and up to another, as the options name them.
+    """Find the files whose rows were added after one snapshot and up to another, as named by the options.
 
     Args:
-        ref: its schema is the read schema, to whose columns the filter is bound.
-        options: of which ``reads_changes`` is true.
+        ref: its schema is the read schema; the filter is bound to its columns.
+        options: options for which ``reads_changes`` is true.
 
     Returns:
-        No files where the span is empty or nothing was ever committed.
+        The plan; without files if the range is empty or nothing was ever committed.
 
     Raises:
-        InvalidOptionError: what the options name is no span.
-        NotFoundError: a snapshot of the span has expired or does not exist yet, or metadata is missing.
-        UnsupportedFeatureError: changelogs and automatic tags; deletions that the changes cannot show.
+        InvalidOptionError: the options name no valid range.
+        NotFoundError: a snapshot of the range has expired or does not exist yet, or metadata is missing.
+        UnsupportedFeatureError: changelogs and automatic tags; an append in the range that also deletes files.
         InvalidFilterError: the filter does not fit the schema.
         FormatError: metadata is damaged.
     """
@@ -102,7 +103,7 @@ def _check_supported(options: ReadOptions, table: str) -> None:
 
 def _plan_appends(store: MetadataStore, ref: TableRef, span: _Span, predicate: Predicate | None) -> ScanPlan:
     snapshots = [store.load_snapshot(snapshot_id) for snapshot_id in range(span.start_id + 1, span.end.id + 1)]
-    # Compactions only move rows, and an overwrite takes some back as well: neither is an append.
+    # Compactions add no rows, and overwrites also remove some, so only APPEND snapshots are read.
     appends = [snapshot for snapshot in snapshots if snapshot.commit_kind is CommitKind.APPEND]
     for snapshot in appends:
         if any(meta.num_deleted_files for meta in store.load_delta_manifests(snapshot)):
@@ -127,7 +128,7 @@ def _plan_difference(store: MetadataStore, ref: TableRef, span: _Span, predicate
 
 
 def _find_span(store: MetadataStore, latest: Snapshot, options: ReadOptions) -> _Span | None:
-    """Return the span that the options name; None where it is empty."""
+    """Return the range that the options name; None if it is empty."""
     if options.incremental_between is not None:
         return _between_names(store, latest, options, options.incremental_between)
     is_difference = options.incremental_scan_mode is IncrementalScanMode.DIFF
@@ -184,7 +185,7 @@ def _between_times(store: MetadataStore, latest: Snapshot, text: str, *, is_diff
         earliest = store.load_earliest_snapshot() or latest
         if not is_difference or earliest.id == _EMPTY_ID + 1:
             return _Span(start_id=earliest.id - 1, end=end, is_difference=is_difference)
-        # What was there before it is not known any more.
+        # The state before the earliest snapshot is not known any more.
         start = earliest
     return _Span(start_id=start.id, start=start, end=end, is_difference=is_difference)
 

@@ -1,4 +1,4 @@
-"""The live files of a snapshot, for the commit's own needs.
+"""The live files of a snapshot, as commit and maintenance need them.
 
 Source:
     Paimon ``core:manifest/FileEntry.java``; docs/spec/format.md section 5.4.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
 
-# Looking for more of them in the statistics of every manifest gains little.
+# For more partitions, a filter on the manifests' statistics skips few manifests.
 _MAX_PARTITIONS: Final = 64
 
 
@@ -35,8 +35,8 @@ def load_live_entries(
     """Load the live entries of the partitions that ``keep`` accepts, in manifest order.
 
     Args:
-        keep: asked once per distinct serialized partition.
-        pruner: leaves manifests unread that hold none of them.
+        keep: called once per distinct serialized partition.
+        pruner: skips manifests that contain none of these partitions.
     """
     answers: dict[bytes, bool] = {}
     kept = []
@@ -57,8 +57,8 @@ def load_live_of_partitions(
 ) -> dict[FileIdentity, ManifestEntry]:
     """Load the live entries of some serialized partitions.
 
-    Manifests follow each other in the order of the commits, so of a table partitioned by time only the last few are
-    read, however long it has grown.
+    Manifests are in commit order, so for a table that is partitioned by time only the last few manifests are read,
+    however many there are.
     """
     pruner = PartitionPruner(schema, _partition_filter(schema, partitions))
     return load_live_entries(store, snapshot, partitions.__contains__, pruner)
@@ -67,9 +67,9 @@ def load_live_of_partitions(
 def load_live_numbers(
     store: MetadataStore, schema: TableSchema, snapshot: Snapshot, partitions: frozenset[bytes]
 ) -> Collection[ManifestEntry | EntryNumbers]:
-    """Load what numbers of rows need of the live entries of some serialized partitions, in half the time.
+    """Load only the fields of the live entries of some serialized partitions that sequence numbers need.
 
-    Files are told by their names alone, which hold a UUID.
+    This takes half the time of ``load_live_of_partitions``. Files are identified by name only, as names contain a UUID.
     """
     pruner = PartitionPruner(schema, _partition_filter(schema, partitions))
     live: dict[str, ManifestEntry | EntryNumbers] = {}

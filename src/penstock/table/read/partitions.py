@@ -1,4 +1,4 @@
-"""``scan.partitions``: the partitions of a batch read, named or the greatest ones.
+"""``scan.partitions``: the partitions of a batch read, given by their values or as the greatest ones.
 
 Source:
     Paimon ``flink:FlinkConnectorOptions.java``, ``flink:lookup/PartitionLoader.java``.
@@ -27,14 +27,17 @@ _GREATEST: Final = {"max_pt()": 1, "max_two_pt()": 2}
 
 
 def filter_of_partitions(store: MetadataStore, ref: TableRef, snapshot: Snapshot | None, text: str) -> Predicate | None:
-    """Return the filter that the partitions named by the option pass; None where the table has none yet.
+    """Return a filter that selects the partitions named by the option.
 
     Args:
-        snapshot: whose greatest partitions are meant.
+        snapshot: the snapshot whose greatest partitions are selected.
         text: ``dt=2026-01-01,hr=5;dt=2026-01-02,hr=0``, ``max_pt()`` or ``max_two_pt()``.
 
+    Returns:
+        None if the greatest partitions are requested and the table has no partitions yet.
+
     Raises:
-        InvalidOptionError: it names no partitions of the table.
+        InvalidOptionError: the text names no partitions of the table.
     """
     keys = ref.schema.partition_keys
     if not keys:
@@ -45,7 +48,7 @@ def filter_of_partitions(store: MetadataStore, ref: TableRef, snapshot: Snapshot
         return filter_of_specs(ref, specs) if specs else None
     named = [parse_partition(part.strip()) for part in text.split(";") if part.strip()]
     for spec in named:
-        # The reference takes NULL for columns that are left out, which hardly anybody means.
+        # The reference uses NULL for columns that are left out, which is hardly ever intended.
         if set(spec) != set(keys):
             raise InvalidOptionError(
                 f"table {ref.name}: option '{KEY}' = '{text}': expected partitions such as "
@@ -64,7 +67,7 @@ def _greatest(
     fields = ref.schema.partition_fields
     live = {entry.partition for entry in load_live_entries(store, snapshot, lambda _: True).values()}
     decode = row_decoder(tuple(field.type for field in fields))
-    # Null is the least.
+    # NULL is the smallest value.
     rows = sorted((decode(data) for data in live), key=lambda row: [(value is not None, value) for value in row])
     return [
         {

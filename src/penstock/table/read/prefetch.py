@@ -1,4 +1,4 @@
-"""Several streams read ahead in threads, delivered in order."""
+"""Read-ahead of several iterators in threads, with items delivered in order."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _WAIT_SECONDS = 0.1
 
 
 def read_ahead(sources: Sequence[Callable[[], Iterator[_Item]]], *, threads: int, items_ahead: int) -> Iterator[_Item]:
-    """Yield the items of all sources, one source after the other, while the next ones are read already.
+    """Yield the items of all sources, one source after another, while the next sources are read in threads.
 
     The threads end when the iterator is exhausted, fails, or is closed.
 
     Args:
-        sources: each called once, in a thread of its own for as long as it lasts.
-        threads: sources that are read at the same time.
-        items_ahead: items that each may have waiting.
+        sources: each is called once, and is iterated in one thread.
+        threads: number of sources that are read at the same time.
+        items_ahead: maximum number of waiting items of each source; 0 for no limit.
 
     Raises:
-        Exception: what a source raised, when its turn has come.
+        Exception: the error of a source, after the items that it yielded before.
     """
     if threads <= 1 or len(sources) <= 1:
         for source in sources:
@@ -49,14 +49,14 @@ def read_ahead(sources: Sequence[Callable[[], Iterator[_Item]]], *, threads: int
 
 
 class _End:
-    """Nothing more comes; ``error`` says why when that is no good reason."""
+    """Marks the end of a source; ``error`` is the error that ended it, None after a normal end."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
 class _Lane(Generic[_Item]):
-    """The items of one source on their way between threads."""
+    """Queue that passes the items of one source to the consuming thread."""
 
     def __init__(self, items_ahead: int, stop: Event) -> None:
         self._queue: Queue[_Item | _End] = Queue(items_ahead)
@@ -67,7 +67,7 @@ class _Lane(Generic[_Item]):
             for item in source():
                 if not self._put(item):
                     return
-        except BaseException as error:  # noqa: BLE001 - it is raised again where the items are taken
+        except BaseException as error:  # noqa: BLE001 - ``drain`` raises it again in the consuming thread
             self._put(_End(error))
         else:
             self._put(_End())

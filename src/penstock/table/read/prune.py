@@ -1,6 +1,6 @@
-"""What a filter excludes without opening a data file: manifests, partitions, buckets, files.
+"""Pruning by a filter without opening data files: of manifests, partitions, buckets and files.
 
-Each step excludes only what cannot hold a row that passes; whatever is not known stays in.
+Each step prunes only what cannot contain a row that passes the filter; anything unknown is kept.
 
 Source:
     Paimon ``core:operation/AbstractFileStoreScan.java``, ``core:stats/SimpleStatsEvolution.java``,
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 NO_FILTER: Final = BoundPredicate(root=TRUE, fields=())
-# More combinations of bucket key values than this hit nearly every bucket anyhow.
+# With more combinations of bucket key values than this, nearly every bucket is hit anyway.
 _MAX_KEYS: Final = 1024
-# Equal values of these types may differ in bytes (two zeros, NaNs, padding), so that a bucket does not follow.
+# Equal values of these types may differ in bytes (two zeros, NaNs, padding), so they may be in different buckets.
 _SEVERAL_SPELLINGS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.CHAR})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionPruneResult:
-    """What is known of one partition.
+    """Result of pruning for one partition.
 
     Attributes:
         values: internal values, in ``partition_keys`` order.
-        rest: what of the filter is still to be asked of its rows; FALSE where none can pass.
+        rest: the remaining filter for the partition's rows; FALSE if no row can pass.
     """
 
     values: tuple[object, ...]
@@ -58,7 +58,7 @@ class PartitionPruneResult:
 
 
 class PartitionPruner:
-    """Judges partitions, each distinct one once."""
+    """Prunes partitions, and manifests by their partition statistics."""
 
     def __init__(self, schema: TableSchema, predicate: BoundPredicate) -> None:
         self._names = schema.partition_keys
@@ -67,14 +67,14 @@ class PartitionPruner:
         self._names_partition = any(name in schema.partition_keys for name in predicate.columns)
 
     def evaluate(self, partition: bytes) -> PartitionPruneResult:
-        """Decode a serialized partition and put its values into the filter."""
+        """Decode a serialized partition and evaluate the filter as far as its values allow."""
         values = self._decode(partition)
         known = dict(zip(self._names, values, strict=True))
         rest = residual(self._predicate, known) if self._predicate.root != TRUE else self._predicate
         return PartitionPruneResult(values=values, rest=rest)
 
     def may_hold(self, meta: ManifestFileMeta) -> bool:
-        """Whether a manifest may name a file of a partition that is not excluded."""
+        """Whether a manifest may name a file of a partition that is not pruned."""
         if not self._names_partition:
             return True
         stats = meta.partition_stats
@@ -90,7 +90,7 @@ class PartitionPruner:
 
 
 class BucketPruner:
-    """Judges buckets where the filter pins every column of the bucket key to a few values."""
+    """Prunes buckets if the filter restricts every column of the bucket key to a few values."""
 
     def __init__(self, ref: TableRef, predicate: BoundPredicate, load_schema: Callable[[int], TableSchema]) -> None:
         options = ref.parsed(BucketOptions)
@@ -103,20 +103,20 @@ class BucketPruner:
 
     @property
     def is_active(self) -> bool:
-        """Whether it can exclude anything."""
+        """Whether this pruner can prune any bucket."""
         return self._keys is not None
 
     def keeps(self, entry: ManifestEntry) -> bool:
-        """Whether the entry's bucket, of the entry's own number of buckets, may hold one of the keys."""
+        """Whether the entry's bucket may contain one of the keys, by the bucket count that the entry records."""
         if self._keys is None or entry.total_buckets <= 0 or not self._has_same_key(entry.file.schema_id):
             return True
         return entry.bucket in self.buckets(entry.total_buckets)
 
     def may_hold(self, meta: ManifestFileMeta, totals: frozenset[int]) -> bool:
-        """Whether a manifest may name a file of a bucket that ``keeps`` keeps.
+        """Whether a manifest may name a file of a bucket for which ``keeps`` is true.
 
         Args:
-            totals: every number of buckets that the table has ever had; with -1 among them nothing is excluded.
+            totals: all bucket counts that the table has ever had; if -1 is among them, nothing is pruned.
         """
         low, high = meta.min_bucket, meta.max_bucket
         if self._keys is None or low is None or high is None or any(total <= 0 for total in totals):
@@ -124,7 +124,7 @@ class BucketPruner:
         return any(low <= bucket <= high for total in totals for bucket in self.buckets(total))
 
     def buckets(self, total: int) -> frozenset[int]:
-        """Buckets, out of ``total``, that hold the keys."""
+        """Return the buckets, out of ``total``, that contain the keys."""
         found = self._buckets.get(total)
         if found is None:
             types = [field.type for field in self._key]
@@ -134,7 +134,7 @@ class BucketPruner:
         return found
 
     def _has_same_key(self, schema_id: int) -> bool:
-        """Whether files of a schema were bucketed by the types of today: a widened key hashes differently."""
+        """Whether files of a schema were bucketed with the current key types: a widened key has another hash."""
         same = self._same_key.get(schema_id)
         if same is None:
             types = {field.id: field.type for field in self._load_schema(schema_id).fields}
@@ -144,17 +144,17 @@ class BucketPruner:
 
 
 class StatsPruner:
-    """Judges files by the statistics in their entries."""
+    """Prunes files by the statistics in their manifest entries."""
 
     def __init__(self, load_schema: Callable[[int], TableSchema]) -> None:
         self._load_schema = load_schema
         self._readers: dict[tuple[str, ...], ColumnStatsReader] = {}
 
     def keeps(self, file: DataFileMeta, predicate: BoundPredicate) -> bool:
-        """Whether the file may hold a row that passes.
+        """Whether the file may contain a row that passes the filter.
 
         Args:
-            predicate: bound to the read schema; no partition column in it.
+            predicate: the filter, bound to the read schema, without partition columns.
         """
         if file.row_count == 0:
             return False
@@ -172,13 +172,13 @@ def _key_fields(ref: TableRef, names: Sequence[str]) -> tuple[DataField, ...]:
 
 
 def _sure_function(ref: TableRef) -> BucketFunction | None:
-    """The table's bucket function; None for one that is not computed here."""
+    """Return the table's bucket function; None if Penstock does not implement it."""
     text = ref.options.get("bucket-function.type", BucketFunction.DEFAULT.value).strip().lower()
     return BucketFunction(text) if text in {BucketFunction.DEFAULT, BucketFunction.MOD} else None
 
 
 def _pinned_keys(predicate: BoundPredicate, key: Sequence[DataField]) -> tuple[tuple[object, ...], ...] | None:
-    """Every bucket key with which a row can pass; None where a column of the key is not pinned."""
+    """Return all bucket keys that can pass the filter; None if they are not restricted or too many."""
     if not key or not all(_is_sure_key(field.type) for field in key):
         return None
     allowed: list[frozenset[object]] = []
@@ -191,10 +191,10 @@ def _pinned_keys(predicate: BoundPredicate, key: Sequence[DataField]) -> tuple[t
 
 
 def _is_sure_key(data_type: DataType) -> bool:
-    """Whether equal values of the type lie in the same bucket, whoever wrote them."""
+    """Whether equal values of the type are in the same bucket, by whatever engine they were written."""
     match data_type:
         case AtomicType(root=TypeRoot.DECIMAL, precision=precision):
-            # pypaimon hashes what does not fit a slot in its own ways: nulls up to 2.1, all values up to 1.4.
+            # pypaimon hashes values that do not fit a slot in another way: nulls up to 2.1, all values up to 1.4.
             return (precision or 10) <= 18
         case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ, precision=precision):
             return precision is not None and precision <= 3

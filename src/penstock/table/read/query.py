@@ -1,4 +1,4 @@
-"""A batch read from options to a plan: which state or which changes, with which columns, which files."""
+"""Planning of a batch read from its options: the state or the changes to read, the columns, the files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A batch read, planned.
+    """A planned batch read.
 
     Attributes:
-        ref: the table with the columns to read: of a state of the past that state's own, else the latest.
+        ref: the table with the columns to read: those of the past state if one is read, else the latest.
     """
 
     ref: TableRef
@@ -37,7 +37,7 @@ class Query:
 
 
 def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
-    """Return the table with the columns that a read with its options sees; errors as ``plan_query``."""
+    """Return the table with the columns that a read with its options has; errors as ``plan_query``."""
     check_reads(ref.options, ref.name, of_batch_read=True)
     options = ref.parsed(ReadOptions)
     if reads_changes(options, ref.name):
@@ -48,18 +48,18 @@ def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedRead:
-    """A batch read of which the state is chosen, so that all plans of it see the same rows.
+    """A batch read with a fixed state, so that all its plans have the same rows.
 
     Attributes:
-        ref: as of ``Query``.
-        point: the state; None for a read of changes, which is resolved by each plan.
+        ref: as for ``Query``.
+        point: the state; None for an incremental read, whose range each plan resolves.
     """
 
     ref: TableRef
     point: ReadPoint | None
 
     def plan(self, store: MetadataStore, predicate: Predicate | None = None) -> ScanPlan:
-        """Plan the read; errors as ``plan_query``, but that nobody looks whether the table is still there."""
+        """Plan the read; errors as ``plan_query``, but without a check that the table still exists."""
         ref, point = self.ref, self.point
         if point is None:
             options = ref.parsed(ReadOptions)
@@ -71,7 +71,7 @@ class PinnedRead:
 
 
 def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
-    """Choose the state that the table's options ask for; errors as ``plan_query``."""
+    """Fix the state that the table's options name; errors as ``plan_query``."""
     check_reads(ref.options, ref.name, of_batch_read=True)
     options = ref.parsed(ReadOptions)
     check_same_table(ref)
@@ -84,17 +84,17 @@ def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
 
 
 def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str | None = None) -> Query:
-    """Plan the read that the table's options ask for.
+    """Plan the read that the table's options define.
 
     Args:
         predicate: a filter, or the text of one.
 
     Raises:
-        NotFoundError: there is no such snapshot or tag, or metadata is missing; or the table is not there any more.
-        InvalidOptionError: options that contradict each other.
+        NotFoundError: there is no such snapshot or tag, or metadata is missing; or the table does not exist any more.
+        InvalidOptionError: the options contradict each other.
         InvalidFilterError: the filter cannot be parsed, or does not fit the columns.
-        UnsupportedFeatureError: the rows of the table are not simply those of its files, or options ask for what
-            Penstock does not have.
+        UnsupportedFeatureError: the snapshot has deletion vectors, or the options name a feature that Penstock does
+            not have.
         FormatError: metadata is damaged.
     """
     pinned = pin_read(ref, store)
@@ -105,7 +105,7 @@ def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str |
 def _in_partitions(
     store: MetadataStore, ref: TableRef, snapshot: Snapshot | None, predicate: Predicate | None
 ) -> Predicate | None:
-    """Return the filter together with that of the partitions that the table's options name."""
+    """Return the filter combined with the filter of the partitions that the table's options name."""
     text = ref.options.get(PARTITIONS)
     wanted = None if text is None else filter_of_partitions(store, ref, snapshot, text)
     if wanted is None or predicate is None:

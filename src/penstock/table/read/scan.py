@@ -1,4 +1,4 @@
-"""Which files a read of one snapshot opens.
+"""Scan planning: the files that a read of a snapshot opens.
 
 Source:
     Paimon ``core:operation/AbstractFileStoreScan.java``;
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
-# A table with more schemas than that is not worth reading them all to skip a manifest.
+# With more schemas than this, reading all of them costs more than skipping manifests by bucket saves.
 _MAX_SCHEMAS: Final = 32
 
 
@@ -42,9 +42,9 @@ class ScanPartition:
     Attributes:
         data: serialized BinaryRow (arity prefix included) of the partition values.
         values: internal values, in ``partition_keys`` order.
-        created_millis: least creation of its live files, those that pruning left out included; a writer's wall clock
-            as ms since 1970-01-01.
-        rest: what of the filter is still to be asked of the rows.
+        created_millis: earliest creation time of its live files, including pruned ones; the writer's wall clock time as
+            ms since 1970-01-01.
+        rest: the remaining filter for the rows.
         entries: in manifest order.
     """
 
@@ -57,12 +57,12 @@ class ScanPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunnelStage:
-    """What is left after a step of pruning.
+    """Number of files and rows that are left after a step of pruning.
 
     Attributes:
         name: ``live``, ``partition``, ``bucket``, ``statistics`` or ``difference``.
         buckets: distinct pairs of partition and bucket.
-        bytes: of data files on storage.
+        bytes: size of the data files on storage.
     """
 
     name: str
@@ -75,14 +75,14 @@ class FunnelStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Funnel:
-    """What pruning left out, and where.
+    """Effect of all steps of pruning.
 
     Attributes:
-        manifests_total: named by the snapshot.
-        manifests_read: not excluded by their own statistics.
-        files_total: live files of the snapshot, those of unread manifests included.
-        rows_total: of the snapshot; None where it does not say.
-        stages: each after the one before; ``live`` counts what the manifests that were read name.
+        manifests_total: manifests that the snapshot names.
+        manifests_read: manifests that their own statistics did not exclude.
+        files_total: live files of the snapshot, including those of manifests that were not read.
+        rows_total: rows of the snapshot; None if the snapshot does not record them.
+        stages: in the order of the steps; ``live`` counts the live files of the manifests that were read.
     """
 
     manifests_total: int = 0
@@ -99,8 +99,8 @@ class ScanPlan:
     Attributes:
         snapshot: None where nothing was ever committed.
         predicate: the whole filter, bound to the read schema.
-        partitions: in the order in which the manifests name them first.
-        after_snapshot_id: of a read of changes, the snapshot whose rows are not among them any more; else None.
+        partitions: in the order in which they first appear in the manifests.
+        after_snapshot_id: for an incremental read, the exclusive start of its range; else None.
     """
 
     snapshot: Snapshot | None
@@ -116,12 +116,12 @@ class ScanPlan:
 
     @property
     def file_count(self) -> int:
-        """Files to read."""
+        """Number of files to read."""
         return sum(len(partition.entries) for partition in self.partitions)
 
     @property
     def row_count(self) -> int:
-        """Rows of the files to read, of which the filter may drop some."""
+        """Number of rows in the files to read, before the filter."""
         return sum(entry.file.row_count for partition in self.partitions for entry in partition.entries)
 
 
@@ -132,16 +132,16 @@ def plan_scan(
     predicate: Predicate | None = None,
     created_from_millis: int | None = None,
 ) -> ScanPlan:
-    """Find the live files of a snapshot that may hold a row that passes.
+    """Find the live files of a snapshot that may contain a row that passes the filter.
 
     Args:
-        ref: its schema is the read schema, to whose columns the filter is bound.
-        snapshot: None plans nothing.
-        created_from_millis: only files created at or after it, ms since 1970-01-01 UTC.
+        ref: its schema is the read schema; the filter is bound to its columns.
+        snapshot: None gives an empty plan.
+        created_from_millis: only plan files created at or after this time, ms since 1970-01-01 UTC.
 
     Raises:
         InvalidFilterError: the filter does not fit the schema.
-        UnsupportedFeatureError: the rows of the table are not simply those of its files.
+        UnsupportedFeatureError: the snapshot has deletion vectors.
         NotFoundError: metadata is missing.
         FormatError: metadata is damaged.
     """
@@ -160,11 +160,13 @@ def plan_scan(
 def plan_added(
     store: MetadataStore, ref: TableRef, snapshots: Sequence[Snapshot], predicate: Predicate | None = None
 ) -> ScanPlan:
-    """Find the files that some snapshots added and that may hold a row that passes; what they deleted is ignored.
+    """Find the files that some snapshots added and that may contain a row that passes the filter.
+
+    Files that the snapshots deleted are ignored.
 
     Args:
-        ref: its schema is the read schema, to whose columns the filter is bound.
-        snapshots: ascending; the last one is the plan's.
+        ref: its schema is the read schema; the filter is bound to its columns.
+        snapshots: ascending; the last one becomes the plan's snapshot.
 
     Raises:
         InvalidFilterError: the filter does not fit the schema.
@@ -184,9 +186,10 @@ def plan_added(
 
 
 def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the ADD entries that no DELETE takes back, in their order.
+    """Return the ADD entries that no DELETE entry cancels, in their order.
 
-    Names are looked at before identities, which cost five times as much: they hold a UUID, so nearly always differ.
+    File names are compared first; full identities, which cost five times as much, only for equal names. Names contain a
+    UUID, so they nearly always differ.
 
     Raises:
         FormatError: a file is added twice.
@@ -205,7 +208,7 @@ def live_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def funnel_stage(name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> FunnelStage:
-    """Count what a step of pruning left, by serialized partition."""
+    """Return the counts of the entries that a step of pruning left; ``groups`` are by serialized partition."""
     return FunnelStage(
         name=name,
         partitions=len(groups),
@@ -217,10 +220,10 @@ def funnel_stage(name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> 
 
 
 def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
-    """Refuse a snapshot with live deletion vectors: deleted rows would come back.
+    """Refuse a snapshot with live deletion vectors: a read would return deleted rows.
 
     Raises:
-        UnsupportedFeatureError: it has some.
+        UnsupportedFeatureError: the snapshot has deletion vectors.
     """
     data = store.read_index_manifest(snapshot)
     if data is None:
@@ -234,7 +237,7 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
 
 
 class _Scan:
-    """The pruners of one plan, and what each left."""
+    """The pruners of one plan, and the counts after each of them."""
 
     def __init__(self, store: MetadataStore, ref: TableRef, predicate: BoundPredicate) -> None:
         self._stages: list[FunnelStage] = []
@@ -256,10 +259,11 @@ class _Scan:
         )
 
     def load(self, snapshot: Snapshot, metas: Sequence[ManifestFileMeta]) -> Iterator[ManifestEntry]:
-        """Yield the entries of those of a snapshot's manifests that must be read."""
+        """Yield the entries of a snapshot's manifests, without manifests that can be skipped."""
         self._metas += metas
         if self._predicate.root != TRUE:
-            # A value that the older type cannot hold passes no filter, so that its file might not even be opened.
+            # The reader checks this too, but a filter by the older type may prune a file with newer values, so that the
+            # file is never opened.
             for schema_id in {meta.schema_id for meta in metas}:
                 check_schema_of_file(self._ref, self._store, schema_id, self._ref.schema.fields)
         read = [meta for meta in metas if self._may_hold(meta)]
@@ -268,7 +272,7 @@ class _Scan:
             yield from entries
 
     def plan(self, snapshot: Snapshot | None, entries: Sequence[ManifestEntry], rows_total: int | None) -> ScanPlan:
-        """Prune the files that were loaded."""
+        """Prune the loaded files and return the plan."""
         planned = self._prune(entries)
         funnel = Funnel(
             manifests_total=len(self._metas),
@@ -319,7 +323,7 @@ class _Scan:
         self._stages.append(funnel_stage(name, groups))
 
     def _bucket_counts(self) -> frozenset[int]:
-        """Every number of buckets that the table has had; with -1 among them where that is not sure."""
+        """Return all bucket counts that the table has had; includes -1 if they are not known."""
         ids = self._store.list_schema_ids()
         if len(ids) > _MAX_SCHEMAS:
             return frozenset({-1})
@@ -333,7 +337,7 @@ def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, li
 
 
 def to_wall_clock(millis: int) -> int:
-    """Return the local wall clock at an instant, taken as if it were UTC: how files store their creation."""
+    """Return the local wall clock time at an instant as if it were UTC, as files store their creation time."""
     try:
         offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset() or timedelta()
     except (ValueError, OverflowError, OSError):  # beyond the calendar, where no zone has an offset

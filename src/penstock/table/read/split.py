@@ -1,4 +1,4 @@
-"""Planned files packed into units of work.
+"""Packing of planned files into splits.
 
 Source:
     Paimon ``core:table/source/AppendOnlySplitGenerator.java``, ``common:utils/BinPacking.java``; docs/spec/streaming.md
@@ -30,12 +30,12 @@ class DataSplit:
     """Files of one bucket that one task reads, one after another. Picklable.
 
     Attributes:
-        snapshot_id: of the read; 0 of a merge, whose files are of several.
+        snapshot_id: snapshot of the read; 0 for a compaction, whose files come from several snapshots.
         partition: serialized BinaryRow (arity prefix included) of the partition values.
         values: internal values of the partition, in ``partition_keys`` order.
         bucket_path: directory of the files without an external path.
         files: in reading order.
-        rest: what of the filter is still to be asked of the rows.
+        rest: the remaining filter for the rows.
     """
 
     snapshot_id: int
@@ -49,14 +49,14 @@ class DataSplit:
 
     @property
     def row_count(self) -> int:
-        """Rows of the files, of which the filter may drop some."""
+        """Number of rows in the files, before the filter."""
         return sum(file.row_count for file in self.files)
 
     def path_of(self, file: DataFileMeta, external: ExternalPaths) -> str:
-        """Path of one of the files.
+        """Return the path of one of the files.
 
         Raises:
-            UnsupportedFeatureError: it lies outside of the table, where nothing may be read.
+            UnsupportedFeatureError: the file is outside of the table and may not be read.
         """
         if file.external_path:
             return external.readable(file.external_path)
@@ -64,10 +64,10 @@ class DataSplit:
 
 
 def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = None) -> tuple[DataSplit, ...]:
-    """Pack the files of a plan, every bucket by itself, in write order.
+    """Pack the files of a plan into splits, each bucket separately, in write order.
 
-    Partitions follow each other by the creation of their earliest file, with ``scan.plan-sort-partition`` by value,
-    null first; then buckets by number.
+    Partitions are sorted by the creation time of their earliest file; with ``scan.plan-sort-partition`` by value, null
+    first. Within a partition, buckets are sorted by number.
 
     Args:
         options: None for those of the table.
@@ -96,10 +96,10 @@ def make_split(
     files: tuple[DataFileMeta, ...],
     verdict: PartitionPruneResult,
 ) -> DataSplit:
-    """Make a split of files that lie in the bucket of the entry ``like``.
+    """Return a split of files in the bucket of the entry ``like``.
 
     Args:
-        verdict: on the partition.
+        verdict: result of pruning for the partition.
     """
     return DataSplit(
         snapshot_id=snapshot_id,
@@ -116,11 +116,11 @@ def make_split(
 def pack_files(
     files: Sequence[DataFileMeta], *, target_bytes: int, open_file_cost_bytes: int
 ) -> tuple[tuple[DataFileMeta, ...], ...]:
-    """Cut files into runs of about ``target_bytes`` of storage, in the given order.
+    """Divide files into runs of about ``target_bytes`` on storage, in the given order.
 
     Args:
         files: in reading order, which the runs keep; a file larger than the target gets a run of its own.
-        open_file_cost_bytes: least weight of a file, so that a run is not ten thousand tiny ones.
+        open_file_cost_bytes: minimum weight of a file, so that a run does not get thousands of tiny files.
 
     Returns:
         Every file exactly once; empty when ``files`` is.
@@ -149,9 +149,9 @@ def value_order(values: Iterable[object]) -> tuple[Any, ...]:
 
 
 def partition_order(values: Iterable[object], created_millis: int, *, by_value: bool) -> tuple[Any, ...]:
-    """Return a key that sorts partitions by typed value, or else by creation and then value.
+    """Return a key that sorts partitions by typed value, or else by creation time and then value.
 
-    Manifest order would do for most; overwrites and compactions move a partition behind younger ones in it.
+    Manifest order is not used, because overwrites and compactions move a partition after younger ones in it.
     """
     return (0 if by_value else created_millis, value_order(values))
 

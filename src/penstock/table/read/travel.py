@@ -1,4 +1,4 @@
-"""Which snapshot a batch read takes, by its arguments and options; ``incremental`` has the reads of changes.
+"""Time travel: the snapshot that a batch read uses, by its arguments and options. ``incremental`` reads changes.
 
 Source:
     Paimon ``core:table/source/snapshot/TimeTravelUtil.java``, ``*StartingScanner.java``,
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 NO_WATERMARK: Final = -(2**63)
-"""What engines store for "none" where they must store something."""
+"""The value that some engines store for "no watermark"."""
 
 _CLEAN_STEPS: Final = 200
-"""Snapshots that are looked at for times that go back: at a commit a second, clocks that are three minutes apart."""
+"""Number of snapshots that are checked for commit times that go back. With one commit per second, this allows for
+clocks that differ by three minutes."""
 
 _TIMES: Final = ("timestamp_millis", "timestamp")
 _VERSIONS: Final = ("snapshot_id", "tag_name", "watermark", "version")
@@ -51,7 +52,7 @@ _KEYS: Final = {
 POSITION_KEYS: Final = ("scan.mode", *_KEYS.values())
 """Options that say where a read begins: the mode, then the positions."""
 
-# What `default` becomes: the first row of which an option is set.
+# The meaning of `default`: the mode of the first row of which an option is set.
 _DEFAULTS: Final = (
     (_TIMES, ScanMode.FROM_TIMESTAMP),
     (_VERSIONS, ScanMode.FROM_SNAPSHOT),
@@ -60,7 +61,7 @@ _DEFAULTS: Final = (
     (_CHANGES, ScanMode.INCREMENTAL),
 )
 
-# Mode to the positions of which it takes exactly one; every other position contradicts it.
+# Mode to positions: the mode takes exactly one of them, and no other position may be set.
 _ONE_OF: Final[dict[ScanMode, tuple[str, ...]]] = {
     ScanMode.LATEST_FULL: (),
     ScanMode.LATEST: (),
@@ -77,12 +78,12 @@ _ONE_OF: Final[dict[ScanMode, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPoint:
-    """What a batch read takes.
+    """The state that a batch read uses.
 
     Attributes:
         snapshot: None where nothing was ever committed.
-        created_from_millis: take only files created at or after this, ms since 1970-01-01 UTC; None takes all.
-        is_latest: nothing asked for a state of the past, so the read schema is the table's latest.
+        created_from_millis: read only files created at or after this, ms since 1970-01-01 UTC; None for all files.
+        is_latest: whether no past state was requested, so that the read schema is the table's latest.
     """
 
     snapshot: Snapshot | None
@@ -98,19 +99,19 @@ def resolve_snapshot(
     tag: str | None = None,
     watermark: int | None = None,
 ) -> Snapshot | None:
-    """Load the snapshot that the arguments name, of which at most one may be given; else the latest.
+    """Load the snapshot that the given argument names; the latest snapshot without arguments.
 
     Args:
-        timestamp_millis: the newest snapshot committed at or before it, ms since 1970-01-01 UTC.
+        timestamp_millis: selects the newest snapshot committed at or before it, ms since 1970-01-01 UTC.
         tag: read from the tag file, so its snapshot may have expired.
-        watermark: the first snapshot whose watermark (ms of event time) has reached it.
+        watermark: selects the first snapshot whose watermark (ms of event time) has reached it.
 
     Returns:
-        None where nothing was ever committed and no argument was given.
+        The snapshot; None if nothing was ever committed and no argument was given.
 
     Raises:
         NotFoundError: there is no such snapshot or tag.
-        InvalidOptionError: more than one argument.
+        InvalidOptionError: more than one argument was given.
     """
     position = ReadOptions(
         snapshot_id=snapshot_id, timestamp_millis=timestamp_millis, tag_name=tag, watermark=watermark
@@ -119,12 +120,12 @@ def resolve_snapshot(
 
 
 def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
-    """Find the state that a batch read with these options takes.
+    """Find the state that a batch read with these options uses.
 
     Raises:
         NotFoundError: there is no such snapshot or tag.
-        InvalidOptionError: options that contradict each other.
-        UnsupportedFeatureError: a mode that a batch read does not have.
+        InvalidOptionError: the options contradict each other.
+        UnsupportedFeatureError: a mode that batch reads do not have.
     """
     given = _given(options)
     mode = read_mode(options, store.name)
@@ -142,11 +143,11 @@ def resolve_read(store: MetadataStore, options: ReadOptions) -> ReadPoint:
 
 
 def read_mode(options: ReadOptions, table: str) -> ScanMode:
-    """Return the mode of a batch read with ``default`` resolved, after checking that the positions fit it.
+    """Resolve the mode of a batch read, including ``default``, and check that the positions fit it.
 
     Raises:
-        InvalidOptionError: options that contradict each other.
-        UnsupportedFeatureError: a mode that a batch read does not have.
+        InvalidOptionError: the options contradict each other.
+        UnsupportedFeatureError: a mode that batch reads do not have.
     """
     mode = resolve_default(options)
     if mode not in _ONE_OF:
@@ -159,7 +160,7 @@ def read_mode(options: ReadOptions, table: str) -> ScanMode:
 
 
 def resolve_default(options: ReadOptions) -> ScanMode:
-    """Return the mode; what ``default`` means depends on which positions are set."""
+    """Return the mode; ``default`` is resolved by the positions that are set."""
     if options.scan_mode is not ScanMode.DEFAULT:
         return options.scan_mode
     given = _given(options)
@@ -173,7 +174,7 @@ def check_positions(options: ReadOptions, mode: ScanMode, allowed: tuple[str, ..
         allowed: fields of ``ReadOptions`` of which the mode takes exactly one; empty when it takes none.
 
     Raises:
-        InvalidOptionError: one too many, or none where one is needed.
+        InvalidOptionError: a position does not fit the mode, several are given, or none is given where one is needed.
     """
     given = _given(options)
     for name in given:
@@ -188,7 +189,7 @@ def check_positions(options: ReadOptions, mode: ScanMode, allowed: tuple[str, ..
 
 
 def at_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> TableRef:
-    """Return the table as it was at a snapshot: that snapshot's columns, today's options."""
+    """Return the table as of a snapshot: with that snapshot's columns and the current options."""
     if snapshot.schema_id == ref.schema.id:
         return ref
     schema = store.load_schema(snapshot.schema_id)
@@ -196,7 +197,7 @@ def at_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> Tabl
 
 
 def watermark_of(snapshot: Snapshot) -> int | None:
-    """Return the snapshot's watermark in ms of event time; None when it has none, however that is stored."""
+    """Return the snapshot's watermark in ms of event time; None if it has none or holds ``NO_WATERMARK``."""
     return None if snapshot.watermark == NO_WATERMARK else snapshot.watermark
 
 
@@ -246,10 +247,10 @@ def _by_version(store: MetadataStore, latest: Snapshot, version: str) -> Snapsho
 
 
 def parse_local_time(text: str, key: str, table: str) -> int:
-    """Milliseconds since 1970-01-01 UTC of a wall clock of this machine's zone.
+    """Parse a wall clock time in this machine's zone; return ms since 1970-01-01 UTC.
 
     Raises:
-        InvalidOptionError: it is no time; the message names ``key``.
+        InvalidOptionError: the text is no time; the message names ``key``.
     """
     try:
         return int(datetime.fromisoformat(text.strip()).timestamp() * 1000)
@@ -260,7 +261,10 @@ def parse_local_time(text: str, key: str, table: str) -> int:
 
 
 def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[Snapshot], bool]) -> Snapshot | None:
-    """Find the newest snapshot for which ``is_before`` holds, given that it holds for a prefix of them; else None."""
+    """Find the newest snapshot for which ``is_before`` is true, by binary search; None if there is none.
+
+    ``is_before`` must be true for all snapshots up to some id, and false for all later ones.
+    """
     earliest = store.load_earliest_snapshot()
     if earliest is None or not is_before(earliest):
         return None
@@ -276,14 +280,14 @@ def newest_before(store: MetadataStore, latest: Snapshot, is_before: Callable[[S
 
 
 def newest_by_time(store: MetadataStore, latest: Snapshot, millis: int, *, or_equal: bool = False) -> Snapshot | None:
-    """Find the newest snapshot before the first one that was committed at or after a time; None where none is.
+    """Find the newest snapshot before the first one that was committed at or after a time; None if there is none.
 
-    Writers whose clocks disagree leave times that go back. The first snapshot at or after the time decides then, and
-    not any: nothing that says it is as young comes before the result, and what comes later changes no result.
+    If the clocks of writers differ, commit times may go back. Then the first snapshot at or after the given time
+    decides: no snapshot up to the result has such a commit time, and later commits do not change the result.
 
     Args:
         millis: since 1970-01-01 UTC.
-        or_equal: snapshots of exactly this time come before it as well.
+        or_equal: whether snapshots of exactly this time also count as before it.
 
     Source:
         Paimon ``core:table/source/snapshot/TimeTravelUtil.java`` takes times as ascending; so do we, but that we look
@@ -317,7 +321,10 @@ def _newest_until(store: MetadataStore, latest: Snapshot, millis: int) -> Snapsh
 
 
 def _first_with_watermark(store: MetadataStore, latest: Snapshot, watermark: int) -> Snapshot:
-    """Watermarks never fall, but snapshots may lack one: those count as the nearest earlier one that has it."""
+    """Find the first snapshot whose watermark has reached the given one, by binary search.
+
+    Watermarks never decrease. For a snapshot without one, that of the nearest earlier snapshot that has one counts.
+    """
     first = store.earliest_snapshot_id()
     low, high = first or latest.id, latest.id
     found: Snapshot | None = None
@@ -340,7 +347,7 @@ def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int
     """Load the newest snapshot with an id from ``first_id`` to ``snapshot_id`` that has a watermark; None without one.
 
     Raises:
-        NotFoundError: one of them has expired.
+        NotFoundError: a snapshot of this range has expired.
     """
     for candidate in range(snapshot_id, first_id - 1, -1):
         snapshot = store.load_snapshot(candidate)
@@ -352,15 +359,15 @@ def nearest_with_watermark(store: MetadataStore, snapshot_id: int, first_id: int
 def newest_compacted(
     store: MetadataStore, latest: Snapshot, is_meant: Callable[[Snapshot], bool] = lambda _: True
 ) -> Snapshot:
-    """Find the newest COMPACT snapshot that is meant; the latest snapshot where there is none.
+    """Find the newest COMPACT snapshot for which ``is_meant`` is true; the latest snapshot if there is none.
 
-    Reads one snapshot after the other from the latest down, all of them where there is none.
+    This reads the snapshots one by one from the latest down; all of them if there is no such snapshot.
     """
     snapshot: Snapshot | None = latest
     while snapshot is not None:
         if snapshot.commit_kind is CommitKind.COMPACT and is_meant(snapshot):
             return snapshot
-        # What is not there has expired, and so has all before it, be it at this moment.
+        # A missing snapshot has expired, and with it all earlier ones.
         snapshot = store.find_snapshot(snapshot.id - 1) if snapshot.id > 1 else None
     return latest
 
@@ -373,7 +380,7 @@ def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadP
 
 
 def utc_text(millis: int) -> str:
-    """Return an instant as people read it, such as ``2026-01-01 10:00:00.000+00:00``.
+    """Return an instant as text, such as ``2026-01-01 10:00:00.000+00:00``.
 
     Args:
         millis: since 1970-01-01 UTC.

@@ -1,7 +1,7 @@
 """Waiting until a table is complete up to a point in event time.
 
-A snapshot's watermark says that the rows of all earlier event times are in it or before it, except late
-ones (docs/spec/streaming.md section 6). So a reader of a complete day waits for the watermark of its end.
+A snapshot's watermark says that this snapshot or an earlier one has committed all rows with earlier event times, except
+late ones (docs/spec/streaming.md section 6). So a reader of a complete day waits for the watermark of the day's end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class WaitPolicy:
     Attributes:
         timeout: seconds; None for no limit, 0 to check once.
         interval: seconds between checks; each makes three requests to the storage.
-        clock: seconds that only grow.
+        clock: returns monotonic seconds.
+        sleep: called with seconds.
     """
 
     timeout: float | None = None
@@ -48,11 +49,11 @@ def wait_for_watermark(
 
     Args:
         watermark: ms of event time.
-        on_poll: called with the latest snapshot after each check that finds it too low.
+        on_poll: called with the latest snapshot after each check that finds its watermark too low.
 
     Raises:
-        InvalidOptionError: an interval that is not positive, or a timeout below zero.
-        TimedOutError: not reached in time; the message has the table's watermark.
+        InvalidOptionError: the interval is not positive, or the timeout is below zero.
+        TimedOutError: the watermark was not reached in time; the message has the table's watermark.
         NotFoundError: the table was dropped.
     """
     if policy.interval <= 0 or (policy.timeout is not None and policy.timeout < 0):
@@ -64,7 +65,7 @@ def wait_for_watermark(
     while True:
         latest = store.load_latest_snapshot()
         if latest is None:
-            store.latest_schema_id()  # a dropped table will never reach it
+            store.latest_schema_id()  # raises if the table was dropped, as it would wait for ever
         else:
             reached = watermark_of(latest)
             if reached is not None and reached >= watermark:
@@ -78,11 +79,11 @@ def wait_for_watermark(
 
 
 def shortfall(watermark: int, latest: Snapshot | None) -> str:
-    """Return in words how far a table is from a watermark that it has not reached.
+    """Return a text that says how far a table is from a watermark that it has not reached.
 
     Args:
         watermark: ms of event time.
-        latest: snapshot; None where nothing was ever committed.
+        latest: the latest snapshot; None where nothing was ever committed.
     """
     if latest is None:
         return "nothing was committed to it yet"

@@ -1,4 +1,4 @@
-"""Rows to groups: the partition and the bucket that each row of a batch goes to.
+"""Assignment of rows to groups: the partition and bucket of each row of a batch.
 
 Source:
     Paimon ``core:table/sink/RowPartitionKeyExtractor.java``, ``FixedBucketRowKeyExtractor.java``;
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 Ids: TypeAlias = "npt.NDArray[np.int32]"
 Codes: TypeAlias = "npt.NDArray[np.int64]"
 
-# Above 16 Mi places (64 MB) the table from (partition, bucket) to group gives way to a dictionary.
+# Up to 16 Mi entries (64 MB), an array maps (partition, bucket) to group; above that, a dictionary does.
 _MAX_TABLE: Final = 1 << 24
 _NANOS_PER_UNIT: Final = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 class Group(NamedTuple):
-    """Where rows go.
+    """The partition and bucket that rows belong to.
 
     Attributes:
         partition: serialized BinaryRow (arity prefix included) of the partition values.
@@ -50,7 +50,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRule:
-    """How a table picks buckets.
+    """How a table assigns rows to buckets.
 
     Attributes:
         key: names of the bucket key's columns in the option's order; empty in unaware tables.
@@ -63,12 +63,12 @@ class BucketRule:
 
 
 class Assigner:
-    """Gives every row of a table the number of its group; numbers are dense, in the order the groups were first met.
+    """Assigns a group number to every row of a table; numbers are dense, in the order in which groups first appear.
 
-    Keeps what it has met, so one task uses one assigner. Not for several threads.
+    An assigner keeps the groups of earlier batches, so one task uses one assigner. Not thread-safe.
 
     Attributes:
-        groups: by number; grows with each batch.
+        groups: the groups by number; grows with each batch.
     """
 
     def __init__(self, schema: TableSchema, rule: BucketRule) -> None:
@@ -86,7 +86,7 @@ class Assigner:
         self._group_by_code: dict[int, int] = {}
 
     def assign(self, batch: pa.RecordBatch) -> int | Ids:
-        """Return the group number of every row, or one number when all rows go to the same group.
+        """Return the group number of every row, or one number when all rows belong to the same group.
 
         Args:
             batch: canonical, with all columns of the schema, at least one row.
@@ -163,18 +163,18 @@ class Assigner:
 
 
 class _EncodedColumn(NamedTuple):
-    """A column as numbers: ``keys[codes[i]]`` says what row i has."""
+    """A dictionary-encoded column: ``keys[codes[i]]`` is the value of row i."""
 
     codes: Codes
     keys: list[Hashable]
 
 
 def _compress(codes: Codes, limit: int) -> tuple[Codes, Codes]:
-    """Return the distinct codes, ascending, and the place of each code among them; codes are below ``limit``."""
+    """Return the distinct codes, ascending, and the index of each code among them; codes are below ``limit``."""
     if limit > 4 * len(codes) + 1024:
         distinct, inverse = np.unique(codes, return_inverse=True)
         return distinct, inverse.astype(np.int64, copy=False)
-    # A table of all codes is many times faster than sorting them.
+    # Counting all possible codes is many times faster than sorting.
     distinct = np.flatnonzero(np.bincount(codes, minlength=limit))
     places = np.empty(limit, dtype=np.int64)
     places[distinct] = np.arange(len(distinct))
@@ -186,7 +186,7 @@ def _encode_column(column: ArrowAny, kind: DataType) -> _EncodedColumn:
     values: list[Hashable]
     keys = encoded.dictionary
     if pa.types.is_timestamp(column.type):
-        # Timestamps beyond Python's years, and nanoseconds, do not fit Python's own class.
+        # Python's datetime cannot hold nanoseconds, nor years beyond its range.
         keys = keys.cast(pa.int64())
         factor = _NANOS_PER_UNIT[column.type.unit]
         values = [None if key is None else key * factor for key in keys.to_pylist()]
@@ -198,7 +198,7 @@ def _encode_column(column: ArrowAny, kind: DataType) -> _EncodedColumn:
 
 
 def _as_hashable(column: ArrowAny, kind: DataType) -> ArrowAny:
-    """Floats by their bits: -0.0 and 0.0 are two partitions, and NaN is equal to itself."""
+    """View floats as integers of their bits: -0.0 and 0.0 are two partitions, and NaN equals itself."""
     view = _FLOAT_VIEWS.get(kind.root) if isinstance(kind, AtomicType) else None
     return column if view is None else column.view(view.arrow_type)
 

@@ -1,8 +1,8 @@
 """Buckets of whole Arrow columns at once, bit-equal to ``spec.bucket.bucket_of``.
 
-Every part of a BinaryRow is a multiple of 8 bytes, so the rows of a block form a matrix of 64-bit words, word j of
-all rows side by side, and the hash is a few numpy operations a word. Rows of different lengths, that is, strings of
-more than seven bytes, are hashed one length at a time.
+Every part of a BinaryRow is a multiple of 8 bytes. So the rows of a block form a matrix of 64-bit words, in which word
+j of all rows is contiguous, and the hash takes a few numpy operations per word. Rows differ in length only by strings
+of more than seven bytes; rows of the same length are hashed together.
 
 Source:
     Paimon ``core:bucket/*.java``, ``common:data/BinaryRowWriter.java``; docs/spec/commit.md section 2.1, format.md 6.1.
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 Buckets: TypeAlias = "npt.NDArray[np.int32]"
 
-# 32 Ki rows: the words of a BIGINT key stay in the second level cache, and the price of a numpy call (about 0.5 us) is
-# shared by enough rows.
+# 32 Ki rows: the words of a BIGINT key fit into the L2 cache, and the cost of a numpy call (about 0.5 us) is spread
+# over enough rows.
 BLOCK_ROWS: Final = 32_768
 
 
@@ -61,7 +61,7 @@ def assign_buckets(
         case BucketFunction.MOD:
             return _mod_buckets(columns, types, num_buckets)
         case BucketFunction.DEFAULT:
-            # |-2^31| fits uint32 alone. numpy vectorises division by a constant, but not the remainder.
+            # |-2^31| fits only uint32. numpy vectorises division by a constant, but not the remainder.
             magnitude = np.abs(bucket_hashes(columns, types)).view(np.uint32)
             divisor = np.uint32(num_buckets)
             return (magnitude - magnitude // divisor * divisor).view(np.int32)
@@ -70,14 +70,14 @@ def assign_buckets(
 
 
 def bucket_hashes(columns: Sequence[ArrowAny], types: Sequence[DataType]) -> Buckets:
-    """Hash the rows that ``columns`` make, in that order of columns.
+    """Return the hash of every row of the given columns, in that order of columns.
 
     Args:
         columns: of canonical Arrow types and equal lengths.
         types: of the columns.
 
     Returns:
-        One signed hash a row: what ``spec.murmur.hash_bytes`` says of its BinaryRow without the arity prefix.
+        One signed hash per row: ``spec.murmur.hash_bytes`` of its BinaryRow without the arity prefix.
 
     Raises:
         UnsupportedFeatureError: a column of a type that no bucket key may have.
@@ -123,14 +123,14 @@ def _hash_block(columns: Sequence[ArrowAny], types: Sequence[AtomicType]) -> Buc
 
 
 def _hash_rows(header: Sequence[Words], fields: Sequence[KeyField], rows: Ints, string_words: int) -> Buckets:
-    """Hash the chosen rows, whose strings take ``string_words`` words behind the slots together."""
+    """Hash the chosen rows; in each row, the strings take ``string_words`` words in all, after the slots."""
     slots_end = len(header) + len(fields)
     fixed_words = sum(len(item.words) for item in fields if isinstance(item, FixedTail))
     matrix = np.empty((slots_end + fixed_words + string_words, len(rows)), dtype=np.uint64)
     every_row = len(rows) == len(header[0])
     for j, word in enumerate(header):
         matrix[j] = word if every_row else word[rows]
-    # Where the next word behind the slots goes: one place for all rows until strings of different lengths came.
+    # Index of the next word after the slots: one number for all rows, until a column has strings of different lengths.
     place: int | Ints = slots_end
     for slot, item in enumerate(fields, len(header)):
         match item:
@@ -149,7 +149,7 @@ def _hash_rows(header: Sequence[Words], fields: Sequence[KeyField], rows: Ints, 
 
 
 def _put_strings(matrix: Words, slot: int, place: int | Ints, strings: ByteStrings, rows: Ints) -> int | Ints:
-    """Write one column of strings; return the place behind it."""
+    """Write one column of strings; return the index of the next free word."""
     lengths = strings.lengths[rows]
     counts = np.where(lengths > INLINE_BYTES, (lengths + 7) >> 3, 0)
     most = int(counts.max(initial=0))
@@ -172,12 +172,12 @@ def _put(matrix: Words, place: int | Ints, columns: Ints, values: Words) -> None
 
 
 def _high_half(place: int | Ints) -> Words:
-    """Slot bytes 4 to 7: the offset, from the row's first byte, of what stands at word ``place``."""
+    """Return bytes 4 to 7 of a slot: the offset of word ``place`` from the row's first byte."""
     return np.asarray(place, dtype=np.uint64) << np.uint64(35)
 
 
 def _as_halves(matrix: Words) -> npt.NDArray[np.uint32]:
-    """Return the words as rows of 32-bit words, kept column by column in memory."""
+    """Return the words as rows of 32-bit words, in column-major memory order."""
     halves = np.empty((2 * matrix.shape[0], matrix.shape[1]), dtype=np.uint32)
     pairs = matrix.view(np.uint32)
     halves[0::2] = pairs[:, 0::2]

@@ -1,4 +1,4 @@
-"""The values of bucket key columns as they stand in a BinaryRow: words of 8 bytes, all rows at once.
+"""Encoding of bucket key columns as in a BinaryRow: words of 8 bytes, for all rows at once.
 
 Source:
     Paimon ``common:data/BinaryRowWriter.java``, ``RowHelper.java``; docs/spec/format.md section 6.1.
@@ -48,7 +48,7 @@ _UNITS_PER_MILLI: Final = {"ms": 1, "us": 1_000, "ns": NANOS_PER_MILLI}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """A value that fits its slot.
+    """A column whose values fit their slots.
 
     Attributes:
         words: the slot of every row, 0 where null.
@@ -59,10 +59,11 @@ class Slots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedTail:
-    """A value with as many words behind the slots in every row, nulls included (the reference reserves them).
+    """A column that has the same number of words after the slots in every row, also for nulls, as in the reference.
 
     Attributes:
-        low: low half of the slot; the high half is where ``words`` begin.
+        low: low half of the slot; the high half is the offset of ``words``.
+        words: the words after the slots.
     """
 
     low: Words
@@ -71,13 +72,13 @@ class FixedTail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByteStrings:
-    """Strings: up to seven bytes sit in the slot, longer ones behind the slots.
+    """A column of strings: up to seven bytes are stored in the slot, longer strings after the slots.
 
     Attributes:
-        data: a word from every byte on, so that ``data[p]`` is the 8 bytes from p.
-        starts: where each string begins in ``data``.
-        lengths: bytes; 0 where null.
-        nulls: None where there are none.
+        data: overlapping words, one starting at every byte: ``data[p]`` is the 8 bytes from p.
+        starts: index in ``data`` of the first byte of each string.
+        lengths: in bytes; 0 where null.
+        nulls: which rows are null; None when none is.
     """
 
     data: Words
@@ -87,11 +88,11 @@ class ByteStrings:
 
     @property
     def tail_words(self) -> Ints:
-        """Words of each behind the slots."""
+        """Number of words after the slots, for each string."""
         return np.where(self.lengths > INLINE_BYTES, (self.lengths + 7) >> 3, 0)
 
     def inline_slots(self, rows: Ints) -> Words:
-        """Slots of the strings of ``rows`` that fit; nonsense for the others."""
+        """Return the slots of the strings of ``rows``; only valid for strings that fit into the slot."""
         lengths = np.minimum(self.lengths[rows], INLINE_BYTES)
         slots = self.data[self.starts[rows]] & _LOW_BYTES[lengths]
         slots |= (lengths.astype(np.uint64) | np.uint64(0x80)) << np.uint64(56)
@@ -100,7 +101,7 @@ class ByteStrings:
         return slots
 
     def word(self, rows: Ints, j: int) -> Words:
-        """Word ``j`` of the strings of ``rows``, padded with zeros."""
+        """Return word ``j`` of the strings of ``rows``, padded with zeros."""
         left = np.minimum(self.lengths[rows] - 8 * j, 8)
         return self.data[self.starts[rows] + 8 * j] & _LOW_BYTES[left]
 
@@ -121,7 +122,7 @@ def check_bucket_key_type(name: str, data_type: DataType) -> AtomicType:
 
 
 def nulls_of(column: ArrowAny) -> Flags | None:
-    """Which rows are null; None when none is."""
+    """Return which rows are null; None when none is."""
     if column.null_count == 0:
         return None
     flags: Flags = column.is_null().to_numpy(zero_copy_only=False)
@@ -129,12 +130,12 @@ def nulls_of(column: ArrowAny) -> Flags | None:
 
 
 def encode_key(column: ArrowAny, data_type: AtomicType, nulls: Flags | None) -> KeyField:
-    """Return a column's part of the rows.
+    """Encode a column as its part of the BinaryRows.
 
     Args:
         column: of the canonical Arrow type, at least one row.
         data_type: one that ``check_bucket_key_type`` accepts.
-        nulls: what ``nulls_of`` says of the column.
+        nulls: the result of ``nulls_of`` for the column.
     """
     root = data_type.root
     if root in _BYTE_STRINGS:
@@ -151,7 +152,7 @@ def encode_key(column: ArrowAny, data_type: AtomicType, nulls: Flags | None) -> 
 
 
 def fixed_values(column: ArrowAny, dtype: str) -> npt.NDArray[Any]:
-    """The values as they lie in memory; those of nulls are arbitrary."""
+    """Return the values as they are in memory; the values of nulls are arbitrary."""
     item: np.dtype[Any] = np.dtype(dtype)
     return np.frombuffer(_buffer(column, 1), dtype=item, count=len(column), offset=column.offset * item.itemsize)
 
@@ -196,7 +197,7 @@ def _encode_decimals(column: ArrowAny, precision: int, nulls: Flags | None) -> K
 
 
 def _signed_byte_lengths(digits: npt.NDArray[np.uint8]) -> Ints:
-    """Fewest bytes that hold each big endian two's complement number, its sign bit included."""
+    """Return the minimal byte length of each big endian two's complement number, sign bit included."""
     negative = digits[:, :1] >= 0x80
     meaningful = digits != np.where(negative, 0xFF, 0).astype(np.uint8)
     first = np.where(meaningful.any(axis=1), meaningful.argmax(axis=1), 15)
@@ -208,7 +209,7 @@ def _encode_strings(column: ArrowAny, nulls: Flags | None) -> ByteStrings:
     data_buffer = _buffer(column, 2)
     offsets = np.frombuffer(_buffer(column, 1), dtype="<i4", count=len(column) + 1, offset=4 * column.offset)
     first, end = int(offsets[0]), int(offsets[-1])
-    # A word is read from every byte, so 8 bytes must follow the last: where the buffer has not as many, a copy has.
+    # A word is read at every byte, so 8 bytes must follow the last one. If the buffer is too short, use a padded copy.
     if len(data_buffer) >= end + 8:
         raw = np.frombuffer(data_buffer, dtype=np.uint8, count=end - first + 8, offset=first)
     else:

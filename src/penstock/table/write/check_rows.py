@@ -1,6 +1,6 @@
-"""Incoming Arrow batches made to fit a table: columns by name, casts that lose nothing, null checks, defaults.
+"""Conversion of incoming Arrow batches to a table's schema: columns by name, lossless casts, null checks, defaults.
 
-A plan is made once for an incoming schema; applying it to batches that already are canonical copies nothing.
+A plan is made once for an incoming schema. Applying it to batches that are canonical already copies nothing.
 
 Source:
     Nulls are checked before defaults as in Paimon ``core:table/sink/TableWriteImpl.java``;
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPlan:
-    """How one column of the table comes about.
+    """How one column of the table is made from an incoming column.
 
     Attributes:
         field: the canonical field.
         source: index of the incoming column.
         is_cast: the incoming type differs.
-        limited: the column's type where it limits the length of texts or bytes, None where it does not.
+        limited: the column's type if it limits the length of texts or bytes, else None.
         has_nested_not_null: something inside of the type must not be null.
         default: replaces nulls; None where the column has no default.
     """
@@ -64,12 +64,12 @@ def plan_conform(schema: TableSchema, incoming: pa.Schema, table: str) -> Confor
 
     Args:
         schema: of the table.
-        incoming: of the batches to come.
+        incoming: schema of the incoming batches.
         table: name for messages.
 
     Raises:
-        SchemaMismatchError: columns that are missing, not in the table, given twice, or of a type that does not fit
-            without loss; the message has all of them.
+        SchemaMismatchError: a column is missing, not in the table, given twice, or of a type that cannot be cast
+            without loss; the message lists all such columns.
     """
     _check_names(schema.field_names, incoming.names, table)
     canonical = to_arrow_schema(schema.fields)
@@ -98,7 +98,7 @@ def plan_conform(schema: TableSchema, incoming: pa.Schema, table: str) -> Confor
 
 
 def conform_batches(batches: Iterable[pa.RecordBatch], plan: ConformPlan) -> Iterator[pa.RecordBatch]:
-    """Yield each batch as a canonical one, in order, rows counted over all of them for messages.
+    """Yield each batch in canonical form, in order; messages number the rows over all batches.
 
     Raises:
         SchemaMismatchError: see ``conform_batch``.
@@ -110,7 +110,7 @@ def conform_batches(batches: Iterable[pa.RecordBatch], plan: ConformPlan) -> Ite
 
 
 def conform_batch(batch: pa.RecordBatch, plan: ConformPlan, first_row: int = 0) -> pa.RecordBatch:
-    """Return the rows with exactly the table's canonical schema.
+    """Convert a batch to exactly the table's canonical schema.
 
     Args:
         batch: of the schema that the plan was made for.
@@ -118,8 +118,8 @@ def conform_batch(batch: pa.RecordBatch, plan: ConformPlan, first_row: int = 0) 
         first_row: number of the batch's first row, for messages.
 
     Raises:
-        SchemaMismatchError: a null where the table has NOT NULL (checked before defaults are put in, as the reference
-            does), a value that a cast would change, or a text or bytes longer than the type says.
+        SchemaMismatchError: a null in a NOT NULL column (checked before defaults are filled in, as in the reference),
+            a value that a cast would change, or a text or bytes longer than the type allows.
     """
     arrays = [_conform_column(batch.column(column.source), column, plan.table, first_row) for column in plan.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=plan.schema)

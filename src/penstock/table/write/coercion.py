@@ -1,4 +1,4 @@
-"""Which Arrow types can become a column's canonical type without loss."""
+"""Lossless casts of Arrow arrays to a column's canonical type: which types can be cast, and the cast itself."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _INT_BITS: Final = {
 
 
 def is_same_type(given: ArrowAny, wanted: ArrowAny) -> bool:
-    """Whether an array of one type is an array of the other, names and nullability of nested fields included.
+    """Whether two types are equal, including names and nullability of nested fields.
 
-    Arrow's own equality ignores the names inside of lists.
+    Arrow's own equality ignores the names of list elements.
     """
     if given != wanted:
         return False
@@ -40,7 +40,7 @@ def is_same_type(given: ArrowAny, wanted: ArrowAny) -> bool:
 
 
 def inner_fields(data_type: ArrowAny) -> list[ArrowAny]:
-    """Fields inside of a nested type; empty for others."""
+    """Return the fields of a nested type; empty for other types."""
     if arrow.is_struct(data_type):
         return list(data_type)
     if arrow.is_map(data_type):
@@ -51,10 +51,10 @@ def inner_fields(data_type: ArrowAny) -> list[ArrowAny]:
 
 
 def cast_array(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
-    """Return the values as an array of exactly the wanted type.
+    """Cast an array to exactly the wanted type.
 
-    Nested arrays are put together again from their cast parts, as Arrow's own casts leave some names and nullability of
-    nested fields as they were. Nulls below a NOT NULL are not looked for.
+    Nested arrays are rebuilt from their cast parts, as Arrow's own casts leave some names and nullability of nested
+    fields unchanged. This does not check for nulls in nested NOT NULL fields.
 
     Args:
         array: of a type that ``find_incompatibility`` accepts.
@@ -96,21 +96,21 @@ def _cast_nested(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
 
 
 def _list_offsets(lists: ArrowAny) -> ArrowAny:
-    """Offsets into ``list_flatten(lists)``, which leaves out what lies under null lists."""
+    """Return offsets into ``list_flatten(lists)``, which leaves out the values of null lists."""
     lengths = pc.list_value_length(lists).fill_null(0).cast(pa.int32())
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])
 
 
 def find_incompatibility(given: ArrowAny, wanted: ArrowAny, path: str) -> str | None:
-    """Say why a column of type ``given`` cannot be written as ``wanted``; None when it can.
+    """Return why a column of type ``given`` cannot be written as ``wanted``; None when it can.
 
-    Widening and other encodings of the same values fit. So do finer units of time: whether they lose something is known
-    only of the values, and checked when they are cast.
+    Wider types and other encodings of the same values are accepted. Finer units of time are accepted too: only the
+    values show whether the cast loses something, so the cast itself checks that.
 
     Args:
         given: incoming Arrow type; dictionaries and extension types count as the type of their values.
         wanted: canonical Arrow type.
-        path: column name, with the names of nested fields behind dots.
+        path: column name, followed by the names of nested fields, separated by dots.
     """
     given = _plain_type(given)
     if arrow.is_null(given):
@@ -127,7 +127,7 @@ def find_incompatibility(given: ArrowAny, wanted: ArrowAny, path: str) -> str | 
 
 
 def _inner_types(given: ArrowAny, wanted: ArrowAny) -> list[tuple[str, ArrowAny, ArrowAny]] | None:
-    """Name and types of what must fit inside for the outer types to fit; None where they cannot."""
+    """Return the names and type pairs of nested fields that still have to be compared; None if the types cannot fit."""
     if arrow.is_struct(wanted):
         if not arrow.is_struct(given):
             return None
@@ -192,7 +192,7 @@ def _decimal_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
 
 
 def _timestamp_fits(given: ArrowAny, wanted: ArrowAny) -> bool:
-    # A wall clock is no instant: which one is meant is for the caller to say.
+    # A wall clock time is no instant: the caller must convert it with a zone of its choice.
     return arrow.is_timestamp(given) and (given.tz is None) == (wanted.tz is None)
 
 

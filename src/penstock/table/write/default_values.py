@@ -1,4 +1,4 @@
-"""Default values of columns: literal text to an Arrow scalar."""
+"""Default values of columns, parsed from literal text to Arrow scalars."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def decode_default(column: DataField, arrow_type: ArrowAny, table: str) -> ArrowAny:
     """Return the column's default as a value of its canonical Arrow type.
 
-    A TIMESTAMP WITH LOCAL TIME ZONE without an offset in its text is taken as UTC, so that it does not depend on who
-    writes (the reference takes the zone of its JVM).
+    A TIMESTAMP WITH LOCAL TIME ZONE without an offset in its text is taken as UTC, so that it does not depend on the
+    writer's zone (the reference takes the zone of its JVM).
 
     Raises:
         InvalidSchemaError: the text is no value of the type, or the type is nested.

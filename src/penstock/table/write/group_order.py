@@ -1,4 +1,4 @@
-"""Rows in the order of their groups, rows of one group in the order they came."""
+"""Stable sort of rows by group: rows of one group keep their incoming order."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Stretch(NamedTuple):
 
 
 def stable_order(ids: Ids) -> Places:
-    """Return the places of the rows, sorted by id; equal ids keep their order. Ids are not negative."""
+    """Return the row indexes sorted by id; equal ids keep their order. Ids must not be negative."""
     highest = int(ids.max(initial=0))
-    # numpy sorts numbers of 8 and 16 bits by counting, ten times faster than wider ones by comparing.
+    # numpy sorts 8-bit and 16-bit numbers by radix sort, ten times faster than wider ones by comparison.
     if highest < 1 << 8:
         return np.argsort(ids.astype(np.uint8), kind="stable")
     order = np.argsort(ids.astype(np.uint16), kind="stable")

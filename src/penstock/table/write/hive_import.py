@@ -1,4 +1,4 @@
-"""A Hive-style directory of Parquet files, ``dt=2024-01-01/part-0.parquet``, as rows for a table.
+"""Import of a Hive-style directory of Parquet files, ``dt=2024-01-01/part-0.parquet``, into a table.
 
 Source:
     Hive's directory layout, ``org.apache.hadoop.hive.common.FileUtils`` for what is escaped in it.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _NULL_NAMES: Final = frozenset({"__HIVE_DEFAULT_PARTITION__", DEFAULT_PARTITION_NAME})
-# Engines leave markers (_SUCCESS) and unfinished work (.part-0.parquet.crc, _temporary) beside the rows.
+# Engines leave markers (_SUCCESS) and temporary files (.part-0.parquet.crc, _temporary) next to the data files.
 _HIDDEN: Final = ("_", ".")
 
 
@@ -52,8 +52,9 @@ def plan_hive_import(ref: TableRef, file_io: FileIO, root: str) -> tuple[HiveFil
         root: the directory above the partitions.
 
     Raises:
-        NotFoundError: no Parquet file is there.
-        SchemaMismatchError: directories that are not the table's partition columns, or a value of another type.
+        NotFoundError: there is no Parquet file below the directory.
+        SchemaMismatchError: the directories are not those of the table's partition columns, or a value does not fit
+            its column's type.
     """
     files = tuple(_files_below(ref, file_io, root, ()))
     if not files:
@@ -65,7 +66,7 @@ def plan_hive_import(ref: TableRef, file_io: FileIO, root: str) -> tuple[HiveFil
 
 
 def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
-    """Return a column of one value, given by the text of its directory.
+    """Return a column that repeats one value, parsed from the text of its partition directory.
 
     Raises:
         SchemaMismatchError: the text is no value of the column's type.

@@ -1,4 +1,4 @@
-"""Data files that another writer has made, taken into a table without being written again."""
+"""Import of Parquet files that another writer has written: files are moved into the table, not rewritten."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ _BUCKET = 0
 def import_parquet_files(
     ref: TableRef, paths: Iterable[str], *, job_id: str, row_count: int
 ) -> tuple[CommitMessage, ...]:
-    """Move Parquet files into the table's one bucket, and say what is to be committed.
+    """Move Parquet files into the table's one bucket, and return the messages to commit.
 
     Args:
-        ref: a scalable table without partitions, whose columns the files have, in order and of its physical types.
-        paths: on the table's storage, in the order to keep. Files without rows stay where they are.
-        job_id: begins the id in the names that the files get.
-        row_count: rows that the other writer reports to have written into all files together.
+        ref: a scalable table (``bucket`` = -1) without partitions; the files must have its columns, in order, with its
+            physical types.
+        paths: on the table's storage, in the order in which the rows shall be kept. Files without rows are not moved.
+        job_id: prefix of the id in the new file names.
+        row_count: total number of rows that the other writer reports for all files.
 
     Returns:
         One message, or none when there are no rows.
 
     Raises:
-        StorageError: the files have more rows or fewer than were written; nothing was moved.
+        StorageError: the files have more or fewer rows than the other writer reports; nothing was moved.
         SchemaMismatchError: a NOT NULL column holds null; nothing was moved.
         TableStoreError: reading or moving failed; no file is left in the bucket.
     """

@@ -1,4 +1,4 @@
-"""Nulls inside of ARRAY, MAP and ROW values where the type says NOT NULL; Arrow itself does not look."""
+"""Search for nulls in ARRAY, MAP and ROW values whose type says NOT NULL; Arrow itself does not check this."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class NestedNull(NamedTuple):
-    """Where a null is: the path of names, and the row of the batch."""
+    """Position of a null: the path of field names, and the row of the batch."""
 
     path: str
     row: int
@@ -27,7 +27,7 @@ def has_nested_not_null(data_type: ArrowAny) -> bool:
     """Whether something inside of the type must not be null."""
     fields = inner_fields(data_type)
     if arrow.is_map(data_type):
-        # Arrow itself guards the keys.
+        # Arrow itself checks that keys are not null.
         fields = fields[1:]
     return any(not field.nullable or has_nested_not_null(field.type) for field in fields)
 
@@ -56,7 +56,7 @@ def _inner_values(array: ArrowAny) -> Iterator[tuple[ArrowAny, ArrowAny, ArrowAn
     """Yield the nested arrays with, for each of their values, the index of the outer one (None: the same index)."""
     data_type = array.type
     if arrow.is_struct(data_type):
-        # flatten() puts the struct's own nulls into the children: they are no nulls of the children.
+        # flatten() marks the children of a null struct as null, too; the caller must not count these.
         for field, values in zip(data_type, array.flatten(), strict=True):
             yield field, values, None
     elif arrow.is_map(data_type):

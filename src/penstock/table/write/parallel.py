@@ -1,4 +1,4 @@
-"""Jobs side by side on threads, those of one key one after another."""
+"""Parallel jobs on threads; jobs with the same key run one after another."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MAX_ROUNDS: Final = 2
 
 
 class KeyedExecutor:
-    """Runs each job in the lane of its key: in order there, beside the other lanes' jobs.
+    """Runs the jobs of one key in order on one thread; jobs of other keys may run in parallel.
 
     Args:
-        count: threads; with 1 every job runs at once in the caller's thread.
+        count: number of threads; with 1, every job runs immediately in the caller's thread.
     """
 
     def __init__(self, count: int) -> None:
@@ -35,7 +35,7 @@ class KeyedExecutor:
         self.close()
 
     def submit(self, key: int, job: Callable[[], None]) -> None:
-        """Run the job after all earlier ones of the key. What it raises comes out here or of a later call."""
+        """Run the job after all earlier jobs of the key. This call or a later one raises the job's error."""
         if not self._executors:
             job()
         else:
@@ -43,7 +43,7 @@ class KeyedExecutor:
             self._rounds[-1].append(executor.submit(job))
 
     def end_round(self) -> None:
-        """Wait until at most ``MAX_ROUNDS`` rounds of jobs are unfinished, so that their data are bounded."""
+        """Wait until at most ``MAX_ROUNDS`` rounds of jobs are unfinished, to bound the memory of their data."""
         self._rounds.append([])
         while len(self._rounds) > MAX_ROUNDS:
             _wait(self._rounds.popleft())
@@ -55,7 +55,7 @@ class KeyedExecutor:
         self._rounds.append([])
 
     def close(self) -> None:
-        """Stop; jobs that have not begun are dropped, those that have are waited for."""
+        """Stop: cancel jobs that have not started, and wait for those that are running."""
         for executor in self._executors:
             executor.shutdown(cancel_futures=True)
         self._rounds = deque([[]])

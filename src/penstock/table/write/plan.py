@@ -1,4 +1,4 @@
-"""Options of a table to what its writers do."""
+"""Settings of a table's writers, derived from its options."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 def plan_files(
     ref: TableRef, options: WriteOptions, *, job_id: str | None = None, clock_millis: Callable[[], int] | None = None
 ) -> FileTarget:
-    """Return what all data files of a task have in common.
+    """Return the settings that all data files of a task share.
 
     Args:
-        options: sizes; everything else is taken from the options of ``ref``.
-        job_id: from ``new_job_id``; None for one of its own.
-        clock_millis: gives creation times; None for the local wall clock.
+        options: source of the target sizes; everything else is taken from the options of ``ref``.
+        job_id: from ``new_job_id``; None for a new one.
+        clock_millis: returns creation times; None for the local wall clock.
     """
     format_options = ref.parsed(FormatOptions)
     stats = ref.parsed(StatsOptions)
@@ -46,10 +46,10 @@ def plan_files(
 
 
 def plan_buckets(ref: TableRef) -> BucketRule:
-    """Return how the table picks buckets.
+    """Return how the table assigns rows to buckets.
 
     Raises:
-        NotFoundError: the bucket key names a column that the table has not.
+        NotFoundError: the bucket key names a column that the table does not have.
     """
     options = ref.parsed(BucketOptions)
     missing = [name for name in options.bucket_key if name not in ref.schema.field_names]

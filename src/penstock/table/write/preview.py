@@ -1,4 +1,4 @@
-"""What a change would remove, without making it."""
+"""Preview of the data that a drop or an overwrite would remove, without changing the table."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """Live data that would go.
+    """Amount of live data that would be removed.
 
     Attributes:
-        snapshot_id: of the latest snapshot, which still has it; None when nothing was ever committed.
+        snapshot_id: the latest snapshot, which the numbers are for; None when nothing was ever committed.
     """
 
     snapshot_id: int | None
@@ -53,7 +53,7 @@ def preview_removal(
     """Return what an overwrite of a scope would remove.
 
     Args:
-        batches: the rows to write, with the table's canonical schema; read only where they decide.
+        batches: the rows to write, with the table's canonical schema; read only if the scope depends on them.
     """
     snapshot = store.load_latest_snapshot()
     touched = written_partitions(ref, batches) if isinstance(scope, WrittenPartitions) else frozenset[bytes]()
@@ -71,7 +71,7 @@ def preview_removal(
 
 
 def written_partitions(ref: TableRef, batches: Iterable[pa.RecordBatch]) -> frozenset[bytes]:
-    """Return the serialized partitions that rows are in."""
+    """Return the serialized partitions of the rows."""
     assigner = Assigner(ref.schema, plan_buckets(ref))
     for batch in batches:
         assigner.assign(batch)

@@ -1,4 +1,4 @@
-"""The data files of one (partition, bucket) in one task: names, rolling, what the commit needs to know of each.
+"""The data files of one (partition, bucket) in one task: names, rolling, and metadata for the commit.
 
 Source:
     Paimon ``core:io/RollingFileWriterImpl.java``, ``RowDataFileWriter.java``, ``DataFilePathFactory.java``;
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.write.assign import Group
 
-# A file's size is looked at after every 1/8 of the target at most, and never more often than the reference looks.
+# A file's size is checked about once per 1/8 of the target size, and never more often than in the reference.
 CHECKS_PER_FILE: Final = 8
 LEAST_ROWS_PER_CHECK: Final = 1_000
 MOST_ROWS_PER_CHECK: Final = 131_072
@@ -40,12 +40,12 @@ JOB_ID_CHARS: Final = 19
 
 
 def new_job_id() -> str:
-    """Return the first part of the UUIDs of one job's writers, by which its files can be found."""
+    """Return a new job id: the common prefix of the UUIDs of a job's writers, by which its files can be found."""
     return str(uuid.uuid4())[:JOB_ID_CHARS]
 
 
 def local_wall_millis() -> int:
-    """Now by the local wall clock, in ms as if that were UTC: how the reference writes creation times."""
+    """Return the local wall clock time in ms as if it were UTC, as the reference writes creation times."""
     now = dt.datetime.now().astimezone()
     offset = now.utcoffset() or dt.timedelta()
     return int((now + offset).timestamp() * 1000)
@@ -53,15 +53,15 @@ def local_wall_millis() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTarget:
-    """What the files of all groups of a task have in common.
+    """Settings that the files of all groups of a task share.
 
     Attributes:
-        stats_modes: one a column.
-        target_file_bytes: size at which a file is closed; files overshoot by the rows between two looks.
-        target_file_rows: rows at which a file is closed, exactly.
+        stats_modes: one per column.
+        target_file_bytes: size at which a file is closed; a file may exceed it by the rows between two size checks.
+        target_file_rows: exact number of rows at which a file is closed.
         total_buckets: -1 in unaware tables.
-        clock_millis: gives creation times.
-        job_id: begins the id in every file name.
+        clock_millis: returns creation times.
+        job_id: prefix of the id in every file name.
     """
 
     ref: TableRef
@@ -96,7 +96,7 @@ class GroupWriter:
         self._finished: list[DataFileMeta] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append canonical rows. The batch is kept until they are flushed, not copied."""
+        """Append canonical rows. The batch is not copied; it stays in memory until its rows are flushed."""
         step = _rows_per_check(batch, self._target.target_file_bytes)
         offset = 0
         while offset < batch.num_rows:
@@ -120,7 +120,10 @@ class GroupWriter:
         self._file_rows = 0
 
     def take_message(self) -> CommitMessage:
-        """Close the open file and hand over all files, with sequence numbers from 0; the next message starts anew."""
+        """Close the open file and return the message of all files written since the last message.
+
+        Sequence numbers start at 0 in each message.
+        """
         self.finish_file()
         message = CommitMessage(
             partition=self._group.partition,
@@ -133,25 +136,26 @@ class GroupWriter:
         return message
 
     def abort(self) -> None:
-        """Delete every file that was not handed over.
+        """Delete every file that no message contains yet.
 
         Raises:
-            StorageError: some could not be deleted; the others are.
+            StorageError: some files could not be deleted; all others were.
         """
         with ExitStack() as deletions:
             for meta in self._finished:
                 deletions.callback(self._target.ref.file_io.delete, f"{self._directory()}/{meta.file_name}")
             if self._file is not None:
-                # The writer does not know of a file whose opening failed although storage had made it.
+                # If opening failed after the storage had created the file, the file writer does not delete it.
                 deletions.callback(self._target.ref.file_io.delete, f"{self._directory()}/{self._file_name}")
                 deletions.callback(self._file.abort)
             self._finished.clear()
             self._file = None
 
     def _is_full(self, file: DataFileWriter) -> bool:
-        """Whether a file has its size; not by a guess, as its rows may compress a hundredfold.
+        """Whether a file has reached its target size, measured after its rows are settled, not estimated.
 
-        Files closed far too early would count as small, and be merged into as many of the same size for ever.
+        Rows may compress a hundredfold. Files that were closed far too early would count as small, and compaction would
+        merge them again and again into as many files of the same size.
         """
         if file.bytes_written < self._target.target_file_bytes:
             return False
@@ -171,10 +175,10 @@ class GroupWriter:
 
 
 def describe_file(target: FileTarget, name: str, written: WrittenFile, *, first_row: int) -> DataFileMeta:
-    """Return what the commit has to know of a new file.
+    """Return the metadata of a new file for the commit.
 
     Args:
-        first_row: rows in the message's files before this one, which is its first sequence number until the commit.
+        first_row: number of rows in the message's earlier files; the file's first sequence number until the commit.
     """
     schema = target.ref.schema
     stats, covered = build_stats(schema.fields, written.columns, target.stats_modes, dense=target.stats_are_dense)
@@ -193,8 +197,8 @@ def describe_file(target: FileTarget, name: str, written: WrittenFile, *, first_
 
 
 def file_names(target: FileTarget) -> Iterator[str]:
-    """Names for the files of one writer, without end."""
-    # The names still look like those of the reference: a UUID and a number.
+    """Yield names for the files of one writer, without end."""
+    # The names have the form of the reference's names: a UUID and a number.
     writer_id = target.job_id + str(uuid.uuid4())[JOB_ID_CHARS:]
     suffix = (
         compression_suffix(target.format.compression) if target.locator.layout.suffix_includes_compression else None

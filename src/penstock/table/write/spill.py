@@ -1,8 +1,8 @@
-"""Rows of many groups in bounded memory: an external stable sort by group.
+"""External stable sort of rows by group, in bounded memory.
 
-Batches are kept until they fill half of the buffer (the other half is for sorting them), then written to local disk as
-one run, sorted by group. Draining merges the runs and what is left in memory group by group: the runs in the order they
-were made, so that rows of one group come out in the order they went in.
+Batches are kept in memory until they fill half of the buffer (sorting needs the other half). Then they are sorted by
+group and written to local disk as one run. Draining merges the runs and the rows in memory group by group, the runs in
+the order they were written, so that rows of one group keep their incoming order.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MAX_RUNS: Final = 128
 """Runs that are merged at once, each with an open file and one batch read ahead; as ``local-sort.max-num-file-handles``
 of the reference."""
 
-# 128 runs read ahead no more than 64 MB; smaller batches compress worse.
+# With this batch size, 128 runs read ahead at most 64 MB. Smaller batches would compress worse.
 RUN_BATCH_BYTES: Final = 512 * 1024
-# Arrow's offsets of strings have 31 bits, and the batches of a run are joined to be sorted.
+# The batches of a run are joined for sorting, and Arrow's string offsets have 31 bits.
 MAX_SORTED_BYTES: Final = 1 << 30
 _CODECS: Final[dict[str, Literal["zstd", "lz4"] | None]] = {"zstd": "zstd", "lz4": "lz4", "none": None}
 
@@ -39,7 +39,7 @@ class _Run:
     """Sorted rows on disk.
 
     Attributes:
-        file: open and nameless, so that it goes with the process, however that ends.
+        file: open and without a name, so that the system deletes it when the process ends, also after a crash.
         groups: ascending, with ``counts`` rows each.
     """
 
@@ -49,7 +49,7 @@ class _Run:
 
 
 class _Cursor:
-    """Hands out sorted rows group by group, with one batch read ahead."""
+    """Reads sorted rows group by group, with one batch read ahead."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], groups: Sequence[int], counts: Sequence[int]) -> None:
         self._batches = batches
@@ -58,7 +58,7 @@ class _Cursor:
         self._offset = 0
 
     def rows_of(self, group: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the next group; none if it has not come yet."""
+        """Yield the rows of a group; none if these rows do not contain it. Call it with ascending groups."""
         wanted = self._counts.pop(group, 0)
         while wanted:
             if self._batch is None or self._offset == self._batch.num_rows:
@@ -72,13 +72,13 @@ class _Cursor:
 class SpillBuffer:
     """Keeps rows of any number of groups until they are drained.
 
-    Memory stays about ``write_buffer_bytes`` whatever comes, apart from one incoming batch and, while draining, one
-    small batch a run.
+    Memory use stays at about ``write_buffer_bytes``, plus one incoming batch and, while draining, one small batch per
+    run.
 
     Args:
         schema: of all batches.
-        options: buffer size, whether and how to spill, and how much disk that may take.
-        directory: for runs; None for the system's place for temporary files.
+        options: buffer size, whether and how to spill, and how much disk space runs may take.
+        directory: for runs; None for the system's temporary directory.
     """
 
     def __init__(self, schema: pa.Schema, options: WriteOptions, *, directory: str | None = None) -> None:
@@ -95,7 +95,7 @@ class SpillBuffer:
 
     @property
     def is_full(self) -> bool:
-        """Whether rows must leave memory before more come: by ``spill`` if ``may_spill``, else by ``drain``."""
+        """Whether the caller must call ``spill`` (if ``may_spill``) or else ``drain`` before it adds more rows."""
         return self._bytes >= self._limit_bytes
 
     @property
@@ -110,22 +110,22 @@ class SpillBuffer:
 
     @property
     def run_count(self) -> int:
-        """Runs on disk now."""
+        """Number of runs on disk now."""
         return len(self._runs)
 
     def yield_memory(self, size: int) -> None:
-        """Leave so many bytes of the buffer to something else; a quarter of it stays."""
+        """Reduce the buffer by ``size`` bytes, so that other data may use them; at least a quarter of it remains."""
         total = self._options.write_buffer_bytes
         self._limit_bytes = _limit_bytes(max(total - size, total // 4))
 
     def add(self, batch: pa.RecordBatch, ids: Ids) -> None:
-        """Keep rows; ``ids`` are their groups. The batch is kept, not copied."""
+        """Add rows; ``ids`` are their groups. The batch is kept, not copied."""
         self._batches.append(batch)
         self._ids.append(ids)
         self._bytes += batch.nbytes + ids.nbytes
 
     def spill(self) -> None:
-        """Write what is in memory to disk as one run.
+        """Write the rows in memory to disk as one run.
 
         Raises:
             StorageError: the local disk is full or failed.
@@ -146,11 +146,11 @@ class SpillBuffer:
                 f"cannot spill rows to '{place}': {error}; free local disk, point TMPDIR elsewhere, or set "
                 "'write-buffer-spillable' = 'false'"
             ) from error
-        # Sorting leaves the allocator with as much free memory as the buffer had.
+        # After sorting, Arrow's allocator holds as much unused memory as the buffer had.
         pa.default_memory_pool().release_unused()
 
     def drain(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield all rows as (group, rows), groups ascending; afterwards the buffer is empty."""
+        """Yield all rows as (group, rows), with ascending groups; afterwards the buffer is empty."""
         groups, counts, batches = self._take_sorted()
         cursors = [_Cursor(_read_run(run), run.groups, run.counts) for run in self._runs]
         cursors.append(_Cursor(batches, groups, counts))
@@ -161,7 +161,7 @@ class SpillBuffer:
         self.close()
 
     def close(self) -> None:
-        """Forget all rows and free the disk."""
+        """Drop all rows and delete the runs on disk."""
         for run in self._runs:
             run.file.close()
         self._runs.clear()

@@ -1,6 +1,6 @@
-"""Texts and bytes that are longer than the n of their CHAR(n), VARCHAR(n), BINARY(n) or VARBINARY(n).
+"""Search for texts and bytes that are longer than the n of their CHAR(n), VARCHAR(n), BINARY(n) or VARBINARY(n).
 
-Java Paimon does not look at them when it writes; what reads them may cut them.
+Java Paimon does not check lengths when it writes; readers may cut such values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BYTES: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
 
 
 class LongValue(NamedTuple):
-    """Where such a value is: the path of names, its type as SQL, its length and the row of the batch."""
+    """Position of a value that is too long: path of field names, type as SQL, length, and row of the batch."""
 
     path: str
     type_text: str
@@ -52,7 +52,7 @@ def find_long_value(array: ArrowAny, data_type: DataType, path: str) -> LongValu
 
     Args:
         array: canonical values of the type.
-        path: column name, with the names of nested fields behind dots.
+        path: column name, followed by the names of nested fields, separated by dots.
     """
     if not has_limit(data_type):
         return None
@@ -72,7 +72,7 @@ def _is_limited(data_type: AtomicType) -> bool:
 def _find_here(array: ArrowAny, data_type: AtomicType, path: str) -> LongValue | None:
     limit = data_type.length or 1
     lengths: ArrowAny = pc.binary_length(array)
-    # Most texts are short enough in bytes already, which costs no look at their characters.
+    # Most texts are short enough in bytes already, so that their characters need not be counted.
     if (pc.max(lengths).as_py() or 0) <= limit:
         return None
     if data_type.root in _TEXTS:
@@ -88,7 +88,7 @@ def _inner_values(array: ArrowAny, data_type: DataType) -> Iterator[tuple[str, A
     """Yield the nested arrays with, for each of their values, the index of the outer one (None: the same index)."""
     match data_type:
         case RowType(fields=fields):
-            # flatten() hides what stands below null structs.
+            # flatten() makes the children of null structs null.
             for field, values in zip(fields, array.flatten(), strict=True):
                 yield field.name, values, field.type, None
         case MapType() | MultisetType():

@@ -1,4 +1,4 @@
-"""Rows to data files, by partition and bucket, in bounded memory and in order.
+"""Writing of rows to data files by partition and bucket, in order and in bounded memory.
 
 Source:
     Paimon ``core:operation/AbstractFileStoreWrite.java``, ``core:append/AppendOnlyWriter.java``;
@@ -40,36 +40,37 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.write.group_order import Ids, Places
 
-# Larger batches are cut, since the copies of a split take memory. Smaller ones are joined where batches are split at
-# all: Spark's 10,000 rows at a time over 8 buckets cost a third more than 65,536 do.
+# Larger batches are cut, since splitting a batch by group copies its rows. Smaller batches are joined if they have to
+# be split by group: with 8 buckets, Spark's batches of 10,000 rows cost a third more than batches of 65,536.
 BATCH_ROWS: Final = 65_536
 BATCH_BYTES: Final = 32 * 1024 * 1024
 MAX_THREADS: Final = 4
 WRITE_MAX_WRITERS_TO_SPILL: Final = "write-max-writers-to-spill"
-# Open files hold a row group of rows each. Beyond the ten of the option's default more may be open as long as these
-# bytes suffice: 16 buckets of 100-byte rows take 1.3 times as long as one file, and 2.1 times when six are buffered.
+# Each open file holds up to one row group in memory. The option's default allows ten open files; more may be open as
+# long as their row groups fit into these bytes. With 100-byte rows, 16 buckets take 1.3 times as long as one file, and
+# 2.1 times as long if six of them are buffered.
 OPEN_FILES_BYTES: Final = 256 * 1024 * 1024
 MAX_OPEN_FILES: Final = 64
 ROW_GROUP_ROWS: Final = 131_072
 
 
 class TableWriter:
-    """Writes rows to new data files of a table; a worker of one task, and of one thread.
+    """Writes rows to new data files of a table. One task uses it from one thread.
 
-    The first groups (partition and bucket) write straight into open files: as many as ``write-max-writers-to-spill``
-    says; where it says nothing ten, and more if their rows are small. Rows of further groups are sorted by group in a
-    bounded buffer, on disk where it must be, and written one file after the other. Rows of one group stay in the order
-    they came.
+    Rows of the first groups (partition and bucket) are written directly to open files. The number of these groups is
+    ``write-max-writers-to-spill``; if that is not set, ten, or more if the rows are small. Rows of further groups are
+    sorted by group in a bounded buffer, which spills to disk if it must, and are written one file after another. Rows
+    of one group keep their incoming order.
 
-    As a context manager it deletes on the way out what ``prepare_commit`` has not handed over.
+    As a context manager, it deletes on exit all files that ``prepare_commit`` has not returned.
 
     Args:
-        ref: the table; its options decide everything unless ``options`` are given.
-        options: instead of those of ``ref``.
-        job_id: from ``new_job_id``, where several tasks write for one commit: their files are found by it.
-        threads: how many encode files; more than 1 only where the cores are free.
-        clock_millis: gives the files' creation times; the local wall clock as if it were UTC.
-        spill_directory: local directory for spilled rows; None for the system's.
+        ref: the table, with its options.
+        options: write options to use instead of those of ``ref``.
+        job_id: from ``new_job_id``, if several tasks write for one commit: it identifies their files.
+        threads: number of threads that encode files; use more than 1 only if cores are free.
+        clock_millis: returns the files' creation times; None for the local wall clock as if it were UTC.
+        spill_directory: local directory for spilled rows; None for the system's temporary directory.
     """
 
     def __init__(
@@ -108,10 +109,10 @@ class TableWriter:
             error.add_note(f"deleting the unfinished files failed too: {failure}")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows.
+        """Write rows.
 
         Args:
-            batch: of exactly the table's canonical Arrow schema; it may be kept, and must not be changed.
+            batch: of exactly the table's canonical Arrow schema; the writer may keep it, so it must not be changed.
         """
         with enough_memory(self._target.ref.name):
             self._take(batch)
@@ -128,7 +129,7 @@ class TableWriter:
             self._write_in_steps(batch)
 
     def prepare_commit(self) -> tuple[CommitMessage, ...]:
-        """Finish all files and hand them over, groups in the order they were first met; none without files.
+        """Finish all files and return their messages: one per group with files, in the order groups first appeared.
 
         Afterwards the writer can be used for the next commit.
         """
@@ -144,10 +145,10 @@ class TableWriter:
         return handed_over
 
     def abort(self) -> None:
-        """Delete every file that was not handed over, and free memory and disk.
+        """Delete every file that ``prepare_commit`` has not returned, and free memory and disk.
 
         Raises:
-            StorageError: some file could not be deleted; all the others are.
+            StorageError: some files could not be deleted; all others were.
         """
         with ExitStack() as clean_up:
             for writer in self._writers.values():
@@ -187,7 +188,7 @@ class TableWriter:
         self._executor.end_round()
 
     def _open_more(self, batch: pa.RecordBatch) -> None:
-        """Let more groups write straight into files where their row groups are small, at the cost of the buffer."""
+        """Let more groups write directly to open files if their row groups are small; this shrinks the buffer."""
         row_group_bytes = max(ROW_GROUP_ROWS * batch.nbytes // batch.num_rows, 1)
         more = min(OPEN_FILES_BYTES // row_group_bytes, MAX_OPEN_FILES) - self._direct_groups
         if more > 0:
@@ -196,7 +197,7 @@ class TableWriter:
         self._may_open_more = False
 
     def _split(self, batch: pa.RecordBatch, ids: Ids) -> None:
-        """Give each group its rows; a group gets a copy, so that it keeps no other group's rows in memory."""
+        """Pass each group a copy of its rows, so that no group keeps rows of other groups in memory."""
         order = stable_order(ids)
         sorted_ids = ids[order]
         direct_rows = int(sorted_ids.searchsorted(self._direct_groups))
@@ -210,7 +211,7 @@ class TableWriter:
     def _submit(self, group: int, batch: pa.RecordBatch, places: Places | None) -> None:
         writer = self._writer_of(group)
         if len(self._writers) == 1:
-            # Nothing to do beside it: a thread would only cost.
+            # With a single writer there is nothing to run in parallel, so a thread would only add cost.
             _write_rows(writer, batch, places)
         else:
             self._executor.submit(group, partial(_write_rows, writer, batch, places))
@@ -251,14 +252,14 @@ def write_arrow(
     Args:
         ref: the table, with the options to write with.
         rows: columns in any order, of types that fit without loss.
-        threads: how many encode files; None for one a core, 4 at most.
+        threads: number of threads that encode files; None for one per core, at most 4.
 
     Returns:
         Messages to commit; empty when there are no rows.
 
     Raises:
-        SchemaMismatchError: rows that do not fit the table. All files written so far are deleted, here as after any
-            other error.
+        SchemaMismatchError: rows do not fit the table. After this error, as after any other, all files written so far
+            are deleted.
     """
     plan = plan_conform(ref.schema, rows.schema, ref.name)
     with TableWriter(ref, threads=threads or min(os.cpu_count() or 1, MAX_THREADS)) as writer:

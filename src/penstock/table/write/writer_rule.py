@@ -1,4 +1,4 @@
-"""The rule for how many files a batch may begin: (partitions x buckets) / tasks < 100.
+"""The recommended limit of writers per task: (partitions x buckets) / tasks < 100.
 
 Source:
     Paimon's documentation of append tables: "(N * B) / P < 100"; more writers a task mean small files and much memory.
@@ -31,11 +31,11 @@ def warn_too_many_writers(
     tasks: int,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Log a warning when tasks opened too many writers on average, once an hour for each table.
+    """Log a warning if tasks opened too many writers on average, at most once an hour for each table.
 
     Args:
         messages: of all tasks, one for each writer.
-        tasks: that wrote.
+        tasks: number of tasks that wrote.
     """
     if tasks < 1 or len(messages) < MOST_WRITERS * tasks:
         return
