@@ -1,1 +1,1 @@
-"""Thin shells around the table functions; the only package that imports pyspark."""
+"""Spark integration: thin wrappers around ``penstock.table``; the only package that imports pyspark."""

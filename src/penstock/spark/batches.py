@@ -1,4 +1,4 @@
-"""Record batches of the table's canonical schema as Spark wants them."""
+"""Convert record batches between the table's canonical schema and Spark's."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from penstock.datafile.types import ArrowAny
     from penstock.format.types.data_types import DataField, DataType
 
-# Spark gives a whole batch to one Java array: larger ones only cost memory there.
+# Spark copies a whole batch to one Java array: larger batches only cost memory there.
 MAX_BATCH_ROWS = 65_536
 
 
 def to_spark_batches(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[pa.RecordBatch]:
     """Cast batches to exactly the Arrow schema that Spark derives from ``schema``.
 
-    Fractions of a second beyond microseconds are cut off towards the past: Spark has no place for them.
+    Timestamps are rounded down to microseconds, the precision of Spark.
     """
     wanted = to_arrow_schema(schema, timezone="UTC")
     for batch in batches:
@@ -55,10 +55,10 @@ def _to_spark_array(array: ArrowAny, wanted: ArrowAny) -> ArrowAny:
 
 
 def from_spark_batch(batch: pa.RecordBatch, fields: Iterable[DataField]) -> pa.RecordBatch:
-    """Return a batch of Spark's in which numbers stand for no times any more.
+    """Return a batch of Spark with INT columns converted to TIME where the table has TIME.
 
     Args:
-        fields: of the table; a TIME column may come as INT, in milliseconds of the day.
+        fields: fields of the table; Spark may have a TIME column as INT, in milliseconds of the day.
     """
     for field in fields:
         index = batch.schema.get_field_index(field.name)
@@ -72,7 +72,7 @@ def _is_time(data_type: AtomicType) -> bool:
 
 
 def _with_times(array: ArrowAny, data_type: DataType) -> ArrowAny:
-    """Return numbers where the type has TIME as times; what has another shape as it is, for others to complain of."""
+    """Convert numbers to TIME where the type has TIME; return arrays of another shape unchanged, for a later check."""
     arrow_type = array.type
     match data_type:
         case AtomicType():

@@ -1,4 +1,4 @@
-"""What Spark takes a table's columns for, against what they are."""
+"""Compare the columns that Spark expects with the columns of the table."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ALTERED: Final = (
 
 
 def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None = None) -> None:
-    """Make sure that the columns that Spark expects are there, with their types.
+    """Check that the table has the columns that Spark expects, with the same types.
 
     Args:
-        event_time: a column that may be asked for as instants, whatever it is.
+        event_time: column that may be read as TIMESTAMP if it is TIMESTAMP_NTZ.
 
     Raises:
-        SchemaMismatchError: one is not.
+        SchemaMismatchError: a column is missing or has another type.
     """
     fields = {field.name: field for field in ref.schema.fields}
     again = "create the Spark table again, or give load() the columns that exist"
@@ -46,10 +46,10 @@ def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None =
 
 
 def why_rows_may_not_fit(ref: TableRef, schema: StructType) -> str:
-    """Say that Spark takes the columns of a table in its catalog for other ones; nothing where it does not.
+    """Return a text if Spark's catalog has other columns for the table than the table itself; else an empty text.
 
     Args:
-        schema: of the rows that Spark writes to a name in its catalog, which it has made fit that.
+        schema: schema of the rows, which Spark has converted to the columns in its catalog.
     """
     given, columns = _texts(schema), _texts(to_spark_schema(ref.schema.fields))
     if set(given) == set(columns):
@@ -58,10 +58,11 @@ def why_rows_may_not_fit(ref: TableRef, schema: StructType) -> str:
 
 
 def columns_at_start(ref: TableRef) -> TableRef:
-    """Return the table with the columns of the state that its options name.
+    """Return the table with the schema of the snapshot that its options select.
 
-    Spark does not say whether it asks for the columns of a batch or of a stream, which may begin where a batch finds
-    nothing: before the first snapshot, or after the last one. A batch gets its error from its reader.
+    Spark does not say whether it asks for the columns of a batch read or of a stream. A stream may start before the
+    first snapshot or after the last one, where a batch read fails; so this function does not raise. The reader of a
+    batch read raises the error.
     """
     try:
         return read_ref(ref, MetadataStore(ref))
@@ -70,13 +71,14 @@ def columns_at_start(ref: TableRef) -> TableRef:
 
 
 def check_not_outdated(ref: TableRef, schema: StructType) -> None:
-    """Make sure that a stream has not been given the columns that a batch with the same options has.
+    """Check that a stream does not have the columns of a batch read with the same options.
 
     Args:
-        schema: the columns that Spark asked us for, not somebody's choice.
+        schema: the columns that Spark inferred, not the user's choice.
 
     Raises:
-        SchemaMismatchError: they are those of the snapshot where the stream begins, and other ones came after it.
+        SchemaMismatchError: they are the columns of the snapshot where the stream starts, and the table's columns have
+            changed since.
     """
     columns, today = _texts(schema), _texts(to_spark_schema(ref.schema.fields))
     if columns != today and columns == _texts(to_spark_schema(columns_at_start(ref).schema.fields)):

@@ -1,4 +1,4 @@
-"""What ``api`` asks of this package."""
+"""Functions of this package that ``penstock.api`` calls."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ if TYPE_CHECKING:
 
 
 class SparkEntry:
-    """Calls that take or return PySpark's objects; never made into an object."""
+    """Functions that take or return PySpark objects; has no instances."""
 
     @staticmethod
     def columns_of(schema: StructType) -> tuple[ColumnSpec, ...]:
-        """Columns of a new table with Spark's schema; see ``from_spark_schema``."""
+        """Return the columns of a new table with Spark's schema; see ``from_spark_schema``."""
         return from_spark_schema(schema)
 
     @staticmethod
     def register(spark: SparkSession) -> None:
-        """Make the format known to a session."""
+        """Register the format with a session."""
         ensure_python_worker(spark)
         spark.dataSource.register(PenstockDataSource)
 
     @staticmethod
     def time_zone(spark: SparkSession) -> str | None:
-        """Name of the zone in which a session reads and prints times."""
+        """Return the time zone of a session."""
         return spark.conf.get("spark.sql.session.timeZone")
 
     @staticmethod
@@ -120,14 +120,14 @@ class SparkEntry:
 
     @staticmethod
     def merge_on(spark: SparkSession, ref: TableRef) -> Execute:
-        """Return what runs merges on the executors; see ``SparkMerger``."""
+        """Return the function that runs merges on the executors; see ``SparkMerger``."""
         return SparkMerger(spark=spark, ref=ref).execute
 
     @staticmethod
     def merge_in_background(
         spark: SparkSession, ref: TableRef
     ) -> tuple[Callable[[CompactTask, TableRef], MergedFiles], Callable[[], None]]:
-        """Return what runs one merge on the executors, and what cancels those that run; see ``SparkMerger``."""
+        """Return two functions: one runs a merge on the executors, one cancels running merges; see ``SparkMerger``."""
         ensure_python_worker(spark)
         merger = SparkMerger(spark=spark, ref=ref)
         return merger.merge_at, merger.cancel
@@ -154,12 +154,12 @@ class SparkEntry:
 
     @staticmethod
     def sql_cumulate(frame: DataFrame, column: str, *, whole: str, step: str, step_millis: int) -> DataFrame:
-        """Return rows in their windows of a CUMULATE; see ``cumulate_frame``."""
+        """Return rows with their CUMULATE windows; see ``cumulate_frame``."""
         return cumulate_frame(frame, column, whole=whole, step=step, step_millis=step_millis)
 
     @staticmethod
     def sql_typed(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
-        """Return columns that know the types which a table declares; see ``typed_frame``."""
+        """Return a DataFrame marked with the types that a table declares; see ``typed_frame``."""
         return typed_frame(frame, types)
 
     @staticmethod
@@ -174,7 +174,7 @@ class SparkEntry:
 
     @staticmethod
     def sql_computed(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) -> DataFrame:
-        """Return columns of the rows and such that are computed from them; see ``computed_frame``."""
+        """Return columns of a DataFrame and computed columns; see ``computed_frame``."""
         return computed_frame(frame, columns)
 
     @staticmethod
@@ -184,7 +184,7 @@ class SparkEntry:
 
     @staticmethod
     def sql_jobs(spark: SparkSession) -> AbstractContextManager[Callable[[], None]]:
-        """Yield what cancels the jobs of a block; see ``cancellable_jobs``."""
+        """Yield a function that cancels the jobs of the block; see ``cancellable_jobs``."""
         return cancellable_jobs(spark)
 
     @staticmethod
@@ -219,5 +219,5 @@ class SparkEntry:
 
     @staticmethod
     def open_session(master: str, conf: Mapping[str, str] | None = None, *, shows_start: bool = True) -> SparkSession:
-        """Return the session of this process, started if there is none; see ``session.open_session``."""
+        """Return the session of this process; start one if there is none. See ``session.open_session``."""
         return open_session(master, conf or {}, shows_start=shows_start)

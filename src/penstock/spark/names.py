@@ -1,8 +1,8 @@
-"""Names in Spark's SQL."""
+"""Quote names in Spark's SQL."""
 
 from __future__ import annotations
 
 
 def quoted(name: str) -> str:
-    """Return a column's name as SQL and ``F.col`` take it, whatever it is made of."""
+    """Return a column name quoted for SQL and ``F.col``; any character is allowed."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""Errors as users of ``format("penstock")`` read them: Spark prints the trace of a Python data source before them."""
+"""Errors of ``format("penstock")`` without a Python trace, which Spark would print before the message."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _Result = TypeVar("_Result")
 
 
 def without_frames(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Raise errors of ours without the frames that they come from, and without their cause: the message has it.
+    """Wrap a method: raise our errors without frames and without a cause, which the message names already.
 
-    Other exceptions keep theirs, since they are defects.
+    Other exceptions are defects, and keep their trace.
     """
 
     @wraps(method)

@@ -1,4 +1,4 @@
-"""Spark's logical plans, which Python does not see."""
+"""Access to Spark's logical plans, which PySpark does not offer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def analyzed_plan(frame: DataFrame) -> Any:  # noqa: ANN401 - of the JVM
 
 
 def each_node(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
-    """Yield a plan and all that is below it, always in the same order."""
+    """Yield a plan node and all nodes below it, always in the same order."""
     plans = [plan]
     while plans:
         node = plans.pop()
@@ -26,5 +26,5 @@ def each_node(plan: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
 
 
 def each_of(sequence: Any) -> Iterator[Any]:  # noqa: ANN401 - of the JVM
-    """Yield the elements of one of Scala's sequences."""
+    """Yield the elements of a Scala sequence."""
     return (sequence.apply(place) for place in range(sequence.size()))

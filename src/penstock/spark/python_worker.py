@@ -1,4 +1,4 @@
-"""The Python that Spark starts for tasks must be one that can run them."""
+"""Check that Spark starts tasks with a Python that has Penstock."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 def ensure_python_worker(spark: SparkSession) -> None:
     """Make sure that tasks on this machine run with a Python that has Penstock.
 
-    A script run as ``.venv/bin/python job.py`` without activating the environment has Spark start whatever
-    ``python3`` is on the PATH. Where nobody chose a Python, tasks then get the one that runs the driver.
+    If a script is run as ``.venv/bin/python job.py`` without activating the environment, Spark starts the ``python3``
+    on the PATH. If the user chose no Python, this function sets the driver's Python for tasks.
 
     Raises:
-        UnsupportedFeatureError: the chosen Python cannot import penstock. Found out here it is one line, found out
-            by the first task it is a Java stack trace.
+        UnsupportedFeatureError: the chosen Python cannot import penstock. Without this check, the first task would fail
+            with a Java stack trace.
     """
     context = spark.sparkContext
     if not (context.master or "").startswith("local") or _has_penstock(context.pythonExec):
@@ -41,9 +41,9 @@ def ensure_python_worker(spark: SparkSession) -> None:
 def _has_penstock(executable: str) -> bool:
     path = shutil.which(executable)
     if path is not None and Path(path).samefile(sys.executable) and Path(path).parent == Path(sys.executable).parent:
-        return True  # the common case, for free
+        return True  # the common case, without a process
     try:
-        subprocess.run([executable, "-c", "import penstock, pyarrow"], check=True, capture_output=True)  # noqa: S603 - Spark runs the very same
+        subprocess.run([executable, "-c", "import penstock, pyarrow"], check=True, capture_output=True)  # noqa: S603 - Spark runs the same
     except (OSError, subprocess.CalledProcessError):
         return False
     return True

@@ -1,4 +1,4 @@
-"""The session that the commands start, and what its JVM says meanwhile."""
+"""Start the Spark session of the commands, and hide the JVM's output meanwhile."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _STDERR: Final = 2
-# Of what a JVM says when it cannot start, such as UnsupportedClassVersionError of one that is too old.
+# Number of output lines to show if a JVM cannot start, for example UnsupportedClassVersionError of an old Java.
 _TOLD: Final = 5
 
 
 def open_session(master: str, conf: Mapping[str, str], *, shows_start: bool) -> SparkSession:
-    """Return the session of this process, started if there is none.
+    """Return the session of this process; start one if there is none.
 
     Args:
         conf: settings of the session.
-        shows_start: show the warnings that a JVM prints on its way up, which say nothing about a query.
+        shows_start: show the warnings that a JVM prints at its start, which are not about a query.
 
     Raises:
         UnsupportedFeatureError: there is no Java.
@@ -54,9 +54,9 @@ def _check_java() -> None:
 
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """Keep back what a JVM that starts in the block writes to the error stream; what it writes later goes there.
+    """Hide the stderr output of a JVM that starts in the block; show its later output.
 
-    The error stream of a process is chosen when it starts, so it gets a pipe that a thread reads to its end. Where the
+    The stderr of a process is fixed when it starts, so the JVM gets a pipe, which a thread reads to its end. If the
     block fails, the last lines become notes of the error.
     """
     reading, writing = os.pipe()
@@ -77,7 +77,7 @@ def _held_back() -> Iterator[None]:
 
 
 class _Relay:
-    """Reads a pipe to its end on a thread of its own, and writes lines on from the moment that it is open."""
+    """Reads a pipe to its end on a thread; keeps its lines, or writes them to stderr once ``is_open`` is set."""
 
     def __init__(self, reading: int, target: int) -> None:
         self.is_open = threading.Event()

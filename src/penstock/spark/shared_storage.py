@@ -1,10 +1,10 @@
-"""The table's storage must be the same one on the driver and on every machine that runs a task.
+"""Check that the driver and every machine that runs a task share the table's storage.
 
-A path of a local file system names another directory on a machine that does not mount the same storage. Files that a
-task writes there are lost to the table: its rows would be missing, or its snapshot would name files that nobody else
-can read. So a task compares the table that it sees with the one that the driver sees before it writes, and the driver
-makes sure that it sees every file of the tasks before it commits. The second check also finds a worker that has a copy
-of the table, which the first one cannot tell from the table itself.
+On a machine that does not mount the same storage, a local path names another directory. Files that a task writes there
+are lost: rows would be missing, or the snapshot would name files that other machines cannot read. So before a task
+writes, it compares the table that it sees with the one that the driver sees; and before the driver commits, it checks
+that it sees every file of the tasks. The second check also detects a worker that has a copy of the table, which the
+first check cannot distinguish from the table itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CURE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageMark:
-    """What the driver sees at a table's location; tasks receive it.
+    """Identity of the table that the driver sees at a location; tasks receive it.
 
     Attributes:
         host: name of the driver's machine.
@@ -44,10 +44,10 @@ class StorageMark:
     identity: str
 
     def error_here(self, ref: TableRef) -> StorageError | None:
-        """Return why this machine cannot write files for the driver's table; None where it sees the same table.
+        """Return why this machine cannot write files for the driver's table; None if it sees the same table.
 
         Raises:
-            StorageError: the storage failed, so nobody knows.
+            StorageError: the storage failed, so the check has no result.
         """
         try:
             found = load_identity(ref)
@@ -64,7 +64,7 @@ class StorageMark:
 
 
 def mark_storage(ref: TableRef) -> StorageMark | None:
-    """Return what tasks have to find at the table's location; None for storage that is the same on every machine.
+    """Return the mark that tasks must find at the table's location; None if storage is the same on every machine.
 
     Raises:
         NotFoundError: there is no table.
@@ -78,7 +78,7 @@ def check_files_arrived(ref: TableRef, messages: Sequence[CommitMessage]) -> Non
     """Make sure that the driver sees all files that tasks have written.
 
     Raises:
-        StorageError: it does not see one of them; those that it sees are deleted.
+        StorageError: the driver does not see one of them; the others are deleted.
     """
     if not isinstance(ref.file_io, LocalFileIO):
         return

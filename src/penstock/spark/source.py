@@ -1,4 +1,4 @@
-"""``format("penstock")``: Spark's own doors to a table.
+"""``format("penstock")``: batch reads and writes, streams and SQL through Spark's own API.
 
 Source:
     PySpark's Python Data Source API; a table made by ``CREATE TABLE ... USING penstock OPTIONS (path ...)`` shows its
@@ -63,16 +63,16 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _FILTER: Final = "filter"
-# What Spark puts among the options, or we read ourselves; the rest are options of the table.
+# Options of Spark, and options that this module reads; all others are options of the table.
 _OWN_OPTIONS: Final = (
     frozenset({"path", "location", "paths", "checkpointlocation", _FILTER}) | OVERWRITE_OPTIONS | HANDED_OVER
 )
-# PySpark hands options over in lower case.
+# PySpark passes option names in lower case.
 _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 
 class PenstockDataSource(DataSource):
-    """The tables behind ``format("penstock")``."""
+    """The data source of ``format("penstock")``."""
 
     @classmethod
     def name(cls) -> str:
@@ -89,7 +89,7 @@ class PenstockDataSource(DataSource):
                 "'<path>')"
             )
         location, system_table = _split_location(location)
-        # Of a batch read or of a stream, Spark does not say; a stream refuses states when its reader is made.
+        # Batch read or stream: Spark does not say. A stream refuses time travel when its reader is made.
         ref = _load(location, self.options, is_read=True)
         if system_table is not None:
             return from_arrow_schema(load_system_table(system_table, ref, MetadataStore(ref)).schema)
@@ -125,7 +125,7 @@ class PenstockDataSource(DataSource):
             predicate=None if text is None else parse_filter(text),
             reader=self.options.get(READER_OPTION, ""),
             parallelism=parallelism_of(self.options),
-            # Of a name in Spark's catalog they were chosen when that was made.
+            # For a name in Spark's catalog, the columns were chosen when that table was created.
             is_inferred=_location(self.options) is not None and has_location(schema),
         )
 
@@ -157,13 +157,13 @@ class PenstockDataSource(DataSource):
 
 @dataclass
 class SplitPartition(InputPartition):
-    """One task's files."""
+    """The files of one task."""
 
     split: DataSplit
 
 
 class TableSourceReader(DataSourceReader):
-    """Reads the columns that ``schema`` names.
+    """Reads the columns in ``schema``.
 
     Args:
         filter_text: a WHERE condition that prunes partitions, buckets and files, and is applied to the rows.
@@ -179,9 +179,9 @@ class TableSourceReader(DataSourceReader):
 
     @without_frames
     def partitions(self) -> list[InputPartition]:
-        """Plan the read; one task a split."""
+        """Plan the read: one task per split."""
         query = plan_query(self._ref, MetadataStore(self._ref), self._filter)
-        # Spark takes an empty list for "one partition without a value".
+        # For an empty list, Spark makes one partition without a value.
         splits = plan_splits(query.ref, query.plan)
         return [SplitPartition(split) for split in splits] or [InputPartition(None)]
 
@@ -194,7 +194,7 @@ class TableSourceReader(DataSourceReader):
 
 
 class SystemTableReader(DataSourceReader):
-    """Reads a system table, as one task."""
+    """Reads a system table in one task."""
 
     def __init__(self, ref: TableRef, name: str) -> None:
         self._ref = ref
@@ -209,10 +209,10 @@ class SystemTableReader(DataSourceReader):
 
 @dataclass
 class OutcomeMessage(WriterCommitMessage):
-    """What one task hands to ``commit``.
+    """Result that one task sends to ``commit``.
 
     Attributes:
-        overwrite_mode: of the session, which ``commit`` does not see.
+        overwrite_mode: the session's mode, which ``commit`` cannot read.
     """
 
     outcome: TaskOutcome
@@ -220,11 +220,11 @@ class OutcomeMessage(WriterCommitMessage):
 
 
 class TableSourceWriter(DataSourceArrowWriter):
-    """Writes in the tasks, commits on the driver.
+    """Writes files in the tasks and commits on the driver.
 
     Args:
-        replaces: rows take the place of others instead of being added.
-        note: for the error of rows that do not fit the table.
+        replaces: rule for the rows that an overwrite replaces; None for an append.
+        note: text added to the error if rows do not fit the table.
     """
 
     def __init__(self, ref: TableRef, *, replaces: OverwriteRule | None, note: str = "") -> None:
@@ -233,12 +233,12 @@ class TableSourceWriter(DataSourceArrowWriter):
         self._note = note
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
-        """Write one task's rows."""
+        """Write the rows of one task."""
         return OutcomeMessage(self._task.run(iterator), session_mode())
 
     @without_frames
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the rows of all tasks one snapshot."""
+        """Commit the rows of all tasks as one snapshot."""
         ref = self._task.ref
         done = [cast("OutcomeMessage", message) for message in messages if message is not None]
         try:
@@ -254,9 +254,9 @@ class TableSourceWriter(DataSourceArrowWriter):
             commit_overwrite(committer, files, self._replaces.scope_in(mode))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete what the tasks of a failed job have written."""
+        """Delete the files that the tasks of a failed job have written."""
         if None not in messages:
-            # All tasks were done, so it was the commit that failed: it knows which files may be live, we do not.
+            # All tasks succeeded, so the commit failed. Only the commit knows which files may be live: delete none.
             return
         for message in messages:
             if isinstance(message, OutcomeMessage):
@@ -265,7 +265,7 @@ class TableSourceWriter(DataSourceArrowWriter):
 
 
 def _load(location: str, options: Mapping[str, str], *, is_read: bool = False) -> TableRef:
-    """Load the table with the options of this use; those of a batch read may name a state in Delta Lake's way."""
+    """Load the table with the options of this use; batch reads may have Delta Lake's time travel options."""
     storage = decode_storage_options({_SPELLING.get(key, key): value for key, value in options.items()})
     ref = load_location(location, storage)
     given = {_SPELLING.get(key, key): value for key, value in options.items() if key not in _OWN_OPTIONS}
@@ -280,6 +280,6 @@ def _location(options: Mapping[str, str]) -> str | None:
 
 
 def _split_location(location: str) -> tuple[str, str | None]:
-    """Split ``<path>$snapshots``."""
+    """Split a location such as ``<path>$snapshots`` into path and system table."""
     path, mark, name = location.rstrip("/").rpartition("$")
     return (path, name) if mark and name in SYSTEM_TABLES else (location, None)

@@ -1,13 +1,13 @@
-"""Which table a name in Spark's catalog stands for.
+"""Find the location of a table that has a name in Spark's catalog.
 
-Spark keeps the columns of a table that ``CREATE TABLE t USING penstock OPTIONS (path ...)`` makes, and hands them to
-reader and writer without the options. So the location is written into the metadata of one of them.
+For ``CREATE TABLE t USING penstock OPTIONS (path ...)``, Spark keeps the columns of the table and passes them to reader
+and writer without the options. So the location is stored in the metadata of one of the columns.
 
-The writer is handed the columns of the query. Where those differ from the target's in name, type or nullability,
-Spark puts a projection between that has the target's metadata. Where they do not, they come as they are, and may be
-the columns of another table, with its location. A declared type beside the location tells the two apart, since Spark
-takes it off the target's columns when it makes the projection; and a VARCHAR of a length of each table's own for a
-STRING has Spark make one whatever table the rows come from.
+The writer gets the columns of the query. If they differ from the target's columns in name, type or nullability, Spark
+adds a projection, whose columns have the target's metadata. If they do not differ, Spark passes them unchanged; they
+may be the columns of another table, with the location of that table. To distinguish the two cases, the metadata also
+has a declared type: Spark removes it from the target's columns when it makes the projection. For a STRING, the declared
+type is a VARCHAR whose length depends on the location, so that Spark makes a projection for rows of any other table.
 
 Source:
     Spark ``V2WriteCommand.outputResolved``, ``TableOutputResolver``, ``CharVarcharUtils``.
@@ -24,12 +24,12 @@ from penstock.errors import InvalidOptionError
 
 _LOCATION_KEY: Final = "penstock.location"
 _DECLARED_TYPE_KEY: Final = "__CHAR_VARCHAR_TYPE_STRING"
-# Longer than any string that Spark can hold in a row, so that its check of the length never fails.
+# Longer than any string in a row of Spark, so Spark's check of the length never fails.
 _LEAST_LENGTH: Final = 1 << 30
 
 
 def with_location(schema: StructType, location: str) -> StructType:
-    """Return the columns of a table with its location in one of them; as they are where none can hold it."""
+    """Return the columns of a table with its location in the metadata of one; unchanged if no column is suitable."""
     place = _place(schema)
     if place is None:
         return schema
@@ -41,15 +41,15 @@ def with_location(schema: StructType, location: str) -> StructType:
 
 
 def has_location(schema: StructType) -> bool:
-    """Whether these columns are from ``with_location``: those that Spark asks for where nobody says which."""
+    """Whether these columns are from ``with_location``, so Spark inferred them and the user did not choose them."""
     return any(_LOCATION_KEY in field.metadata for field in schema.fields)
 
 
 def find_source(schema: StructType) -> str:
-    """Return the location of the table whose columns these are.
+    """Return the location of the table that has these columns.
 
     Raises:
-        InvalidOptionError: the columns do not say.
+        InvalidOptionError: the columns have no location.
     """
     for field in schema.fields:
         if _LOCATION_KEY in field.metadata:
@@ -61,10 +61,10 @@ def find_source(schema: StructType) -> str:
 
 
 def find_target(schema: StructType) -> str:
-    """Return the location of the table that rows with these columns are for.
+    """Return the location of the table to which rows with these columns are written.
 
     Raises:
-        InvalidOptionError: the columns do not say, or are those of the table that the rows come from.
+        InvalidOptionError: the columns have no location, or are those of the table that the rows are read from.
     """
     for field in schema.fields:
         if _LOCATION_KEY in field.metadata and _DECLARED_TYPE_KEY not in field.metadata:
@@ -77,7 +77,7 @@ def find_target(schema: StructType) -> str:
 
 
 def _place(schema: StructType) -> int | None:
-    """Choose the column: a STRING if there is one, else one whose type is a single word."""
+    """Return the position of the column that gets the location: a STRING if there is one, else one of a simple type."""
     nested = (ArrayType, MapType, StructType, VariantType)
     plain = [place for place, field in enumerate(schema.fields) if not isinstance(field.dataType, nested)]
     texts = [place for place in plain if isinstance(schema.fields[place].dataType, StringType)]
@@ -87,5 +87,5 @@ def _place(schema: StructType) -> int | None:
 def _declared_type(field: StructField, location: str) -> str:
     if isinstance(field.dataType, StringType):
         return f"varchar({_LEAST_LENGTH + zlib.crc32(location.encode()) % _LEAST_LENGTH})"
-    # What TIMESTAMP means is a setting of the session.
+    # The meaning of TIMESTAMP is a setting of the session.
     return "timestamp_ltz" if isinstance(field.dataType, TimestampType) else field.dataType.simpleString()

@@ -1,4 +1,4 @@
-"""Column types to Spark's and back."""
+"""Convert column types to Spark's types and back."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from penstock.format.types.text import format_sql_type
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Spark keeps microseconds.
+# Spark's timestamps have microseconds.
 SPARK_PRECISION: Final = 6
 
 _TO_SPARK: Final[dict[TypeRoot, spark_types.DataType]] = {
@@ -56,7 +56,7 @@ _TO_SPARK: Final[dict[TypeRoot, spark_types.DataType]] = {
     TypeRoot.FLOAT: spark_types.FloatType(),
     TypeRoot.DOUBLE: spark_types.DoubleType(),
     TypeRoot.DATE: spark_types.DateType(),
-    # Milliseconds of the day, as Paimon's Spark connector has it: Spark's own TIME is off unless a session turns it on.
+    # Milliseconds of the day, as in Paimon's Spark connector: Spark's own TIME is disabled by default.
     TypeRoot.TIME: spark_types.IntegerType(),
     TypeRoot.TIMESTAMP: spark_types.TimestampNTZType(),
     TypeRoot.TIMESTAMP_LTZ: spark_types.TimestampType(),
@@ -80,12 +80,12 @@ _FROM_SPARK: Final[dict[type[spark_types.DataType], AtomicType]] = {
 
 
 def to_spark_schema(fields: Iterable[DataField]) -> spark_types.StructType:
-    """Return the Spark schema of columns; comments become Spark's."""
+    """Return the Spark schema of columns, with their comments."""
     return spark_types.StructType([_to_spark_field(field) for field in fields])
 
 
 def to_spark_type(data_type: DataType) -> spark_types.DataType:
-    """Return the Spark type that holds such values; CHAR, VARCHAR and times lose what Spark cannot say.
+    """Return the Spark type for such values; lengths and precisions that Spark's type does not have are lost.
 
     Raises:
         UnsupportedFeatureError: Spark has no such type.
@@ -118,7 +118,7 @@ def from_spark_schema(schema: spark_types.StructType) -> tuple[ColumnSpec, ...]:
     """Return the columns of a new table with Spark's schema.
 
     Raises:
-        UnsupportedFeatureError: a type that the format does not have.
+        UnsupportedFeatureError: the format has no such type.
     """
     return tuple(
         ColumnSpec(
@@ -131,7 +131,7 @@ def from_spark_schema(schema: spark_types.StructType) -> tuple[ColumnSpec, ...]:
 
 
 def from_spark_type(spark_type: spark_types.DataType, column: str) -> DataType:
-    """Return the column type for a Spark type; ids inside of a ROW are all 0, for the catalog to give out.
+    """Return the column type for a Spark type; field ids inside a ROW are 0, and the catalog assigns them.
 
     Raises:
         UnsupportedFeatureError: the format has no such type.

@@ -1,4 +1,4 @@
-"""Storage that writes down what it is asked, and storage that fails on demand."""
+"""Storage that records its calls, and storage that fails on demand."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Call:
 class Fault(StrEnum):
     """How the chosen call fails.
 
-    A crash raises ``ProcessDiedError`` from that call and from every later one, those of open streams included: what
-    a dead process would have done next does not happen, clean-up neither. The other two raise a retryable
-    ``StorageError`` once, and later calls work.
+    A crash raises ``ProcessDiedError`` from that call and from all later calls, also on open streams: so nothing that a
+    dead process would have done next happens, and no clean-up. The other two raise a retryable ``StorageError`` once,
+    and later calls work.
     """
 
     CRASH_BEFORE = "crash_before"
@@ -74,13 +74,13 @@ class Fault(StrEnum):
 
 
 class ProcessDiedError(BaseException):
-    """Stands for the end of the process; no ``except Exception`` stops it."""
+    """Simulates the death of the process; ``except Exception`` does not catch it."""
 
 
 class RecordingFileIO:
-    """``FileIO`` that passes everything on and keeps a log.
+    """``FileIO`` that delegates all calls and records them.
 
-    Safe between threads. A pickled copy has the log so far and a log of its own from then on.
+    Thread-safe. A pickled copy has the calls recorded so far, and records its own calls from then on.
     """
 
     def __init__(self, inner: FileIO) -> None:
@@ -102,7 +102,7 @@ class RecordingFileIO:
             return tuple(self._calls)
 
     def paths(self, *operations: Operation, containing: str = "") -> tuple[str, ...]:
-        """Paths of the calls of these kinds (all, when none is given) whose path contains the text, in order."""
+        """Return the paths of calls of these kinds (default: all) whose path contains the text, in order."""
         return tuple(
             call.path
             for call in self.calls
@@ -110,56 +110,56 @@ class RecordingFileIO:
         )
 
     def forget(self) -> None:
-        """Start the log anew."""
+        """Clear the recorded calls."""
         with self._lock:
             self._calls.clear()
 
     def read(self, path: str) -> bytes:
-        """Pass on."""
+        """Delegate."""
         return self._call(Operation.READ, path, lambda: self.inner.read(path))
 
     def write(self, path: str, data: bytes) -> None:
-        """Pass on."""
+        """Delegate."""
         self._call(Operation.WRITE, path, lambda: self.inner.write(path, data))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Pass on."""
+        """Delegate."""
         return self._call(Operation.PUT_IF_ABSENT, path, lambda: self.inner.put_if_absent(path, data))
 
     def open_input(self, path: str) -> BinaryIO | Any:  # noqa: ANN401 - as the seam has it
-        """Pass on; reading from the stream is not written down, since how often depends on who reads."""
+        """Delegate; reads of the stream are not recorded, since their number depends on the reader."""
         return self._call(Operation.OPEN_INPUT, path, lambda: self.inner.open_input(path))
 
     def open_output(self, path: str) -> BinaryIO | Any:  # noqa: ANN401
-        """Pass on; each write and the close of the stream are calls too."""
+        """Delegate; each write and the close of the stream are recorded as calls too."""
         return _Output(self, path, self._call(Operation.OPEN_OUTPUT, path, lambda: self.inner.open_output(path)))
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Pass on."""
+        """Delegate."""
         return self._call(Operation.LIST, path, lambda: self.inner.list(path))
 
     def exists(self, path: str) -> bool:
-        """Pass on."""
+        """Delegate."""
         return self._call(Operation.EXISTS, path, lambda: self.inner.exists(path))
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Pass on."""
+        """Delegate."""
         return self._call(Operation.DELETE, path, lambda: self.inner.delete(path, recursive=recursive))
 
     def rename_file(self, source: str, target: str) -> None:
-        """Pass on; the log has the source."""
+        """Delegate; the recorded path is the source."""
         self._call(Operation.RENAME_FILE, source, lambda: self.inner.rename_file(source, target))
 
     def rename_dir(self, source: str, target: str) -> bool:
-        """Pass on; the log has the source."""
+        """Delegate; the recorded path is the source."""
         return self._call(Operation.RENAME_DIR, source, lambda: self.inner.rename_dir(source, target))
 
     def to_uri(self, path: str) -> str:
-        """Pass on; no call to storage."""
+        """Delegate; not recorded, since it is no call to storage."""
         return self.inner.to_uri(path)
 
     def _note(self, operation: Operation, path: str) -> int:
-        """Write the call down; returns its number, from 1."""
+        """Record the call; return its number, from 1."""
         with self._lock:
             self._calls.append(Call(operation, path))
             return len(self._calls)
@@ -170,7 +170,7 @@ class RecordingFileIO:
 
 
 class FailingFileIO(RecordingFileIO):
-    """``FileIO`` whose call number ``at`` fails; without a fault it counts what there is to fail.
+    """``FileIO`` whose call number ``at`` fails; without a fault it only counts the calls.
 
     Args:
         at: number of the call, from 1, in the order of ``calls``.
@@ -188,7 +188,7 @@ class FailingFileIO(RecordingFileIO):
         return len(self.calls)
 
     def open_input(self, path: str) -> BinaryIO | Any:  # noqa: ANN401
-        """Pass on; a dead process reads no further either."""
+        """Delegate; after a crash, reads of the stream fail too."""
         return _Input(self, super().open_input(path))
 
     def check_alive(self) -> None:
@@ -202,19 +202,19 @@ class FailingFileIO(RecordingFileIO):
         if self.fault is None or number != self.at:
             return effect()
         if self.fault in {Fault.CRASH_AFTER, Fault.ANSWER_LOST}:
-            with suppress(NotFoundError):  # an answer too, which is lost like any other
+            with suppress(NotFoundError):  # this result is lost too
                 lost = effect()
                 if operation in {Operation.OPEN_INPUT, Operation.OPEN_OUTPUT}:
-                    lost.close()  # type: ignore[attr-defined] # nobody else ever will
+                    lost.close()  # type: ignore[attr-defined] # no caller gets the stream
         self.is_dead = self.fault in {Fault.CRASH_BEFORE, Fault.CRASH_AFTER}
         self.check_alive()
         raise StorageError(f"{operation} {path}: call {number} was made to fail ({self.fault})", True)  # noqa: FBT003 - positional, so that pickling works
 
 
 class _Output:
-    """A stream for writing whose writes and close are calls of its ``FileIO``.
+    """A stream for writing; its writes and its close are recorded as calls of the ``FileIO``.
 
-    No subclass of ``io.IOBase``: that closes itself when it is collected, which a dead process does not.
+    Not a subclass of ``io.IOBase``: that closes itself when it is garbage-collected, but a dead process does not.
     """
 
     def __init__(self, owner: RecordingFileIO, path: str, inner: Any) -> None:  # noqa: ANN401 - any stream
@@ -260,7 +260,7 @@ class _Output:
 
 
 class _Input:
-    """A stream for reading that a crash of its ``FileIO`` ends."""
+    """A stream for reading, whose reads fail after a crash of its ``FileIO``."""
 
     def __init__(self, owner: FailingFileIO, inner: Any) -> None:  # noqa: ANN401 - any stream
         self._owner = owner

@@ -1,4 +1,4 @@
-"""What lies on storage, held against what a table's snapshots and tags need: for tests of what deletes files."""
+"""Compare the stored files of a table with those that its snapshots and tags need, for tests of deletion."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def needed_files(ref: TableRef) -> set[str]:
-    """Paths of the data files, manifests and lists that a snapshot or tag needs to be read.
+    """Return the paths of all files that reads of any snapshot or tag need.
 
     Raises:
-        TableStoreError: one cannot be read.
+        TableStoreError: a snapshot, tag or manifest cannot be read.
     """
     store, locator = MetadataStore(ref), FileLocator.of(ref)
     needed: set[str] = set()
@@ -42,7 +42,7 @@ def needed_files(ref: TableRef) -> set[str]:
 
 
 def stored_files(ref: TableRef) -> set[str]:
-    """Paths of all data files, manifests, lists, index files and statistics that are there, needed or not."""
+    """Return the paths of all stored data files, manifests, lists, index files and statistics, needed or not."""
     kinds = ("/manifest/", "/index/", "/statistics/", "/bucket-")
     return {path for path in walk(ref.file_io, ref.location) if any(kind in path for kind in kinds)}
 

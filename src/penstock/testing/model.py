@@ -1,4 +1,4 @@
-"""A table as plain values: what reads return, whatever files and manifests it is written down in."""
+"""Model of a table as plain Python values: the rows that reads must return, independent of files and manifests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
 ModelRow: TypeAlias = "Mapping[int, object]"
-"""Field id to value. A field that the row was written without is absent, and reads as null."""
+"""Field id to value. A field that did not exist when the row was written is absent, and reads as null."""
 
 Columns: TypeAlias = "Mapping[str, int]"
 """Column name to field id, in column order."""
@@ -22,9 +22,9 @@ class ModelSnapshot:
     """One version of the table.
 
     Attributes:
-        schema_id: the latest schema when it was committed.
-        rows: all of them, in the order they were written.
-        watermark: None when never set.
+        schema_id: the latest schema at the time of the commit.
+        rows: all rows, in the order they were written.
+        watermark: None if never set.
     """
 
     id: int
@@ -37,10 +37,10 @@ class ModelSnapshot:
 
 @dataclass(slots=True, kw_only=True)
 class TableModel:
-    """What a table's history is to look like.
+    """Expected history of a table.
 
     Attributes:
-        schemas: by id; columns keep their field id when they are renamed, and no id is given twice.
+        schemas: by id; columns keep their field id when they are renamed, and no field id is used twice.
         snapshots: oldest first; ids count from 1 without a gap.
     """
 
@@ -50,7 +50,7 @@ class TableModel:
 
     @property
     def latest(self) -> ModelSnapshot | None:
-        """The latest snapshot; None when nothing was committed."""
+        """The latest snapshot; None if nothing was committed."""
         return self.snapshots[-1] if self.snapshots else None
 
     @property
@@ -64,12 +64,12 @@ class TableModel:
         return self.snapshots[-1].rows if self.snapshots else ()
 
     def append(self, rows: Iterable[ModelRow], *, watermark: int | None = None) -> ModelSnapshot | None:
-        """Add rows; None, and nothing happens, when there are none."""
+        """Add rows; without rows, return None and make no snapshot."""
         added = tuple(rows)
         return self._commit(CommitKind.APPEND, self.rows, added, watermark) if added else None
 
     def overwrite(self, rows: Iterable[ModelRow], is_replaced: Callable[[ModelRow], bool]) -> ModelSnapshot:
-        """Put rows in the place of those that ``is_replaced`` accepts."""
+        """Replace the rows that ``is_replaced`` accepts."""
         kept = tuple(row for row in self.rows if not is_replaced(row))
         return self._commit(CommitKind.OVERWRITE, kept, tuple(rows), None)
 
@@ -81,12 +81,12 @@ class TableModel:
         raise KeyError(snapshot_id)
 
     def roll_back(self, target: ModelSnapshot) -> None:
-        """Make a snapshot the latest; what came after it is gone, later tags too."""
+        """Make a snapshot the latest; remove later snapshots and their tags."""
         self.snapshots = [each for each in self.snapshots if each.id <= target.id]
         self.tags = {name: each for name, each in self.tags.items() if each.id <= target.id}
 
     def evolve(self, columns: Columns) -> int:
-        """Make these the columns; returns the new schema's id."""
+        """Add a schema with these columns; return its id."""
         self.schemas.append(columns)
         return len(self.schemas) - 1
 
@@ -94,7 +94,7 @@ class TableModel:
         """Return the rows of a snapshot by column name, in the order they were written.
 
         Args:
-            schema_id: of a reader's own schema; None for that of the snapshot.
+            schema_id: schema of the reader; None for the schema of the snapshot.
         """
         if snapshot is None:
             return []
@@ -121,7 +121,7 @@ class TableModel:
 def by_group(
     rows: Iterable[Mapping[str, object]], group_of: Callable[[Mapping[str, object]], Hashable]
 ) -> dict[Hashable, list[Mapping[str, object]]]:
-    """Split rows into groups, each in the order given: what two reads of a queue must agree in, bucket by bucket."""
+    """Split rows into groups that keep the order; two reads of a queue must agree on each bucket's group."""
     groups: dict[Hashable, list[Mapping[str, object]]] = {}
     for row in rows:
         groups.setdefault(group_of(row), []).append(row)

@@ -1,6 +1,6 @@
-"""Hypothesis strategies for what metadata files hold: types, columns, schemas, snapshots, tags.
+"""Hypothesis strategies for the content of metadata files: types, columns, schemas, snapshots, tags.
 
-Everything drawn is a value that the format allows, awkward names and extremes included.
+All values are valid in the format, including unusual names and extreme values.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _PARTITION_ROOTS: Final = (
 
 
 def names() -> st.SearchStrategy[str]:
-    """Column names: mostly plain words, now and then anything that is not blank."""
+    """Column names: mostly plain words, sometimes any text that is not blank."""
     plain = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
     awkward = st.text(min_size=1, max_size=8).filter(lambda name: bool(name.strip()))
     return st.one_of(plain, plain, awkward).filter(lambda name: not is_system_name(name))
@@ -93,12 +93,12 @@ def _nullable_atomic_types() -> st.SearchStrategy[AtomicType]:
 
 
 def atomic_types() -> st.SearchStrategy[AtomicType]:
-    """Types without element types, nullable or not; those that append tables refuse are left out."""
+    """Types without element types, nullable or not; without the types that append tables refuse."""
     return st.tuples(_nullable_atomic_types(), st.booleans()).map(lambda drawn: replace(drawn[0], nullable=drawn[1]))
 
 
 def data_types(*, max_leaves: int = 6) -> st.SearchStrategy[DataType]:
-    """Types of any shape with up to about ``max_leaves`` atomic ones in them; ids of ROW fields count from 0."""
+    """Types of any shape with up to about ``max_leaves`` atomic types; ids of ROW fields count from 0."""
     return st.recursive(atomic_types(), _nested_types, max_leaves=max_leaves)
 
 
@@ -127,7 +127,7 @@ def _row_fields(inner: st.SearchStrategy[DataType]) -> st.SearchStrategy[tuple[D
 
 
 def columns(types: st.SearchStrategy[DataType] | None = None) -> st.SearchStrategy[list[ColumnSpec]]:
-    """Lists of one to six columns with names of their own; of any type unless ``types`` says which."""
+    """Lists of one to six columns with unique names; of any type, or of the given ``types``."""
     column = st.builds(
         ColumnSpec,
         name=names(),
@@ -193,7 +193,7 @@ def file_names() -> st.SearchStrategy[str]:
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
-    """Snapshots with any of the optional keys, and keys of versions to come."""
+    """Snapshots with any of the optional keys, and keys of future versions."""
     text = st.text(max_size=12)
     maybe_text = st.none() | text
     maybe_file = st.none() | file_names()

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what manifests hold: internal values, rows, statistics, entries, manifest metas."""
+"""Hypothesis strategies for the content of manifests: internal values, rows, statistics, entries, manifest metas."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _INTEGER_BITS: Final = {
 
 
 def values(data_type: DataType) -> st.SearchStrategy[Any]:
-    """Internal values of a type, nulls where it allows them; no NaN, which equals nothing."""
+    """Internal values of a type, with nulls if it is nullable; without NaN, which equals no value."""
     some = _values(data_type)
     return st.none() | some if data_type.nullable else some
 
@@ -84,7 +84,7 @@ def _atomic_values(data_type: AtomicType) -> st.SearchStrategy[Any]:
             step = 10 ** (9 - (data_type.precision or 0))
             return st.integers(_FIRST_NANOS // step, _LAST_NANOS // step).map(lambda count: count * step)
         case TypeRoot.CHAR | TypeRoot.VARCHAR | TypeRoot.BINARY | TypeRoot.VARBINARY:
-            # Around the length up to which a value stands in the slot itself.
+            # Around the largest length of a value that is stored inline in its slot.
             longest = min(data_type.length or 1, 20)
             is_text = data_type.root in (TypeRoot.CHAR, TypeRoot.VARCHAR)
             return st.text(max_size=longest) if is_text else st.binary(max_size=longest)
@@ -108,7 +108,7 @@ def _decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
 
 
 def simple_stats() -> st.SearchStrategy[SimpleStats]:
-    """Statistics as bytes; what is in the bytes is anything."""
+    """Statistics as bytes with any content."""
     some = st.builds(
         SimpleStats,
         min_values=st.binary(max_size=40),
@@ -131,7 +131,7 @@ def _maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def _longs() -> st.SearchStrategy[int]:
-    # Most of what manifests count is small; all sizes of Avro's numbers are met.
+    # Most counts in manifests are small; all lengths of Avro's numbers occur.
     return st.integers(0, 300) | st.integers(-(2**63), 2**63 - 1)
 
 
@@ -179,7 +179,7 @@ def manifest_entries() -> st.SearchStrategy[ManifestEntry]:
 
 
 def manifest_metas() -> st.SearchStrategy[ManifestFileMeta]:
-    """Manifests as lists name them."""
+    """Manifest metas, the entries of manifest lists."""
     return st.builds(
         ManifestFileMeta,
         file_name=file_names(),

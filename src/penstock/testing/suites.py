@@ -1,4 +1,4 @@
-"""Suites to inherit: a class that gives the fixtures gets every promise of a seam checked.
+"""Test suites to inherit: a subclass provides fixtures, and the suite checks the contract of an interface.
 
 Needs pytest. ``pytest.register_assert_rewrite("penstock.testing.suites")`` before the import makes failures readable.
 """
@@ -24,13 +24,13 @@ THREADS = 4
 
 
 class FileIOSuite:
-    """Promises of ``FileIO`` between threads of one process; between processes is a test of its own.
+    """Tests of the contract of ``FileIO`` within one process; other tests check it between processes.
 
     Override both fixtures; ``root`` is a directory that no other test writes to and that need not exist.
 
     Attributes:
-        has_directories: the storage knows directories, so that one can be renamed at once, and no file can have its
-            name. Object stores do not, and refuse to rename one.
+        has_directories: whether the storage has directories, which can be renamed atomically and whose name no file
+            can have. Object stores have none, and refuse to rename one.
     """
 
     has_directories: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class FileIOSuite:
 
     @pytest.fixture
     def root(self) -> str:
-        """Return a directory in the form that the storage takes, without a slash at the end."""
+        """Return a directory path in the form of the storage, without a trailing slash."""
         pytest.fail("give the suite a directory: override the fixture 'root'")
 
     def test_it_is_a_file_io(self, file_io: FileIO) -> None:
@@ -288,7 +288,7 @@ class FileIOSuite:
 
 
 def _together(task: Callable[[int], bool], count: int) -> list[bool]:
-    """Run the task with 0, 1, ... on several threads, each group of ``THREADS`` numbers at once."""
+    """Run the task with 0, 1, ... on several threads, each group of ``THREADS`` numbers at the same time."""
     start = threading.Barrier(THREADS)
 
     def run(thread: int) -> list[tuple[int, bool]]:

@@ -1,7 +1,7 @@
-"""Merges as Spark jobs of one task each.
+"""Run merges as Spark jobs of one task each.
 
-One task is a few seconds of work, so whatever else the session runs gets a core soon, under Spark's default scheduler
-too: beside a job of many tasks a micro-batch waits for all of them. No row passes the JVM.
+A task takes a few seconds, so other work of the session gets a core soon, also under Spark's default scheduler; after
+a job of many tasks, a micro-batch would wait for all of them. No row passes through the JVM.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _LOOK_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkMerger:
-    """Runs merges of one table on the executors; threads may share it.
+    """Runs merges of one table on the executors. Thread-safe.
 
     Attributes:
-        tag: of its Spark jobs, by which they are cancelled.
-        is_cancelled: no job begins any more.
+        tag: tag of its Spark jobs, by which they are cancelled.
+        is_cancelled: set when no further job may start.
     """
 
     spark: SparkSession
@@ -57,7 +57,7 @@ class SparkMerger:
     is_cancelled: threading.Event = field(default_factory=threading.Event)
 
     def merge(self, task: CompactTask) -> MergedFiles:
-        """Rewrite one task in a job of its own, and wait for it.
+        """Merge the files of one task in a Spark job of its own, and wait for it.
 
         Raises:
             TableStoreError: the job failed or was cancelled, or the driver does not see a file that it wrote; the
@@ -81,11 +81,11 @@ class SparkMerger:
         return merged
 
     def merge_at(self, task: CompactTask, ref: TableRef) -> MergedFiles:
-        """Do ``merge`` for the table as it is by now: its options may have changed."""
+        """Call ``merge`` with the current state of the table, whose options may have changed."""
         return replace(self, ref=ref).merge(task)
 
     def execute(self, tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
-        """Run tasks, as many at a time as Spark has cores or the table's options say; yield each as it is done."""
+        """Run tasks, as many at a time as the table's options say or Spark has cores; yield results as they end."""
         if not tasks:
             return
         ensure_python_worker(self.spark)
@@ -94,21 +94,21 @@ class SparkMerger:
         yield from merge_in_threads(tasks, self.merge, threads=threads, ref=self.ref, cancel=self.cancel)
 
     def cancel(self) -> None:
-        """Cancel the jobs that run, and those that would begin."""
+        """Cancel the running jobs, and let no further job start."""
         self.is_cancelled.set()
         self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
     def _run(self, task: CompactTask, job_id: str) -> tuple[MergedFiles, bool]:
-        """Return what came of it, and whether no other attempt can have left files."""
+        """Run the job; return its result, and whether no other attempt can have left files."""
         context = self.spark.sparkContext
         context.setJobGroup(job_id, f"{self.ref.name}: merging {len(task.files)} files")
         context.addJobTag(self.tag)
-        # Spark cancels what runs and nothing that begins later.
+        # Spark cancels running jobs only, not jobs that start later.
         if self.is_cancelled.is_set():
             raise TableStoreError(f"table {self.ref.name}: a merge was cancelled before it began")
         context.setLocalProperty("spark.scheduler.pool", POOL)
-        # Not first(), which leaves the end of the rows unread, whereupon Spark ends the Python worker: the next merge
-        # would have to wait for another one to start.
+        # Not first(): it does not read the rows to their end, so Spark ends the Python worker, and the next merge would
+        # wait until another worker starts.
         rows = context.parallelize([task], 1).map(
             partial(_merge, ref=self.ref, job_id=job_id, storage=mark_storage(self.ref))
         )
@@ -125,7 +125,7 @@ class SparkMerger:
         return StorageError(text) if "StorageError" in cause else TableStoreError(text)
 
     def _wait_for_tasks(self, job_id: str) -> None:
-        """Wait until no task of the job runs any more: one that was cancelled goes on writing until it is killed."""
+        """Wait until no task of the job is running: a cancelled task continues to write until Spark kills it."""
         tracker = self.spark.sparkContext.statusTracker()
         deadline = time.monotonic() + _KILL_SECONDS
         while time.monotonic() < deadline:
@@ -144,12 +144,12 @@ def _merge(task: CompactTask, *, ref: TableRef, job_id: str, storage: StorageMar
         return attempt, MergedFiles(task=task, message=None, error=not_shared, seconds=0.0)
     merged = merge_one(task, ref, job_id=job_id)
     if isinstance(merged.error, StorageError) and not isinstance(merged.error, LookupError):
-        raise merged.error  # another attempt may do better
+        raise merged.error  # a retry of the task may succeed
     return attempt, merged
 
 
 def _cause(error: Exception) -> str:
-    """Return the line of Spark's report that names the cause."""
+    """Return the line of Spark's error text that names the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if line.startswith("penstock.errors.")]
     return (named or lines or [type(error).__name__])[-1 if named else 0]

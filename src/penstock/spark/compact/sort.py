@@ -1,4 +1,4 @@
-"""Sort compaction on Spark: a partition's files read natively, range-partitioned over the cluster, written anew."""
+"""Sort compaction on Spark: read a partition's files natively, range-partition the rows, write new files."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ if TYPE_CHECKING:
 POOL: Final = "penstock-compaction"
 _KEY: Final = "key"
 _TIE: Final = "tie"
-# Each is some Spark jobs of all cores; small partitions would leave most of them idle one at a time.
+# Each partition runs jobs on all cores, but a small partition leaves most cores idle: so sort a few at a time.
 _PARTITIONS_AT_ONCE: Final = 3
-# Ranks are looked up by sorting each batch of 10,000 rows together with the sample: more would cost more than it gains.
+# Ranks are found by sorting each batch of 10,000 rows with the sample: a larger sample costs more than it gains.
 _MOST_SAMPLES: Final = 16_384
 _LEAST_SAMPLES: Final = 4_096
-# Ranges decide where files end. A file is cut inside one only where many rows are equal, or wider than others.
+# Files end at the end of a range. A range is cut into several files only if many rows are equal, or wide.
 _SLACK: Final = 2
 
 
 def sort_compact(
     spark: SparkSession, job: SortJob, *, on_done: Callable[[MergedFiles], None] = lambda _: None
 ) -> CompactionResult:
-    """Sort the partitions of a plan, and commit each where it has not been outrun; such a one's result says why.
+    """Sort the partitions of a plan, and commit each one unless it lost a race; its result has the error then.
 
     Args:
-        on_done: told of each partition as it is written.
+        on_done: called for each partition when its files are written.
 
     Raises:
         TableStoreError: as ``run_compaction``.
@@ -80,10 +80,10 @@ def sort_compact(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSorter:
-    """Sorts partitions of one table; threads may share it.
+    """Sorts partitions of one table. Thread-safe.
 
     Attributes:
-        tag: of its Spark jobs, by which they are cancelled.
+        tag: tag of its Spark jobs, by which they are cancelled.
     """
 
     spark: SparkSession
@@ -91,20 +91,20 @@ class SparkSorter:
     tag: str = field(default_factory=lambda: f"{POOL}-{uuid.uuid4()}")
 
     def execute(self, tasks: Sequence[CompactTask]) -> Iterator[MergedFiles]:
-        """Run tasks, a few at a time; yield each as it is done."""
+        """Run tasks, a few at a time; yield each result when it is done."""
         options = self.job.ref.parsed(CompactOptions)
         threads = min(options.max_tasks or _PARTITIONS_AT_ONCE, _PARTITIONS_AT_ONCE)
         yield from merge_in_threads(tasks, self.sort, threads=threads, ref=self.job.ref, cancel=self.cancel)
 
     def cancel(self) -> None:
-        """Cancel the jobs that run."""
+        """Cancel the running jobs."""
         self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
     def sort(self, task: CompactTask) -> MergedFiles:
-        """Write the rows of a task's files anew in the order of the job; nothing is committed.
+        """Rewrite the files of a task in the order of the job; nothing is committed.
 
         Raises:
-            Exception: Spark's, when a job failed or was cancelled; no new file is left.
+            Exception: Spark's error if a job failed or was cancelled; no new file is left.
         """
         started = time.perf_counter()
         context = self.spark.sparkContext
@@ -117,7 +117,7 @@ class SparkSorter:
         except Exception as failure:
             if not has_lost_race(task, self.job.ref, MetadataStore(self.job.ref)):
                 raise
-            # What Spark says of a file that has expired meanwhile is a Java stack trace.
+            # A file has expired meanwhile; Spark reports that as a Java stack trace.
             error = NotFoundError(f"table {self.job.ref.name}: a file to sort is gone: {failure}")
         return MergedFiles(task=task, message=message, error=error, seconds=time.perf_counter() - started)
 
@@ -127,7 +127,7 @@ class SparkSorter:
         ranges = count_ranges(task, options.target_file_bytes)
         rows = sum(file.row_count for file in task.files)
         frame = sort_frame(self._read(task), self.job, ranges=ranges, rows=rows)
-        # Shuffled once more they would lose their order.
+        # Another shuffle would destroy the order of rows.
         target = ref.with_options(
             {
                 "partition.sink-strategy": "none",
@@ -148,20 +148,20 @@ class SparkSorter:
 
 
 def sort_frame(frame: DataFrame, job: SortJob, *, ranges: int, rows: int) -> DataFrame:
-    """Return the rows in as many Spark partitions as ``ranges``, sorted inside of and across them.
+    """Return the rows in ``ranges`` Spark partitions, sorted within and across partitions.
 
     Args:
-        rows: how many there are, roughly.
+        rows: approximate number of rows.
     """
     names = list(frame.columns)
-    # Names with a dot, or that differ in case only, are trouble in expressions.
+    # Names with a dot, and names that differ in case only, do not work in expressions.
     plain = frame.toDF(*(f"c{place}" for place in range(len(names))))
     columns = [f"c{names.index(name)}" for name in job.order.columns]
     if job.order.strategy is OrderStrategy.ORDER:
         keyed, keys = plain, columns
     else:
         keyed, keys = _with_curve(plain, columns, job, ranges=ranges, rows=rows), [_KEY]
-    # Many equal rows are spread over several ranges, and come out in one order every time.
+    # The tie-breaker spreads many equal rows over several ranges, and makes their order deterministic.
     keyed = keyed.withColumn(_TIE, F.monotonically_increasing_id())
     keys.append(_TIE)
     return keyed.repartitionByRange(ranges, *keys).sortWithinPartitions(*keys).drop(_KEY, _TIE).toDF(*names)
@@ -182,20 +182,20 @@ def _with_curve(frame: DataFrame, columns: list[str], job: SortJob, *, ranges: i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveTask:
-    """Gives each row its place on a curve, to be compared as unsigned bytes.
+    """Computes the position of each row on a curve, to be compared as unsigned bytes.
 
     Attributes:
-        ranks: of the columns, in the order of the arguments.
+        ranks: ranks of each column, in the order of the arguments.
     """
 
     strategy: OrderStrategy
     ranks: tuple[Ranks, ...]
 
-    # PySpark goes by these very hints, and pa.Array takes no parameters at run time.
+    # PySpark reads these type hints at run time, when pa.Array takes no parameters.
     def keys(self, *columns: pa.Array) -> pa.Array:  # type: ignore[type-arg] # see above
-        """Return the keys of a batch: a function for ``arrow_udf``."""
+        """Return the keys of a batch; for ``arrow_udf``."""
         to_keys = zorder_keys if self.strategy is OrderStrategy.ZORDER else hilbert_keys
-        # Spark gives timestamps another zone in a task than on the driver; the numbers are the same.
+        # Timestamps have another zone in a task than on the driver; the numbers are the same.
         given = [values.cast(ranks.bounds.type) for ranks, values in zip(self.ranks, columns, strict=True)]
         keys = to_keys([ranks.spread(values) for ranks, values in zip(self.ranks, given, strict=True)])
         width = pa.binary(keys.dtype.itemsize)
@@ -207,7 +207,7 @@ def _whole(column: ArrowAny) -> ArrowAny:
 
 
 def _as_plan(task: CompactTask, ref: TableRef, snapshot: Snapshot | None) -> ScanPlan:
-    """Return the plan of a read of exactly the task's files."""
+    """Return a scan plan of exactly the task's files."""
     entries = tuple(
         ManifestEntry(
             kind=FileKind.ADD,

@@ -1,4 +1,4 @@
-"""Compaction beside a streaming write: on a thread of its own, as one-task jobs, behind the tasks of micro-batches."""
+"""Background compaction of a streaming write: jobs of one task, which run after pending tasks of micro-batches."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _MAX_TASKS: Final = 64
-# How long a merge waits for others' tasks to find a core; where they never do, small files must not win.
+# Longest time a merge waits while tasks of other jobs wait for a core; then it runs, or small files would pile up.
 _LONGEST_WAIT_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
 
 
 class StreamCompaction:
-    """Compacts the table of one query from its first commit to its end; a worker that lives as long as the query."""
+    """Compacts the table of one query, from the first commit of the query to its end."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -42,11 +42,11 @@ class StreamCompaction:
 
     @property
     def state(self) -> CompactionState | None:
-        """What it has done so far; None where it was never begun."""
+        """State of the compaction; None if it has not started."""
         return None if self._beside is None else self._beside.state
 
     def note_commit(self, ref: TableRef, query_id: str) -> None:
-        """Plan what a commit has left; the first one starts the work. Returns at once.
+        """Let the compaction plan again after a commit; the first call starts it. Returns at once.
 
         Args:
             ref: the table as it is now.
@@ -59,7 +59,7 @@ class StreamCompaction:
             self._beside.wake()
 
     def end(self, *, is_at_once: bool) -> None:
-        """End with the query: after what waits is merged, or at once, when what is half done is deleted."""
+        """End the compaction: after pending merges are done, or at once, which deletes unfinished files."""
         with self._lock:
             is_first, self._is_over = not self._is_over, True
         if self._beside is None:
@@ -82,7 +82,7 @@ class StreamCompaction:
             max_tasks=min(most, _MAX_TASKS),
             cancel=partial(_cancel, merger),
         )
-        # Before PySpark ends its JVM: handlers run in the reverse order of their registration.
+        # Runs before PySpark ends its JVM, because handlers run in reverse order of registration.
         atexit.register(self._end_with_process)
         beside.start()
         return beside
@@ -91,14 +91,14 @@ class StreamCompaction:
         self.end(is_at_once=True)
 
     def _merge(self, merger: SparkMerger, task: CompactTask, ref: TableRef) -> MergedFiles:
-        """Run one merge, after the tasks that wait for a core at this moment."""
+        """Run one merge, after tasks of other jobs that wait for a core now."""
         deadline = time.monotonic() + _LONGEST_WAIT_SECONDS
         while self._others_wait() and time.monotonic() < deadline and not self._is_over:
             time.sleep(_LOOK_SECONDS)
         return merger.merge_at(task, ref)
 
     def _others_wait(self) -> bool:
-        """Whether tasks that are no merges of ours wait for a core."""
+        """Whether tasks of active stages wait for a core."""
         tracker = self._spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
         return any(
@@ -107,6 +107,6 @@ class StreamCompaction:
 
 
 def _cancel(merger: SparkMerger) -> None:
-    # A session that was stopped has cancelled all, and has no context any more.
+    # A stopped session has cancelled its jobs and has no context.
     with suppress(PySparkException, Py4JError, AttributeError):
         merger.cancel()

@@ -1,4 +1,4 @@
-"""``COUNT``, ``MIN`` and ``MAX`` from metadata, where that is exact."""
+"""Compute ``COUNT``, ``MIN`` and ``MAX`` from metadata, if that is exact."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.table.read.scan import ScanPlan
     from penstock.table.store import MetadataStore
 
-# Types whose minimum and maximum nobody shortens, and for which no value stands outside of the order; with the setter
-# of a row of Spark's.
+# Types whose minimum and maximum are never truncated, and that have no value outside of the order (such as NaN); with
+# the setter of Spark's row for each.
 _ORDERED: Final = {
     TypeRoot.TINYINT: "setByte",
     TypeRoot.SMALLINT: "setShort",
@@ -32,14 +32,14 @@ _ORDERED: Final = {
 
 
 class _UnknownError(Exception):
-    """Metadata does not say."""
+    """Metadata does not have the value."""
 
 
 class Answers:
-    """The one row of a query without GROUP BY.
+    """The single result row of a query without GROUP BY.
 
     Attributes:
-        schema: one column an aggregate.
+        schema: one column per aggregate.
     """
 
     def __init__(self, cells: Sequence[tuple[StructField, str, int | None]]) -> None:
@@ -58,15 +58,15 @@ class Answers:
 
     @property
     def text(self) -> str:
-        """What ``explain`` says of them."""
+        """Text that ``explain`` shows."""
         return ", ".join(f"{field.name} = {value}" for field, _, value in self._cells)
 
 
 def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregation: JavaObject) -> Answers | None:
-    """Return the answers to all aggregates; None where metadata does not have one of them.
+    """Return the values of all aggregates; None if metadata does not have one of them.
 
     Args:
-        plan: of a read whose filter holds for every row of the files that are left, or for none.
+        plan: plan of the scan; None is returned if it has to filter single rows of its files.
     """
     if len(aggregation.groupByExpressions()) or any(not part.rest.is_always_true for part in plan.partitions):
         return None
@@ -113,7 +113,7 @@ def _field(function: JavaObject, fields: dict[str, DataField]) -> DataField:
 
 
 def _stats(field: DataField, store: MetadataStore, plan: ScanPlan) -> list[tuple[int, ColumnStats]]:
-    """Return rows and statistics of every file."""
+    """Return row count and column statistics of every file."""
     reader = ColumnStatsReader(store.load_schema, (field,))
     found = []
     for entry in plan.entries:

@@ -1,4 +1,4 @@
-"""A warehouse made a catalog of a session."""
+"""Make a warehouse a catalog of a session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: ProcedureSource | None = None) -> None:
-    """Make a warehouse known to a session as the catalog ``name``; see ``penstock.attach``."""
+    """Add a warehouse to a session as the catalog ``name``; see ``penstock.attach``."""
     if not name.isidentifier() or name == "spark_catalog":
         raise InvalidOptionError(
             f"'{name}' cannot be the name of a catalog: take letters, digits and _, and not spark_catalog, Spark's own"

@@ -1,4 +1,4 @@
-"""A warehouse as a catalog of Spark's."""
+"""A warehouse as a Spark catalog."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
 _SYSTEM: Final = "sys"
 _PARTS: Final = ("schema", "partitions", "properties")
-# Spark gives every database one.
+# Spark sets these for every database.
 _IGNORED_PROPERTIES: Final = frozenset({"owner"})
 
 
@@ -69,7 +69,7 @@ class WarehouseCatalog(Proxy):
     # CatalogPlugin
 
     def name(self) -> str:
-        """Return the name in statements."""
+        """Return the name of the catalog in SQL."""
         return self._name
 
     def initialize(self, name: str, options: JavaObject) -> None:
@@ -82,11 +82,11 @@ class WarehouseCatalog(Proxy):
     # TableCatalog
 
     def capabilities(self) -> JavaObject:
-        """Return nothing special."""
+        """Return no capabilities."""
         return self._bridge.java_set(())
 
     def useNullableQuerySchema(self) -> bool:
-        """Say that columns of a table made by a query may be null."""
+        """Return true: all columns of a table made by a query are nullable."""
         return True
 
     @from_spark
@@ -143,7 +143,7 @@ class WarehouseCatalog(Proxy):
         """Make a table.
 
         Args:
-            definition: a ``TableInfo``; or columns, partitioning and properties, as older callers say it.
+            definition: a ``TableInfo``; or columns, partitioning and properties, from older callers.
         """
         name = self._needed_name(ident)
         if len(definition) == 1:
@@ -175,7 +175,7 @@ class WarehouseCatalog(Proxy):
 
     @from_spark
     def dropTable(self, ident: JavaObject) -> bool:
-        """Remove a table; false where there is none."""
+        """Remove a table; return false if there is none."""
         name = self._name_of(ident)
         try:
             if name is None:
@@ -186,7 +186,7 @@ class WarehouseCatalog(Proxy):
         return True
 
     def purgeTable(self, ident: JavaObject) -> bool:
-        """Remove a table: its files go in any case."""
+        """Remove a table; ``dropTable`` also deletes its files."""
         return self.dropTable(ident)
 
     @from_spark
@@ -208,7 +208,7 @@ class WarehouseCatalog(Proxy):
 
     @from_spark
     def listNamespaces(self, parent: JavaObject = None) -> JavaObject:
-        """Return the databases; databases have no databases."""
+        """Return the databases; databases are not nested."""
         names = databases.list_databases(self._warehouse) if parent is None or not len(parent) else ()
         if not names and parent is not None and len(parent):
             self._database(parent)
@@ -226,7 +226,7 @@ class WarehouseCatalog(Proxy):
 
     @from_spark
     def loadNamespaceMetadata(self, namespace: JavaObject) -> JavaObject:
-        """Return what is known of a database."""
+        """Return the metadata of a database."""
         name = self._database(namespace)
         return self._bridge.java_map({"location": f"{self._warehouse.location}/{name}.db"})
 
@@ -280,7 +280,7 @@ class WarehouseCatalog(Proxy):
         names = self._procedures.parameters if is_system else ()
         return self._bridge.array(identifier, [identifier.of(namespace, name) for name in names])
 
-    # Ours
+    # Helpers
 
     def _tables(self, namespace: JavaObject) -> tuple[str, ...]:
         return databases.list_tables(self._warehouse, self._database(namespace))
@@ -303,13 +303,13 @@ class WarehouseCatalog(Proxy):
 
     @contextmanager
     def _table_is_there(self, ident: JavaObject) -> Iterator[None]:
-        """Raise Spark's own error where a table is missing; a missing column is ours."""
+        """Raise Spark's error if the table is missing; our error for a missing column is not changed."""
         if not self.tableExists(ident):
             raise no_such_table(self._bridge, ident)
         yield
 
     def _parts_of(self, ident: JavaObject) -> tuple[str | None, str | None]:
-        """Return the table of a name, and the system table of ``t$snapshots`` and ``t.snapshots``."""
+        """Split a name into table and system table, as in ``t$snapshots`` and ``t.snapshots``."""
         parts, name = [str(part) for part in ident.namespace()], str(ident.name())
         if len(parts) == 2 and name in SYSTEM_TABLES:
             return ".".join(parts), name

@@ -1,4 +1,4 @@
-"""What Spark says of a new or a changed table, as ours."""
+"""Convert Spark's definitions and changes of tables to ours."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import JavaObject
 
 _COMMENT: Final = "comment"
-# Spark's own, that say nothing about the table.
+# Spark's own properties, without meaning for the table.
 _IGNORED: Final = frozenset({"owner", "is_managed_location", "table_type"})
 _PROVIDERS: Final = frozenset({"penstock", "paimon"})
 _UNSUPPORTED: Final = {
@@ -49,7 +49,7 @@ _CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
 def definition_of(
     schema: JavaObject, transforms: JavaObject, properties: Mapping[str, str], table: str
 ) -> TableDefinition:
-    """Return what ``CREATE TABLE`` says.
+    """Convert the clauses of ``CREATE TABLE`` to a table definition.
 
     Raises:
         UnsupportedFeatureError: a clause that a table cannot have.
@@ -84,7 +84,7 @@ def options_of(properties: Mapping[str, str], table: str) -> dict[str, str]:
     """Return the options among ``TBLPROPERTIES``.
 
     Raises:
-        UnsupportedFeatureError: one that a table cannot have.
+        UnsupportedFeatureError: a property that a table cannot have.
     """
     options = {}
     for key, value in properties.items():
@@ -101,7 +101,7 @@ def options_of(properties: Mapping[str, str], table: str) -> dict[str, str]:
 
 
 def changes_of(changes: JavaObject, table: str) -> tuple[SchemaChange, ...]:
-    """Return what ``ALTER TABLE`` says.
+    """Convert the changes of ``ALTER TABLE``.
 
     Raises:
         UnsupportedFeatureError: a change that a table cannot have.

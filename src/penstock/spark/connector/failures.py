@@ -1,4 +1,4 @@
-"""Errors of ours as the exceptions that Spark and its users know."""
+"""Convert our errors to exceptions that Spark and its users know."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ _LOGGERS: Final = ("py4j.clientserver", "py4j.java_gateway")
 
 
 class SparkFailureError(Py4JJavaError):  # type: ignore[misc] # Py4J has no types
-    """An exception of the JVM that a call from Spark ends with."""
+    """A JVM exception that a method called by Spark raises."""
 
     def __init__(self, java_exception: JavaObject) -> None:
         super().__init__("", java_exception)
 
 
 def to_java(bridge: Bridge, error: TableStoreError) -> SparkFailureError:
-    """Return the exception of the JVM for an error: one that every method may end with, with the same message."""
+    """Return the JVM exception for an error: an unchecked one with the same message."""
     lang = bridge.jvm.java.lang
     message = str(error)
     if isinstance(error, _WRONG_USE):
         return SparkFailureError(lang.IllegalArgumentException(message))
     if isinstance(error, UnsupportedFeatureError):
         return SparkFailureError(lang.UnsupportedOperationException(message))
-    # Spark's exceptions have classes of errors with texts to fill in; this one is nothing but its text.
+    # Spark's exceptions have error classes with text templates; the template of this one is only its message.
     parameters = bridge.scala_map({"errorMessage": message})
     no_context = bridge.array(bridge.jvm.org.apache.spark.QueryContext, ())
     return SparkFailureError(
@@ -51,32 +51,32 @@ def to_java(bridge: Bridge, error: TableStoreError) -> SparkFailureError:
 
 
 def no_such_table(bridge: Bridge, ident: JavaObject) -> SparkFailureError:
-    """Return what a catalog says of a table that it does not have; Spark makes TABLE_OR_VIEW_NOT_FOUND of it."""
+    """Return the exception for a missing table; Spark reports it as TABLE_OR_VIEW_NOT_FOUND."""
     return _analysis(bridge, "NoSuchTableException", ident)
 
 
 def no_such_namespace(bridge: Bridge, namespace: Sequence[str]) -> SparkFailureError:
-    """Return what a catalog says of a database that it does not have."""
+    """Return the exception for a missing database."""
     return _analysis(bridge, "NoSuchNamespaceException", bridge.strings(namespace))
 
 
 def table_exists(bridge: Bridge, ident: JavaObject) -> SparkFailureError:
-    """Return what a catalog says of a table that is there already."""
+    """Return the exception for a table that exists already."""
     return _analysis(bridge, "TableAlreadyExistsException", ident)
 
 
 def namespace_exists(bridge: Bridge, namespace: Sequence[str]) -> SparkFailureError:
-    """Return what a catalog says of a database that is there already."""
+    """Return the exception for a database that exists already."""
     return _analysis(bridge, "NamespaceAlreadyExistsException", bridge.strings(namespace))
 
 
 def namespace_not_empty(bridge: Bridge, namespace: Sequence[str]) -> SparkFailureError:
-    """Return what a catalog says of a database that has tables."""
+    """Return the exception for a database that still has tables."""
     return _analysis(bridge, "NonEmptyNamespaceException", bridge.strings(namespace))
 
 
 def hide_expected_failures() -> None:
-    """Keep Py4J from logging a trace for exceptions that are answers, such as that there is no table."""
+    """Stop Py4J from logging a trace for expected exceptions, such as a missing table."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_is_defect)
 

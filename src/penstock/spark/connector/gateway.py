@@ -1,9 +1,9 @@
-"""Everything private of Spark, PySpark and Py4J that the connector touches.
+"""All uses of private API of Spark, PySpark and Py4J in the connector.
 
-Spark promises the interfaces in ``org.apache.spark.sql.connector``; it does not promise how a catalog that is an
-object, not a class on Spark's class path, gets into a session, nor the readers behind ``spark.read.parquet``. A version
-of Spark that changes one of these changes this module alone. ``tests/spark/connector/test_gateway.py`` holds each of
-them to the versions in ``SUPPORTED``.
+The interfaces in ``org.apache.spark.sql.connector`` are public. Private are the way to add a catalog that is an object,
+not a class on Spark's class path, to a session, and the readers that ``spark.read.parquet`` uses. If a version of Spark
+changes private API, only this module changes. ``tests/spark/connector/test_gateway.py`` checks each use against the
+versions in ``SUPPORTED``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
 
 JavaObject: TypeAlias = Any
-"""An object of the JVM; Python knows nothing of its class."""
+"""An object of the JVM, without a static type in Python."""
 
 SUPPORTED: Final = ("4.2", "4.3")
-"""Versions of Spark whose classes this module knows."""
+"""Versions of Spark that this module works with."""
 
 _CONNECTOR: Final = "org.apache.spark.sql.connector."
 _SQL: Final = "org.apache.spark.sql."
@@ -48,30 +48,30 @@ PRIVATE: Final = {
     "UserDefinedPythonDataSource": f"{_SQL}execution.datasources.v2.python.UserDefinedPythonDataSource",
     "V2Columns": f"{_SQL}connector.catalog.CatalogV2Util",
 }
-"""Classes of Spark that are not promised to stay, by the names that this package gives them."""
+"""Private classes of Spark, by the names that this package uses for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bridge:
-    """The way from Python to the JVM of a session.
+    """Access from Python to the JVM of a session.
 
     Attributes:
-        gateway: Py4J's; shared by all sessions of the process.
+        gateway: Py4J's gateway; shared by all sessions of the process.
     """
 
     gateway: JavaObject
 
     @property
     def jvm(self) -> JavaObject:
-        """Packages and classes."""
+        """View of the JVM's packages and classes."""
         return self.gateway.jvm
 
     def session(self) -> JavaObject:
-        """Return the session that the query at work belongs to: queries of cloned sessions call the same catalog."""
+        """Return the session of the running query: queries of cloned sessions call the same catalog."""
         return self.private("SparkSession").active()
 
     def python_session(self, session: JavaObject) -> SparkSession:
-        """Return a session of the JVM as PySpark's."""
+        """Return a session of the JVM as a PySpark session."""
         return SparkSession(SparkContext.getOrCreate(), session)
 
     def private(self, name: str) -> JavaObject:
@@ -108,11 +108,11 @@ class Bridge:
         return made
 
     def scala_map(self, items: Mapping[str, str]) -> JavaObject:
-        """Return an immutable map of Scala's."""
+        """Return an immutable Scala map."""
         return self.jvm.PythonUtils.toScalaMap(dict(items))
 
     def sequence(self, items: Sequence[object]) -> JavaObject:
-        """Return an immutable sequence of Scala's."""
+        """Return an immutable Scala sequence."""
         return self.jvm.PythonUtils.toSeq(list(items))
 
     def nothing(self) -> JavaObject:
@@ -120,11 +120,11 @@ class Bridge:
         return self.jvm.scala.Option.empty()
 
     def schema(self, schema: StructType) -> JavaObject:
-        """Return a schema as the JVM's."""
+        """Convert a PySpark schema to a JVM schema."""
         return self.jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
 
     def columns(self, schema: JavaObject) -> JavaObject:
-        """Return the columns of a table with a schema of the JVM."""
+        """Convert a JVM schema to the columns of a table."""
         return self.private("V2Columns").structTypeToV2Columns(schema, False)  # noqa: FBT003 - Java has no keywords
 
     def value_of(self, enum: str, name: str) -> JavaObject:
@@ -140,14 +140,14 @@ class Bridge:
         )
 
     def identities(self, names: Iterable[str]) -> JavaObject:
-        """Return columns as the transforms of a partitioning."""
+        """Return columns as identity transforms of a partitioning."""
         expressions = self.connector("expressions.Expressions")
         return self.array(
             self.connector("expressions.Transform"), [expressions.identity(quoted(name)) for name in names]
         )
 
     def case_insensitive(self, options: Mapping[str, str]) -> JavaObject:
-        """Return options as readers take them."""
+        """Return options as a case-insensitive map, which Spark's readers take."""
         return self.jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap(self.java_map(options))
 
     def optional_long(self, number: int | None) -> JavaObject:
@@ -156,7 +156,7 @@ class Bridge:
         return optional.empty() if number is None else optional.of(number)
 
     def v1_filter(self, predicate: JavaObject) -> JavaObject | None:
-        """Return a predicate in the form that Spark's readers take; None where it has none."""
+        """Convert a predicate to a V1 filter, which Spark's readers take; None if there is no such filter."""
         found = self.private("PredicateUtils").toV1(predicate)
         return found.get() if found.isDefined() else None
 
@@ -165,10 +165,10 @@ class Bridge:
 
 
 def open_bridge(spark: SparkSession) -> Bridge:
-    """Make the JVM of a session able to call this process.
+    """Return a bridge to the JVM of a session, and let the JVM call this process.
 
     Raises:
-        UnsupportedFeatureError: a session of Spark Connect, or a version of Spark whose insides are not known.
+        UnsupportedFeatureError: a session of Spark Connect, or a version of Spark that is not in ``SUPPORTED``.
     """
     if not hasattr(spark, "_jsparkSession"):
         raise UnsupportedFeatureError(
@@ -183,15 +183,15 @@ def open_bridge(spark: SparkSession) -> Bridge:
         )
     gateway: JavaObject = SparkContext._gateway
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call] # PySpark has no types for it
-    # Our errors then reach Spark as the exceptions that they are made into, not as one of Py4J's with a trace.
+    # With this, Spark gets the exceptions that our errors are converted to, not a Py4J exception with a trace.
     gateway.callback_server_parameters.propagate_java_exceptions = True
     return Bridge(gateway=gateway)
 
 
 def put_catalog(session: JavaObject, name: str, catalog: object) -> None:
-    """Make a catalog known to a session under a name, in the place of one that we put there before.
+    """Add a catalog to a session under a name, or replace the one that was added before.
 
-    Spark loads catalogs by the names of their classes only, so this one goes where Spark keeps those that it loaded.
+    Spark loads catalogs by class name only, so this function puts the object into Spark's map of loaded catalogs.
     """
     manager = session.sessionState().catalogManager()
     _field(manager, "catalogs").put(name, catalog)
@@ -216,10 +216,10 @@ def _field(owner: JavaObject, name: str) -> JavaObject:
 
 
 def schema_of(schema: JavaObject) -> StructType:
-    """Return a schema of the JVM as PySpark's."""
+    """Convert a JVM schema to a PySpark schema."""
     return StructType.fromJson(json.loads(schema.json()))
 
 
 def wrapped_class(spark: SparkSession, source: type[DataSource]) -> JavaObject:
-    """Return a class of a Python data source as the JVM holds it: pickled, with the Python that is to run it."""
+    """Return a Python data source class in its JVM form: pickled, with the Python executable that runs it."""
     return _wrap_function(spark.sparkContext, source)

@@ -1,4 +1,4 @@
-"""Scans whose rows are made on the driver: answers from metadata, and system tables."""
+"""Scans whose rows are made on the driver: aggregates from metadata, and system tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LocalRows(Proxy):
     """A scan of a few rows that need no executor.
 
     Args:
-        text: what ``explain`` says of it, which is another one for other rows.
+        text: text that ``explain`` shows; it must differ for other rows.
         make_rows: returns an ``InternalRow[]``.
     """
 
@@ -43,7 +43,7 @@ class LocalRows(Proxy):
         return self._bridge.schema(self._schema)
 
     def description(self) -> str:
-        """Say where the rows are from."""
+        """Return the text that ``explain`` shows."""
         return self._text
 
     @from_spark
@@ -52,7 +52,7 @@ class LocalRows(Proxy):
         return self._make_rows()
 
     def toBatch(self) -> None:
-        """Refuse: Spark asks for the rows."""
+        """Refuse: Spark calls ``rows`` instead."""
         raise NotImplementedError
 
     def toMicroBatchStream(self, location: str) -> None:
@@ -72,7 +72,7 @@ class LocalRows(Proxy):
         return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
 
     def columnarSupportMode(self) -> JavaObject:
-        """Say that there are rows only."""
+        """Return that the scan has no columnar batches."""
         return self._bridge.value_of("read.Scan$ColumnarSupportMode", "UNSUPPORTED")
 
 
@@ -83,11 +83,11 @@ def arrow_rows(bridge: Bridge, rows: pa.Table) -> JavaObject:
 
 
 class SystemTable(Proxy):
-    """What a table knows of itself, as a table: ``penstock.db.t.snapshots``.
+    """A system table of a table, such as ``penstock.db.t.snapshots``.
 
     Args:
-        name: with the catalog's.
-        system_table: such as ``snapshots``.
+        name: full name of the table, including the catalog.
+        system_table: name of the system table, such as ``snapshots``.
     """
 
     interfaces: ClassVar = (f"{_CONNECTOR}catalog.SupportsRead",)
@@ -104,10 +104,10 @@ class SystemTable(Proxy):
         return self._name
 
     def id(self) -> None:
-        """Return none: it is made anew each time."""
+        """Return none: the object is made for each load."""
 
     def version(self) -> None:
-        """Return none: it is made anew each time."""
+        """Return none: the object is made for each load."""
 
     def schema(self) -> JavaObject:
         """Return the columns."""
@@ -126,7 +126,7 @@ class SystemTable(Proxy):
         return self._bridge.java_map({})
 
     def capabilities(self) -> JavaObject:
-        """Say that it can be read."""
+        """Return batch read, the only capability."""
         return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", "BATCH_READ")])
 
     def constraints(self) -> JavaObject:
@@ -134,7 +134,7 @@ class SystemTable(Proxy):
         return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())
 
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
-        """Return what makes the scan."""
+        """Return the scan builder."""
         return SystemScanBuilder(self._bridge, LocalRows(self._bridge, self._key, self._schema, self._make_rows))
 
     def _make_rows(self) -> JavaObject:
@@ -142,7 +142,7 @@ class SystemTable(Proxy):
 
 
 class SystemScanBuilder(Proxy):
-    """Returns the scan of a system table, whole."""
+    """Builds the scan of a system table, without push-down."""
 
     interfaces: ClassVar = (f"{_CONNECTOR}read.ScanBuilder",)
 

@@ -1,4 +1,4 @@
-"""Whether Spark's own reader gets all files of a plan right under one read schema."""
+"""Decide whether Spark's own reader reads all files of a plan correctly with one read schema."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NativeFiles:
     """Files that one of Spark's readers can read.
 
     Attributes:
-        files: URI and exact size in bytes of each.
+        files: URI and exact size in bytes of each file.
     """
 
     file_format: FileFormat
@@ -34,7 +34,7 @@ class NativeFiles:
 
 
 def list_native(ref: TableRef, splits: Sequence[DataSplit], file_format: FileFormat) -> NativeFiles:
-    """Return the files of splits that ``why_not_native`` has found nothing against."""
+    """Return the files of splits for which ``why_not_native`` returned None."""
     external = ExternalPaths.of(ref)
     files = tuple(
         (ref.file_io.to_uri(split.path_of(file, external)), file.file_size) for split in splits for file in split.files
@@ -43,7 +43,7 @@ def list_native(ref: TableRef, splits: Sequence[DataSplit], file_format: FileFor
 
 
 def common_format(splits: Sequence[DataSplit]) -> FileFormat | None:
-    """Return the format of all files; None where they have several. Parquet where there are none."""
+    """Return the format of the files; None if there are several formats, Parquet if there are no files."""
     found = {format_of(file.file_name) for split in splits for file in split.files}
     return found.pop() if len(found) == 1 else None if found else FileFormat.PARQUET
 
@@ -51,10 +51,10 @@ def common_format(splits: Sequence[DataSplit]) -> FileFormat | None:
 def why_not_native(
     ref: TableRef, store: MetadataStore, splits: Sequence[DataSplit], fields: tuple[DataField, ...]
 ) -> str | None:
-    """Return why one of Spark's readers cannot read the files; None where it can.
+    """Return why Spark's reader cannot read the files; None if it can.
 
     Args:
-        fields: columns wanted, by which alone it is decided; there may be none.
+        fields: columns to read; other columns do not matter. May be empty.
     """
     if is_object_store(ref.file_io):
         return "its files are on an object store, for which Spark would need a JAR"
@@ -68,7 +68,7 @@ def why_not_native(
 
 
 class _Judge:
-    """Decides once for each schema, and by statistics for files with dates in ORC."""
+    """Decides once for each schema, and by statistics for ORC files with dates."""
 
     def __init__(
         self, ref: TableRef, store: MetadataStore, fields: tuple[DataField, ...], file_format: FileFormat
@@ -92,7 +92,7 @@ class _Judge:
         return f"ORC files may have dates before 1582-10-15 in {', '.join(dates)}"
 
     def _judge(self, schema_id: int) -> tuple[str | None, tuple[str, ...]]:
-        """Return the reason against files of a schema, and the columns whose dates statistics must vouch for."""
+        """Return the reason against files of a schema, and the columns whose dates must be checked by statistics."""
         if not self._fields:
             return None, ()
         is_today = schema_id == self._ref.schema.id
@@ -107,10 +107,10 @@ class _Judge:
 
 
 def _why_not_column(column: NativeColumn, stored: Sequence[DataField]) -> str | None:
-    """Return why a column does not come out of a file by its present name and type."""
+    """Return why a file does not have a column under its current name and type; None if it has."""
     name = column.field.name
     if column.file_field is None:
-        # Another column of the past has had the name, which is all that Spark looks for.
+        # An earlier column had this name, and Spark matches columns by name only.
         is_taken = any(field.name.lower() == name.lower() for field in stored)
         return f"files of another schema have another column '{name}'" if is_taken else None
     if column.file_field.name != name:

@@ -1,4 +1,4 @@
-"""Spark's own Parquet and ORC scans over the files that we have chosen: what the executors run.
+"""Build Spark's own Parquet and ORC scans over the files of a plan; the executors run them.
 
 Source:
     ``ParquetScan`` and ``OrcScan`` of Spark, which are not promised to stay; see ``gateway``.
@@ -30,8 +30,8 @@ def native_scan(bridge: Bridge, given: NativeFiles, schema: StructType, filters:
     """Return Spark's scan of files.
 
     Args:
-        schema: of the columns to read, by the names in the files.
-        filters: by which the reader may leave out row groups, in Spark's first form of filters.
+        schema: the columns to read, by their names in the files.
+        filters: filters by which the reader may skip row groups, as Spark's V1 filters.
     """
     jvm, session = bridge.jvm, bridge.session()
     options = bridge.case_insensitive(SCAN_OPTIONS)
@@ -48,7 +48,7 @@ def native_scan(bridge: Bridge, given: NativeFiles, schema: StructType, filters:
 
 
 def _index(bridge: Bridge, session: JavaObject, files: Iterable[tuple[str, int]]) -> JavaObject:
-    """Return an index of exactly these files, made from a log of Spark's file sink: one call for any number of them."""
+    """Return an index of exactly these files, from a log of Spark's file sink: one call for any number of files."""
     directory = tempfile.mkdtemp(prefix="penstock-scan-")
     try:
         log = Path(directory, LOG_DIRECTORY)
@@ -58,7 +58,7 @@ def _index(bridge: Bridge, session: JavaObject, files: Iterable[tuple[str, int]]
         path = bridge.jvm.org.apache.hadoop.fs.Path(Path(directory).as_uri())
         parameters = bridge.scala_map({"recursiveFileLookup": "true"})
         index = made(scan_session(session), path, parameters, bridge.nothing())
-        # The log is read here, before it goes.
+        # Read the log here, before it is deleted.
         index.allFiles()
         return index
     finally:

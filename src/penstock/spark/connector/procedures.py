@@ -1,4 +1,4 @@
-"""``CALL penstock.sys.*``: procedures that somebody else has, as Spark's.
+"""``CALL penstock.sys.*``: procedures of a ``ProcedureSource`` as Spark procedures.
 
 Source:
     ``ProcedureCatalog`` of Spark: arguments are bound to parameters while a statement is analysed, and the procedure
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
 _PROCEDURES: Final = "org.apache.spark.sql.connector.catalog.procedures."
-# What counts as not given.
+# Default value of a parameter; it counts as not given.
 _ABSENT: Final = "''"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureSource:
-    """Procedures by their names.
+    """Procedures by name.
 
     Attributes:
-        parameters: of each procedure, in the order of their places; every one is a text and may be left out.
+        parameters: names of the parameters of each procedure, by position; each is a string and optional.
         run: takes a session, a name and the arguments that were given; returns the rows of the result.
     """
 
@@ -46,7 +46,7 @@ def _refuse(_: SparkSession, name: str, arguments: Mapping[str, str]) -> pa.Tabl
 
 
 NO_PROCEDURES: Final = ProcedureSource(parameters={}, run=_refuse)
-"""Of a catalog whose owner has none."""
+"""The source of a catalog without procedures."""
 
 
 class SparkProcedure(Proxy):
@@ -64,16 +64,16 @@ class SparkProcedure(Proxy):
         return self._name
 
     def description(self) -> str:
-        """Say what the procedure is."""
+        """Return the name and the parameters."""
         return f"sys.{self._name}: {', '.join(self._source.parameters[self._name])}"
 
     def bind(self, types: JavaObject) -> JavaObject:
-        """Return the procedure for arguments of some types: there is one for all of them."""
+        """Return this procedure for all types of arguments."""
         return self
 
     @from_spark
     def parameters(self) -> JavaObject:
-        """Return what may be given."""
+        """Return the parameters."""
         parameter = self._bridge.connector("catalog.procedures.ProcedureParameter")
         text = self._bridge.jvm.org.apache.spark.sql.types.DataType.fromJson('"string"')
         made = [
@@ -83,12 +83,12 @@ class SparkProcedure(Proxy):
         return self._bridge.array(parameter, made)
 
     def isDeterministic(self) -> bool:
-        """Say that it does something."""
+        """Return false: the procedure may change something."""
         return False
 
     @from_spark
     def call(self, row: JavaObject) -> JavaObject:
-        """Run, and return the rows."""
+        """Run the procedure, and return its rows."""
         names = self._source.parameters[self._name]
         values = {
             name: str(row.getUTF8String(place).toString())

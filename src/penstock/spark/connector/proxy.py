@@ -1,4 +1,4 @@
-"""Objects of this process that Spark calls as its own."""
+"""Python objects that implement Spark's Java interfaces."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _Result = TypeVar("_Result")
 
 
 class Proxy:
-    """What implements interfaces of Spark; each subclass names them in a class ``Java`` of its own.
+    """Base class of objects that implement Spark's interfaces; a subclass lists them in ``interfaces``.
 
-    Py4J answers for the methods that the class has and for no others, not even for those with a default in Java. Two
-    proxies of equal values are equal to Spark, which is how it finds that two scans read the same.
+    Py4J only calls methods that the Python class has: default methods of a Java interface do not work. Spark compares
+    proxies by their key; so it finds out that two scans read the same rows.
 
     Args:
-        bridge: the way to the JVM.
-        key: of what the object is a view; equal keys are equal objects.
+        bridge: access to the JVM.
+        key: identifies the value of the object; objects of one class with equal keys are equal.
     """
 
     interfaces: ClassVar[tuple[str, ...]] = ()
@@ -38,26 +38,26 @@ class Proxy:
         self._key = f"{type(self).__name__}[{key}]"
 
     def __init_subclass__(cls) -> None:
-        # Where Py4J looks for the names of interfaces.
+        # Py4J reads the names of interfaces from this class.
         cls.Java = type("Java", (), {"implements": list(cls.interfaces)})  # type: ignore[attr-defined] # made for Py4J
 
     def hashCode(self) -> int:
-        """Return a number that is the same for equal objects, as an ``int`` of Java."""
+        """Return the same hash for equal objects, in the range of a Java ``int``."""
         return zlib.crc32(self._key.encode()) - (1 << 31)
 
     def equals(self, other: JavaObject) -> bool:
-        """Whether another object of the JVM is a view of the same."""
+        """Whether another object of the JVM has the same key."""
         return other is self or (other is not None and other.toString() == self._key)
 
     def toString(self) -> str:
-        """Return what the object is a view of."""
+        """Return the class and the key."""
         return self._key
 
 
 def from_spark(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Mark a method that Spark calls: errors of ours become exceptions of Spark's, without a trace of Python's.
+    """Wrap a method that Spark calls: convert our errors to Spark's exceptions, without a Python trace.
 
-    Other exceptions are defects, and keep theirs.
+    Other exceptions are defects, and keep their trace.
     """
 
     @wraps(method)
@@ -69,7 +69,7 @@ def from_spark(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
             assert isinstance(proxy, Proxy)  # noqa: S101 - the decorator is for its methods
             failure = to_java(proxy._bridge, error)
         except CapturedException as error:
-            # Of a job that the method has run: it goes on as it came.
+            # From a Spark job that the method has run: raise it unchanged.
             failure = SparkFailureError(error._origin)
         raise failure
 

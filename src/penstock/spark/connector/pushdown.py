@@ -1,4 +1,4 @@
-"""Filters as Spark hands them to a source, as ours.
+"""Translate filters that Spark pushes down to our predicates.
 
 Source:
     ``org.apache.spark.sql.connector.expressions.filter.Predicate``: names of predicates, and literals as Spark's own
@@ -40,9 +40,9 @@ _COMPARISONS: Final = {sign.value: sign for sign in Operator}
 _DAY_NANOS: Final = 86_400 * 10**9
 _MILLI_NANOS: Final = 10**6
 _NUMBERS: Final = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"})
-# Spark's TIME is a number of milliseconds to us, and none of these have an order that both agree on.
+# TIME is a number of milliseconds in our Spark schema; for none of these do Spark and we have the same order.
 _UNLIKE: Final = frozenset({TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB})
-# Of partition columns, where our answer for a whole partition takes the place of Spark's for each row.
+# Types of partition columns for which our result for a partition replaces Spark's filter on each row.
 _EXACT: Final = frozenset(
     {
         TypeRoot.BOOLEAN,
@@ -54,29 +54,29 @@ _EXACT: Final = frozenset(
         TypeRoot.VARCHAR,
     }
 )
-# Compared by Spark's readers with what footers say; NaN is not in those.
+# Spark's readers compare these with the ranges in footers, which leave out NaN.
 _UNSAFE_IN_FILES: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
-# Classes of Spark behind the interfaces Literal and NamedReference.
+# Spark's classes that implement the interfaces Literal and NamedReference.
 _LITERAL: Final = "LiteralValue"
 _REFERENCE: Final = "FieldReference"
 _MOST_VALUES: Final = 1_000
-# 1900-01-01: dates and times from then on survive the Julian calendar of Java's older classes, and local mean times.
+# 1900-01-01: from then on, the Julian calendar of Java's older classes and local mean times do not change values.
 _FIRST_PLAIN_NANOS: Final = -2_208_988_800 * 10**9
 
 
 class _UnknownError(Exception):
-    """No predicate of ours says the same."""
+    """No equivalent predicate of ours exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """One filter that Spark has handed over.
+    """One filter that Spark pushed down.
 
     Attributes:
-        given: Spark's.
-        predicate: ours, which says the same.
-        is_exact: every row of a partition that is left passes, so that Spark need not ask again.
-        is_for_files: Spark's readers may leave out row groups by it.
+        given: Spark's filter.
+        predicate: our equivalent predicate.
+        is_exact: every row of a partition that is not pruned matches, so Spark need not filter again.
+        is_for_files: Spark's readers may skip row groups by it.
     """
 
     given: JavaObject
@@ -86,7 +86,7 @@ class Pushed:
 
 
 def take_filter(ref: TableRef, given: JavaObject) -> Pushed | None:
-    """Return a filter of Spark's as ours; None where there is none that says the same."""
+    """Translate a filter of Spark; None if there is no equivalent predicate."""
     roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
     literals: list[object] = []
     try:
@@ -109,16 +109,16 @@ def take_filter(ref: TableRef, given: JavaObject) -> Pushed | None:
 
 
 def conjunction_of(pushed: Sequence[Pushed]) -> Predicate | None:
-    """Return what all of the filters say together; None where there are none."""
+    """Return the conjunction of all filters; None if there are none."""
     return And(operands=tuple(each.predicate for each in pushed)) if pushed else None
 
 
 def _is_plain(literal: object) -> bool:
-    """Whether a literal survives the way to a reader, which for old dates goes by the Julian calendar."""
+    """Whether a literal reaches a reader unchanged; old dates are converted by way of the Julian calendar."""
     if literal is None:
-        return False  # the reader of ORC does not survive it
+        return False  # the ORC reader fails on it
     if isinstance(literal, TimestampLiteral):
-        # Readers cut a literal down to the milliseconds of a column, whichever way the comparison goes.
+        # Readers truncate a literal to the milliseconds of a column, for every comparison operator.
         return literal.nanos >= _FIRST_PLAIN_NANOS and literal.nanos % _MILLI_NANOS == 0
     return True
 
@@ -163,7 +163,7 @@ def _compare(name: str, children: list[JavaObject], literals: list[object]) -> P
         return Compare(column=column, operator=MIRRORED[operator] if is_mirrored else operator, value=value)
     if value is None:
         return IsNull(column=column)
-    # Never unknown, unlike `=`: it may stand below a NOT.
+    # Never unknown, unlike `=`, which matters below a NOT.
     return And(
         operands=(IsNull(column=column, negated=True), Compare(column=column, operator=Operator.EQ, value=value))
     )
@@ -189,7 +189,7 @@ def _literal(node: JavaObject, literals: list[object], data_type: str | None = N
 
 
 def _values(nodes: list[JavaObject], literals: list[object]) -> tuple[object, ...]:
-    """Return the literals of an IN, which are of one type; each costs several calls."""
+    """Return the literals of an IN, which have one type; each literal costs several JVM calls."""
     if not nodes or len(nodes) > _MOST_VALUES:
         raise _UnknownError
     data_type = nodes[0].dataType().simpleString() if _kind(nodes[0]) == _LITERAL else None

@@ -1,4 +1,4 @@
-"""Our own reader in Spark's Python workers: for files that Spark's readers get wrong.
+"""Read with our own reader in Spark's Python workers: for files that Spark's readers would read wrongly.
 
 Source:
     ``PythonPartitionReaderFactory`` of Spark, and ``pyspark.sql.worker.plan_data_source_read``, which says what the
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 def python_factory(bridge: Bridge, spark: SparkSession, ref: TableRef, schema: StructType) -> JavaObject:
-    """Return what makes readers of splits on executors.
+    """Return the factory that makes readers of splits on executors.
 
     Args:
-        schema: of the columns to read.
+        schema: the columns to read.
     """
     ensure_python_worker(spark)
     task = ReadTask(ref=ref, columns=tuple(schema.fieldNames()))

@@ -1,4 +1,4 @@
-"""What Spark reads of a table: the files that are left after push-down, by one of two ways."""
+"""Scan of a table: the files that push-down keeps, read by Spark's own reader or by Python workers."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _READ: Final = "org.apache.spark.sql.connector.read."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
-    """What a scan is to read.
+    """Input of a scan.
 
     Attributes:
-        schema: the columns wanted, as Spark knows them.
-        pushed: filters that Spark has handed over.
-        limit: rows that are enough, of those that pass the filters; None for all.
-        identity: of the table.
+        schema: the columns to read, in Spark's types.
+        pushed: filters that Spark pushed down.
+        limit: number of matching rows that are enough; None for all.
+        identity: identity of the table.
     """
 
     spark: SparkSession
@@ -58,7 +58,7 @@ class ScanRequest:
 
     @property
     def key(self) -> str:
-        """What makes two scans the same."""
+        """Key of the scan: scans with equal keys read the same rows."""
         filters = format_predicate(And(operands=tuple(each.predicate for each in self.pushed)))
         point = self.read.point
         snapshot = "changes" if point is None else point.snapshot.id if point.snapshot else "empty"
@@ -70,7 +70,7 @@ class ScanRequest:
 
 
 class TableScan(Proxy):
-    """One scan; the files are planned when it is made."""
+    """One scan; its files are planned in the constructor."""
 
     interfaces: ClassVar = (f"{_READ}SupportsRuntimeV2Filtering", f"{_READ}SupportsReportStatistics")
 
@@ -86,7 +86,7 @@ class TableScan(Proxy):
         self._format = common_format(self._splits) or FileFormat.PARQUET
         self._runtime: tuple[Pushed, ...] = ()
         if self._reason is not None:
-            # Rows without columns do not survive the way through Arrow.
+            # Arrow batches without columns lose their rows, so read at least one column.
             self._columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
             _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, self._reason)
 
@@ -98,12 +98,12 @@ class TableScan(Proxy):
 
     @from_spark
     def readSchema(self) -> JavaObject:
-        """Return the columns that come out."""
+        """Return the columns of the rows."""
         return self._bridge.schema(self._columns)
 
     @from_spark
     def description(self) -> str:
-        """Say what is read, for ``explain``."""
+        """Describe the scan, for ``explain``."""
         plan, funnel = self._plan, self._plan.funnel
         if plan.snapshot is None:
             return "nothing was committed yet"
@@ -123,7 +123,7 @@ class TableScan(Proxy):
 
     @from_spark
     def toBatch(self) -> JavaObject:
-        """Return the partitions to read, with runtime filters applied where Spark has given some."""
+        """Return the partitions to read, pruned by runtime filters if Spark has passed some."""
         splits = self._splits
         if self._runtime:
             splits = plan_splits(self._request.read.ref, self._planned(self._runtime))
@@ -146,14 +146,14 @@ class TableScan(Proxy):
         return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
 
     def columnarSupportMode(self) -> JavaObject:
-        """Have Spark ask the reader for each partition."""
+        """Let the reader decide for each partition."""
         return self._bridge.value_of("read.Scan$ColumnarSupportMode", "PARTITION_DEFINED")
 
     # SupportsReportStatistics
 
     @from_spark
     def estimateStatistics(self) -> JavaObject:
-        """Return size and rows of what is left."""
+        """Return bytes and rows of the files to read."""
         size = sum(file.file_size for split in self._splits for file in split.files)
         rows = sum(split.row_count for split in self._splits)
         return ScanStatistics(self._bridge, size_bytes=size, rows=rows)
@@ -162,29 +162,29 @@ class TableScan(Proxy):
 
     @from_spark
     def filterAttributes(self) -> JavaObject:
-        """Return the columns by which a join may prune this scan while it runs."""
+        """Return the columns by which a join may prune this scan at run time."""
         wanted = set(self._request.schema.fieldNames())
         names = [field.name for field in self._request.read.ref.schema.partition_fields if field.name in wanted]
         return self._bridge.references(names)
 
     @from_spark
     def filter(self, predicates: JavaObject) -> None:
-        """Take filters whose values Spark has found while the query runs."""
+        """Take the runtime filters, whose values Spark has found while the query runs."""
         ref = self._request.read.ref
         self._runtime = tuple(found for each in predicates if (found := take_filter(ref, each)) is not None)
 
     def pushedPredicates(self) -> JavaObject:
-        """Return none: Spark asks every row again."""
+        """Return none: Spark applies all filters to the rows again."""
         return self._bridge.array(self._bridge.connector("expressions.filter.Predicate"), ())
 
     def supportsIterativePushdown(self) -> bool:
-        """Say that filters come all at once."""
+        """Return false: Spark passes all filters in one call."""
         return False
 
-    # Ours
+    # Helpers
 
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
-        """Return partitions and what reads them."""
+        """Return the partitions and their reader factory."""
         request, bridge = self._request, self._bridge
         if self._reason is None:
             filters = [bridge.v1_filter(each.given) for each in request.pushed if each.is_for_files]
@@ -201,7 +201,7 @@ class TableScan(Proxy):
 
 
 def _enough(splits: tuple[DataSplit, ...], limit: int | None) -> tuple[DataSplit, ...]:
-    """Return the first splits that have a number of rows between them; all where each row has yet to be asked."""
+    """Return the first splits that have ``limit`` rows together; all splits if rows are still to be filtered."""
     if limit is None or not all(split.rest.is_always_true for split in splits):
         return splits
     rows = list(accumulate(split.row_count for split in splits))
@@ -209,7 +209,7 @@ def _enough(splits: tuple[DataSplit, ...], limit: int | None) -> tuple[DataSplit
 
 
 class TableBatch(Proxy):
-    """The partitions of a scan, made when Spark asks first."""
+    """The partitions of a scan, made at Spark's first call."""
 
     interfaces: ClassVar = (f"{_READ}Batch",)
 
@@ -229,7 +229,7 @@ class TableBatch(Proxy):
 
     @from_spark
     def createReaderFactory(self) -> JavaObject:
-        """Return what reads them."""
+        """Return the factory of their readers."""
         return self._parts()[1]
 
     def _parts(self) -> tuple[JavaObject, JavaObject]:

@@ -1,4 +1,4 @@
-"""What Spark hands down before it scans: filters, then columns."""
+"""Push-down of filters, columns, aggregates and limits into a scan."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _READ: Final = "org.apache.spark.sql.connector.read."
 
 
 class TableScanBuilder(Proxy):
-    """Collects what a scan is to read; made anew for each scan.
+    """Collects the push-downs of one scan; each scan has its own builder.
 
     Args:
-        schema: all columns of the table, as Spark knows them.
+        schema: all columns of the table, in Spark's types.
     """
 
     interfaces: ClassVar = (
@@ -60,7 +60,7 @@ class TableScanBuilder(Proxy):
 
     @from_spark
     def pushPredicates(self, predicates: JavaObject) -> JavaObject:
-        """Take the filters of the query that prune; return those that Spark still has to ask of each row."""
+        """Take the filters of the query that can prune; return those that Spark must still apply to each row."""
         given = list(predicates)
         taken = [take_filter(self._read.ref, each) for each in given]
         self._pushed = tuple(each for each in taken if each is not None)
@@ -72,18 +72,18 @@ class TableScanBuilder(Proxy):
         return self._predicates([each.given for each in self._pushed])
 
     def supportsIterativePushdown(self) -> bool:
-        """Say that filters come all at once."""
+        """Return false: Spark passes all filters in one call."""
         return False
 
     @from_spark
     def pruneColumns(self, schema: JavaObject) -> None:
-        """Take the columns that the query needs; of ROWs always the whole."""
+        """Take the columns that the query needs; nested fields are not pruned."""
         known = {field.name: field for field in self._schema.fields}
         self._schema = StructType([known[name] for name in schema_of(schema).fieldNames()])
 
     @from_spark
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
-        """Whether metadata answers all aggregates of a query."""
+        """Whether all aggregates of a query can be computed from metadata."""
         if self._read.point is None or not all(each.is_exact for each in self._pushed):
             return False
         plan = self._read.plan(self._store, conjunction_of(self._pushed))
@@ -95,12 +95,12 @@ class TableScanBuilder(Proxy):
         return self.supportCompletePushDown(aggregation)
 
     def pushLimit(self, limit: int) -> bool:
-        """Take the number of rows that are enough."""
+        """Take the limit of rows."""
         self._limit = limit
         return True
 
     def isPartiallyPushed(self) -> bool:
-        """Say that more rows may come."""
+        """Return true: the scan may return more rows than the limit."""
         return True
 
     @from_spark

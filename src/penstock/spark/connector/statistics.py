@@ -1,4 +1,4 @@
-"""How much a scan will read, for the planning of joins."""
+"""Size estimates of a scan, for the planning of joins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ScanStatistics(Proxy):
-    """Sizes of files, and rows before filters that are asked of each row."""
+    """Bytes and rows of the files of a scan, before filters on rows."""
 
     interfaces: ClassVar = ("org.apache.spark.sql.connector.read.Statistics",)
 
@@ -29,5 +29,5 @@ class ScanStatistics(Proxy):
         return self._bridge.optional_long(self._rows)
 
     def columnStats(self) -> JavaObject:
-        """Return nothing about columns."""
+        """Return no column statistics."""
         return self._bridge.java_map({})

@@ -1,4 +1,4 @@
-"""A table as Spark's catalogs have it."""
+"""A table in Spark's catalog API."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _CAPABILITIES: Final = ("BATCH_READ", "V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_B
 
 
 class CatalogTable(Proxy):
-    """A table at one state: all scans of it see the same rows.
+    """A table pinned to one snapshot: all its scans see the same rows.
 
     Args:
-        name: as messages and plans show it, with the catalog's.
+        name: full name including the catalog, as messages and plans show it.
     """
 
     interfaces: ClassVar = (f"{_CATALOG}SupportsRead", f"{_CATALOG}SupportsWrite", f"{_CATALOG}SupportsDeleteV2")
@@ -56,11 +56,11 @@ class CatalogTable(Proxy):
         return self._name
 
     def id(self) -> str:
-        """Return what a table that is dropped and made anew in its place differs in."""
+        """Return the identity of the table, which changes if the table is dropped and created again."""
         return self._identity
 
     def version(self) -> None:
-        """Return none: Spark would load a table with a version again for every action, so that a DataFrame changed."""
+        """Return none: for a table with a version, Spark reloads it on every action, and a DataFrame would change."""
 
     @from_spark
     def schema(self) -> JavaObject:
@@ -91,7 +91,7 @@ class CatalogTable(Proxy):
 
     @from_spark
     def capabilities(self) -> JavaObject:
-        """Say what the table can do."""
+        """Return the capabilities."""
         return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", name) for name in _CAPABILITIES])
 
     def constraints(self) -> JavaObject:
@@ -100,24 +100,24 @@ class CatalogTable(Proxy):
 
     @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
-        """Return what plans a scan.
+        """Return the scan builder.
 
         Args:
-            options: of ``spark.read.option(...).table(...)`` and of ``WITH (...)``.
+            options: options of ``spark.read.option(...).table(...)`` or of ``WITH (...)``.
         """
-        # A store of its own: threads may plan scans of one DataFrame at the same time.
+        # A separate store: threads may plan scans of one DataFrame at the same time.
         return TableScanBuilder(
             self._bridge, self._spark, self._read_with(options), MetadataStore(self._ref), self._identity, self._schema
         )
 
     @from_spark
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
-        """Return what plans a write."""
+        """Return the write builder."""
         return TableWriteBuilder(self._bridge, self._ref, info)
 
     @from_spark
     def canDeleteWhere(self, predicates: JavaObject) -> bool:
-        """Whether a condition covers whole partitions: then they go, and no row is looked at."""
+        """Whether a condition covers whole partitions, so that DELETE need not read rows."""
         if partition_scope(self._ref, predicates) is not None:
             return True
         raise UnsupportedFeatureError(
@@ -134,7 +134,7 @@ class CatalogTable(Proxy):
 
     @from_spark
     def truncateTable(self) -> bool:
-        """Remove all rows by a new snapshot."""
+        """Remove all rows with a new snapshot."""
         check_writable(self._ref)
         truncate(open_committer(self._ref, adds_rows=False))
         return True
@@ -156,5 +156,5 @@ class CatalogTable(Proxy):
 
 
 def _nullable(schema: StructType) -> StructType:
-    """Return columns that may all be null: files from before a column became NOT NULL may hold nulls."""
+    """Make all columns nullable: files written before a column became NOT NULL may have nulls."""
     return StructType([StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields])  # noqa: FBT003 - PySpark's order

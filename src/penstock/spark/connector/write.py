@@ -1,4 +1,4 @@
-"""Rows into a table through Spark's catalogs: written and committed as ``Table.append`` and ``overwrite`` do it.
+"""Write to a table through a Spark catalog; the commit is the same as in ``Table.append`` and ``overwrite``.
 
 Source:
     ``V1Write`` of Spark: the rows come as a DataFrame that nobody has run yet, so that the write may be Spark's own.
@@ -31,13 +31,13 @@ _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 
 def own_options(options: JavaObject) -> dict[str, str]:
-    """Return options of one use, from a map of Spark's that has lost the case of its keys."""
+    """Return the options of one read or write, with the case of the keys restored, which Spark's map has lost."""
     given = {str(key): str(options.get(key)) for key in options.keySet()}
     return {_SPELLING.get(key.lower(), key): value for key, value in given.items()}
 
 
 def partition_scope(ref: TableRef, predicates: JavaObject) -> OverwriteScope | None:
-    """Return the scope of a condition; None where it may hold for some rows of a partition only."""
+    """Return the scope of a condition; None if it may match only some rows of a partition."""
     taken = [take_filter(ref, each) for each in predicates]
     if not taken:
         return WholeTable()
@@ -51,7 +51,7 @@ def partition_scope(ref: TableRef, predicates: JavaObject) -> OverwriteScope | N
 
 
 class TableWriteBuilder(Proxy):
-    """Collects what a write replaces."""
+    """Collects the overwrite scope of a write."""
 
     interfaces: ClassVar = (f"{_WRITE}SupportsOverwriteV2",)
 
@@ -70,12 +70,12 @@ class TableWriteBuilder(Proxy):
 
     @from_spark
     def overwrite(self, predicates: JavaObject) -> JavaObject:
-        """Replace what a condition covers."""
+        """Replace the partitions that a condition covers."""
         self._scope = partition_scope(self._ref, predicates)
         return self
 
     def truncate(self) -> JavaObject:
-        """Replace everything."""
+        """Replace all rows."""
         self._scope = WholeTable()
         return self
 
@@ -105,11 +105,11 @@ class TableWrite(Proxy):
         self._scope = scope
 
     def toInsertableRelation(self) -> JavaObject:
-        """Return what takes the rows."""
+        """Return the relation that takes the rows."""
         return RowTarget(self._bridge, self._ref, self._scope)
 
     def description(self) -> str:
-        """Say what is written to."""
+        """Return the name of the table."""
         return self._ref.name
 
     def toBatch(self) -> None:
@@ -141,7 +141,7 @@ class RowTarget(Proxy):
 
     @from_spark
     def insert(self, rows: JavaObject, overwrite: bool) -> None:  # noqa: FBT001 - Spark's signature
-        """Write rows, whose columns are the table's, in its order."""
+        """Write and commit rows that have the table's columns, in the table's order."""
         ref = self._ref
         session: SparkSession = self._bridge.python_session(rows.sparkSession())
         frame = DataFrame(rows, session).toDF(*(field.name for field in ref.schema.fields))

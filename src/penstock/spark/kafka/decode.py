@@ -1,7 +1,7 @@
-"""The values of Kafka records as columns, by what Flink's formats say of them.
+"""Decode the values of Kafka records to columns, by the rules of Flink's formats.
 
-Every value is parsed once: a projection and a filter beside each other would have Spark parse it for each of them. So
-parsing, checking and unpacking are one expression.
+Parsing, checking and unpacking are one expression, so that Spark parses every value once. With a projection and a
+filter, Spark would parse it for each of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.options.kafka import ValueFormat
 
 ORIGIN: Final = "__kafka_origin"
-"""A struct beside the columns: ``topic``, ``partition``, ``offset``, ``timestamp`` of the record of a row."""
+"""Additional struct column: ``topic``, ``partition``, ``offset``, ``timestamp`` of the record of a row."""
 
 _CORRUPT: Final = "__kafka_corrupt"
 _ORIGIN_FIELDS: Final = ("topic", "partition", "offset", "timestamp")
@@ -51,16 +51,16 @@ _RAW: Final = _TEXTS | {TypeRoot.BINARY, TypeRoot.VARBINARY}
 
 
 def decode_values(records: DataFrame, fields: Sequence[DataField], how: ValueFormat, table: str) -> DataFrame:
-    """Return the columns of the values, and the origin of each row in the column ``ORIGIN`` before them.
+    """Return the column ``ORIGIN`` with the origin of each row, then the columns of the values.
 
-    A record without a value (a tombstone) is no row, except in the raw format.
+    A record without a value (a tombstone) gives no row, except in the raw format.
 
     Args:
-        records: with the columns of Spark's Kafka source.
-        table: for messages.
+        records: rows of Spark's Kafka source.
+        table: name of the table, for messages.
 
     Raises:
-        UnsupportedFeatureError: the format has no such columns.
+        UnsupportedFeatureError: the format does not support these columns.
     """
     check_columns(fields, how, table)
     origin = F.struct(*_ORIGIN_FIELDS).alias(ORIGIN)
@@ -72,13 +72,13 @@ def decode_values(records: DataFrame, fields: Sequence[DataField], how: ValueFor
             rows = _unpack(values, origin, _parse_csv(fields, how), _check_csv(how, table))
         case RawFormat():
             return records.select(origin, _decode_raw(fields[0], how))
-    # Where no text means null, an empty field is an empty text; Spark's parser makes no difference between them.
+    # Without a null literal, an empty field is an empty string; Spark's parser returns null for both.
     fills = isinstance(how, CsvFormat) and how.null_literal is None
     return rows.select(ORIGIN, *(_finish(field, fills=fills) for field in fields))
 
 
 def check_columns(fields: Sequence[DataField], how: ValueFormat, table: str) -> None:
-    """Raise ``UnsupportedFeatureError`` where the format has no such columns."""
+    """Raise ``UnsupportedFeatureError`` if the format does not support these columns."""
     match how:
         case JsonFormat():
             _check_types(fields, _NO_JSON, "json", table)
@@ -123,7 +123,7 @@ def _unpack(records: DataFrame, origin: Column, parsed: Column, is_row: Callable
     """Parse, check and unpack each value.
 
     Args:
-        is_row: whether the parsed value is one; or an error.
+        is_row: expression that is true if the parsed value is a row, false to skip it; or fails.
     """
     rows = F.filter(F.array(parsed), is_row)
     return records.where(F.col("value").isNotNull()).select(origin, F.inline(rows))
@@ -136,7 +136,7 @@ def _parse_json(fields: Sequence[DataField], how: JsonFormat) -> Column:
 
 def _check_json(fields: Sequence[DataField], how: JsonFormat, table: str) -> Callable[[Column], Column]:
     names = F.array(*(F.lit(field.name) for field in fields))
-    # Null for everything that is no JSON object.
+    # Null for a value that is not a JSON object.
     keys = F.json_object_keys(_text())
 
     def is_row(row: Column) -> Column:
@@ -156,7 +156,7 @@ def _parse_csv(fields: Sequence[DataField], how: CsvFormat) -> Column:
     options = {
         "sep": how.delimiter,
         "quote": quote,
-        # A quote inside of quotes is written twice, unless there is a character for it.
+        # A quote inside quotes is doubled, unless an escape character is set.
         "escape": how.escape or quote,
         "nullValue": how.null_literal or "",
     }
@@ -175,7 +175,7 @@ def _check_csv(how: CsvFormat, table: str) -> Callable[[Column], Column]:
 
 
 def _finish(field: DataField, *, fills: bool) -> Column:
-    """Return a parsed column as it is declared."""
+    """Convert a parsed column to its declared type."""
     column = F.col(f"`{field.name.replace('`', '``')}`")
     if not isinstance(field.type, AtomicType):
         return column
@@ -183,8 +183,8 @@ def _finish(field: DataField, *, fills: bool) -> Column:
         return F.coalesce(column, F.lit("")).alias(field.name)
     precision = field.type.precision
     if field.type.root in _MOMENTS and precision is not None and precision < SPARK_PRECISION:
-        # As Flink, which keeps what a value has and stores what the column has. Spark's date_trunc knows no moments
-        # without a zone.
+        # Truncate to the column's precision, as Flink does when it stores a value. Spark's date_trunc does not support
+        # TIMESTAMP_NTZ.
         rest = F.extract(F.lit("SECOND"), column) % F.lit(Decimal(1).scaleb(-precision))
         return (column - F.make_dt_interval(secs=rest)).alias(field.name)
     return column
@@ -218,12 +218,12 @@ def _with_corrupt(fields: Sequence[DataField]) -> StructType:
 
 
 def _to_ddl(schema: StructType) -> str:
-    """Spark takes the schema of CSV as a text only; its columns are plain ones."""
+    """Return a schema as DDL: Spark takes the schema of CSV as text only. All columns have atomic types."""
     return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema.fields)
 
 
 def _failure(table: str, problem: str, option: str) -> Column:
-    """Return an expression that fails and names the record."""
+    """Return an expression that fails with an error that names the record."""
     return F.raise_error(
         F.concat(
             F.lit(f"table {table}: Kafka topic "),

@@ -1,4 +1,4 @@
-"""Kafka topics as DataFrames, by the options of Flink's connector.
+"""Read Kafka topics as DataFrames, with the options of Flink's connector.
 
 Source:
     Spark's Kafka source: ``subscribe``, ``startingOffsets`` and their like are its options, ``kafka.*`` go to the
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 _LOG: Final = open_log(__name__)
 _WAIT_MS: Final = 10_000
-# The one must not be below the other, so both are ours or none is.
+# One timeout must not be below the other, so we set both or none.
 _WAITS: Final = frozenset({"default.api.timeout.ms", "request.timeout.ms"})
 _EARLIEST: Final = -2
 
-# Each is a metric that every row of a micro-batch is looked at for.
+# Each observed partition is a metric, which is computed for every row of a micro-batch.
 _MAX_OBSERVED: Final = 256
 
 Partitions = dict[str, tuple[int, ...]]
@@ -44,11 +44,11 @@ Partitions = dict[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Topics:
-    """What the brokers say.
+    """Description of the topics by the brokers.
 
     Attributes:
-        cluster: the same whatever its brokers are called.
-        partitions: numbers by topic, of those that are there now.
+        cluster: id of the cluster, which does not depend on the names of its brokers.
+        partitions: numbers of the current partitions, by topic.
     """
 
     cluster: str
@@ -64,20 +64,20 @@ def read_kafka(
     table: str = "kafka",
     watermark: DeclaredWatermark | None = None,
 ) -> DataFrame:
-    """Return the values of records as a DataFrame of these columns.
+    """Return the values of records as a DataFrame with these columns.
 
     Args:
-        options: as Flink's Kafka connector has them.
-        is_stream: a streaming DataFrame, else one of what is there.
-        table: for messages.
-        watermark: of one of the columns; how far it has come is observed for each partition, for the snapshots that
-            the stream is written to. None where none is declared.
+        options: options of Flink's Kafka connector.
+        is_stream: whether to return a streaming DataFrame; else a batch of the records that exist now.
+        table: name of the table, for messages.
+        watermark: watermark on one of the columns; event times are observed for each partition, for the watermark of
+            snapshots that the stream writes. None if none is declared.
 
     Raises:
-        InvalidOptionError: an option that is unknown, is missing, contradicts another or has no such value.
+        InvalidOptionError: an option is unknown, missing, contradicts another one or has an invalid value.
         UnsupportedFeatureError: a format or a type that cannot be read; Spark lacks the JARs for Kafka.
         NotFoundError: no such topic, or no such partition.
-        StorageError: no broker answers, or it refuses.
+        StorageError: no broker answers, or a broker refuses.
     """
     kafka, how = parse_kafka(options, table)
     check_columns(fields, how, table)
@@ -139,7 +139,7 @@ def _check_connector(spark: SparkSession, table: str) -> None:
 
 
 def _describe(spark: SparkSession, kafka: KafkaOptions, table: str) -> _Topics:
-    """Ask the brokers for the topics, so that a wrong address fails here and not minutes later in the query."""
+    """Read the topics from the brokers, so that a wrong address fails here and not minutes later in the query."""
     jvm: Any = spark._jvm  # noqa: SLF001 - Python has no client of Kafka
     settings = jvm.java.util.Properties()
     given = dict(kafka.properties)
@@ -199,7 +199,7 @@ def _source_options(kafka: KafkaOptions, partitions: Partitions, table: str, *, 
     found = {f"kafka.{name}": value for name, value in kafka.properties if name != "group.id"}
     found["failOnDataLoss"] = str(kafka.fail_on_data_loss).lower()
     if (group := dict(kafka.properties).get("group.id")) is not None:
-        # As a prefix: two queries that were one consumer group would share the records out between them.
+        # As a prefix: two queries in one consumer group would each get only a part of the records.
         found["groupIdPrefix"] = group
     if kafka.topic_pattern is not None:
         found["subscribePattern"] = kafka.topic_pattern

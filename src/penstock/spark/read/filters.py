@@ -1,4 +1,4 @@
-"""Bound filters as Spark columns."""
+"""Convert bound filters to Spark columns."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _COMPARE: Final[Mapping[Operator, Callable[[Column, Column], Column]]] = {
     Operator.GT: operator.gt,
     Operator.GE: operator.ge,
 }
-# 1900-01-01: before, zones had local mean times, which Spark too takes into account when it changes calendars.
+# 1900-01-01: before, zones had local mean times, which Spark uses when it converts between calendars.
 _FIRST_PLAIN_NANOS: Final = -2_208_988_800 * 10**9
-_EPOCH_TIME: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
+_EPOCH_TIME: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a time without a zone
 
 
 def to_column(predicate: BoundPredicate) -> Column:
-    """Return the filter as a Spark column over columns of the same names; unknown stays null."""
+    """Return the filter as a Spark column over columns of the same names; its value is null for unknown."""
     return _Translator({field.name: field.type for field in predicate.fields}).column(predicate.root)
 
 
 def without_float_pushdown(column: Column, data_type: DataType) -> Column:
-    """Return a column of a Parquet file such that Spark does not compare its floating-point numbers with footers.
+    """Wrap a column of a Parquet file so that Spark does not compare its floating-point numbers with footers.
 
-    NaN is above all numbers in Spark, but many writers (Arrow's is one) leave it out of the ranges in a footer, so that
-    a push-down of ``f > 5`` skips row groups with NaN. Spark pushes comparisons of columns and fields of ROWs, not of
-    expressions; elements of ARRAY and MAP are never pushed.
+    In Spark NaN is greater than all numbers, but many writers (also Arrow) leave it out of the ranges in a footer. So a
+    push-down of ``f > 5`` would skip row groups with NaN. Spark pushes down comparisons of columns and ROW fields, but
+    not of expressions, and never elements of ARRAY and MAP.
     """
     match data_type:
         case AtomicType(root=TypeRoot.FLOAT | TypeRoot.DOUBLE):
@@ -101,15 +101,15 @@ class _Translator:
         answer = ~column.isin(literals) if node.negated else column.isin(literals)
         if len(values) == len(node.values):
             return answer
-        # Spark would push the null down to ORC, whose reader does not survive it.
+        # Spark would push the null down to ORC, whose reader fails on it.
         unknown = F.lit(None).cast("boolean")
         return answer & unknown if node.negated else answer | unknown
 
     def _operands(self, name: str, values: Sequence[object]) -> tuple[Column, list[Column]]:
-        """Return the column and non-null values in the shape in which Spark compares them right.
+        """Return the column and the non-null values as expressions that Spark compares correctly.
 
-        Values that go to a data source by way of the Julian calendar may come back as others: those of 1582-10-05 to
-        1582-10-14, which it does not have. Numbers of days and microseconds are not pushed down.
+        Pushed-down values may pass through the Julian calendar. That changes the days from 1582-10-05 to 1582-10-14,
+        which it does not have. So old dates and times are compared as numbers, which Spark does not push down.
         """
         column = F.col(quoted(name))
         data_type = self._types[name]
@@ -127,7 +127,7 @@ class _Translator:
         if value is None:
             return F.lit(None)
         if root is TypeRoot.DATE and isinstance(value, int):
-            # A date goes to the JVM by way of the Julian calendar, and not at all before the year 1000.
+            # A Python date reaches the JVM by way of the Julian calendar, and fails before the year 1000.
             return F.date_from_unix_date(F.lit(value))
         if root is TypeRoot.TIMESTAMP_LTZ and isinstance(value, int):
             return F.timestamp_micros(F.lit(value // 1000))

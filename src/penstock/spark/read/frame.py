@@ -1,6 +1,6 @@
-"""Tables as DataFrames: native scans where Spark's own readers get every value right, our reader for the rest.
+"""Read tables as DataFrames: native scans if Spark's readers read every value correctly, else our reader.
 
-Files on object stores are read by ours too: Spark would need a JAR, and keys in its own configuration.
+Our reader also reads files on object stores: Spark would need a JAR, and keys in its own configuration.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _SPLIT_COLUMN: Final = "split"
 def to_frame(
     spark: SparkSession, ref: TableRef, store: MetadataStore, plan: ScanPlan, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the rows of a plan that pass its filter; their order is not kept.
+    """Return the rows of a plan that match its filter; their order is not kept.
 
     Args:
-        columns: names in the order wanted; None for all.
+        columns: column names, in the order of the result; None for all.
     """
     fields = select_fields(ref, columns)
     needed = (*fields, *(field for field in plan.predicate.fields if field not in fields))
@@ -76,10 +76,10 @@ def to_frame(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NativeGroup:
-    """Files that one native scan reads.
+    """Schema and format of the files that one native scan reads.
 
     Attributes:
-        columns: one for each field needed.
+        columns: one for each field that is needed.
     """
 
     schema_id: int
@@ -88,14 +88,14 @@ class _NativeGroup:
 
     @property
     def orc_dates(self) -> tuple[str, ...]:
-        """Names of columns of which Spark reads only dates since 1582 right."""
+        """Names of date columns in ORC, where Spark reads only dates since 1582-10-15 correctly."""
         if self.file_format is not FileFormat.ORC:
             return ()
         return tuple(column.field.name for column in self.columns if column.is_date)
 
 
 class _GroupPlanner:
-    """Decides whether and how Spark reads files natively: how once for each (schema, format)."""
+    """Decides whether and how Spark reads files natively; plans the columns once for each (schema, format)."""
 
     def __init__(self, *, ref: TableRef, store: MetadataStore, fields: tuple[DataField, ...]) -> None:
         self._ref = ref
@@ -135,7 +135,7 @@ def _native_frame(
 ) -> DataFrame:
     stored = [column.file_field for column in group.columns if column.file_field is not None]
     frame = scan_files(spark, group.file_format, to_spark_schema(stored), files)
-    # Partition columns are read from the files: append tables store them there like any other column.
+    # Partition columns are read from the files: append tables store them like other columns.
     frame = frame.select(*[_column(column, group.file_format) for column in group.columns])
     if plan.predicate.root != TRUE:
         frame = frame.where(to_column(plan.predicate))
@@ -159,13 +159,13 @@ def _column(column: NativeColumn, file_format: FileFormat) -> Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTask:
-    """Reads the splits that come as rows: a function for ``mapInArrow``."""
+    """Reads splits, which come pickled in rows; for ``mapInArrow``."""
 
     ref: TableRef
     columns: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Read a task's splits."""
+        """Read the splits of a task."""
         reader = TableReader(self.ref, MetadataStore(self.ref), self.columns)
         schema = to_spark_schema(select_fields(self.ref, self.columns))
         for batch in batches:
@@ -183,6 +183,6 @@ def _python_frame(
     ensure_python_worker(spark)
     names = tuple(field.name for field in fields)
     rows = [(pickle.dumps(split),) for split in splits]
-    # One row a partition, so that every split is a task of its own.
+    # One row per partition, so that every split is its own task.
     frame = spark.createDataFrame(rows, f"{_SPLIT_COLUMN} binary").repartition(len(rows))
     return frame.mapInArrow(ReadTask(ref=ref, columns=names), schema)

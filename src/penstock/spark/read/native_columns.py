@@ -1,4 +1,4 @@
-"""Which columns Spark's own Parquet and ORC readers get right."""
+"""Decide which columns Spark's own Parquet and ORC readers read correctly."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PLAIN: Final = frozenset(
     }
 )
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-# Not here: TIME, which Spark knows only in microseconds, and VARIANT. ORC keeps CHAR padded with blanks and
+# Excluded: TIME, which Spark reads in microseconds only, and VARIANT. ORC stores CHAR padded with blanks, and
 # timestamps in the writer's zone.
 _NATIVE: Final = {
     FileFormat.PARQUET: _PLAIN | _TIMESTAMPS | {TypeRoot.CHAR},
@@ -50,19 +50,19 @@ _NATIVE: Final = {
     FileFormat.AVRO: frozenset[TypeRoot](),
 }
 FIRST_GREGORIAN_DAY: Final = -141_427
-"""Epoch day of 1582-10-15, since when the calendar of Java's older classes is the Gregorian one."""
+"""Epoch day of 1582-10-15, the first day of the Gregorian calendar in Java's older classes."""
 
 _WIDTHS: Final = (TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeColumn:
-    """How a column comes out of a file.
+    """How Spark reads a column from a file.
 
     Attributes:
-        field: as it is wanted.
-        file_field: as the file has it; None where it does not: all null.
-        is_cast: Spark has to widen it.
+        field: field to return.
+        file_field: field in the file; None if the file does not have it, then all values are null.
+        is_cast: whether Spark must widen the type.
     """
 
     field: DataField
@@ -77,9 +77,9 @@ class NativeColumn:
 
 
 def are_gregorian(stats: ColumnStats | None, row_count: int) -> bool:
-    """Whether statistics show that Spark reads the dates of an ORC file right.
+    """Whether statistics show that Spark reads the dates of an ORC file correctly.
 
-    It takes days before 1582-10-15 as those of the Julian calendar, which nobody writes into the files of tables.
+    Spark takes days before 1582-10-15 as Julian dates, but the files of tables have Gregorian dates.
     """
     if stats is None:
         return False
@@ -90,11 +90,11 @@ def are_gregorian(stats: ColumnStats | None, row_count: int) -> bool:
 def plan_native_columns(
     file_format: FileFormat, file_fields: Iterable[DataField], fields: tuple[DataField, ...]
 ) -> tuple[NativeColumn, ...] | None:
-    """Return how Spark reads the columns from files of a schema; None where it cannot read one of them right.
+    """Return how Spark reads the columns from files of a schema; None if it cannot read one of them correctly.
 
     Args:
         file_fields: columns of the schema that the files were written with.
-        fields: columns wanted, at least one.
+        fields: columns to read, at least one.
     """
     by_id = {field.id: field for field in file_fields}
     if not fields or has_names_alike(by_id.values()) or has_names_alike(fields):
@@ -111,7 +111,7 @@ def plan_native_columns(
 
 
 def has_names_alike(fields: Iterable[DataField]) -> bool:
-    """Whether two names differ by case alone."""
+    """Whether two names are equal or differ in case only."""
     names = [field.name.lower() for field in fields]
     return len(set(names)) < len(names)
 
@@ -143,15 +143,15 @@ def _is_native(file_format: FileFormat, data_type: DataType) -> bool:
         case VectorType():
             return False
         case AtomicType(root=root):
-            # Beyond microseconds Parquet files hold INT96, which Spark takes for instants only.
+            # With more than microseconds, Parquet files have INT96, which Spark reads as TIMESTAMP only.
             is_fine = root in _TIMESTAMPS and (data_type.precision or 0) > SPARK_PRECISION
             return root in _NATIVE[file_format] and not is_fine
 
 
 def _is_safe_in_orc(name: str, data_type: DataType, *, is_nested: bool = False) -> bool:
-    """Whether Spark finds a column in ORC files by its name, and statistics can vouch for the dates in it."""
+    """Whether Spark finds a column in ORC files by its name, and statistics can show that its dates are safe."""
     if "`" in name:
-        return False  # Spark quotes names for the ORC library, but not the quotes in them, and gets nulls
+        return False  # Spark does not escape back quotes in names for the ORC library, and reads nulls
     match data_type:
         case ArrayType(element=element) | MultisetType(element=element):
             return _is_safe_in_orc("", element, is_nested=True)

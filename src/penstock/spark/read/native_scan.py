@@ -1,8 +1,8 @@
-"""A snapshot as a native DataFrame: Spark's own readers on exactly the files that the plan keeps.
+"""Read exactly the files of a plan with Spark's own readers, as a native DataFrame.
 
-Spark takes the list of a directory's files from ``_spark_metadata`` where that exists (it is the log of Spark's file
-sink). A log in a temporary directory that names the plan's files therefore makes a scan without any listing, with
-Spark's vectorised reader, column pruning and push-down. The log is read once, when the relation is made.
+If a directory has ``_spark_metadata``, the log of Spark's file sink, Spark takes the list of files from it. So a log in
+a temporary directory that names the plan's files gives a scan without any listing, with Spark's vectorised reader,
+column pruning and push-down. Spark reads the log once, when it makes the relation.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from penstock.format.file_format import FileFormat
 
 LOG_DIRECTORY: Final = "_spark_metadata"
-"""Of a sink's log, below the directory that it is about."""
-# What the block size of a local file says to Spark; only splitting looks at it.
+"""Name of the sink's log directory, below the directory that the sink writes to."""
+# Block size in the log; Spark uses it only to split files.
 _BLOCK_BYTES: Final = 134_217_728
 
 
@@ -37,8 +37,8 @@ def scan_files(
     """Return a DataFrame of files of one format.
 
     Args:
-        schema: columns by the names that the files spell; what a file does not have is null.
-        files: URI and exact size in bytes of each.
+        schema: columns, by their names in the files; columns that a file does not have are null.
+        files: URI and exact size in bytes of each file.
     """
     directory = tempfile.mkdtemp(prefix="penstock-scan-")
     try:
@@ -65,7 +65,7 @@ def _load(spark: SparkSession, file_format: FileFormat, schema: StructType, uri:
 
 
 def log_line(uri: str, size: int) -> str:
-    """Return the line of a log that names a file."""
+    """Return the log line for a file."""
     return json.dumps(
         {
             "path": uri,

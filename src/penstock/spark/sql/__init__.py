@@ -1,1 +1,1 @@
-"""What SQL of the dialect needs of Spark."""
+"""Spark functions for the SQL dialect."""

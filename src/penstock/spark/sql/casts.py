@@ -1,4 +1,4 @@
-"""Casts that ``INSERT`` makes without being asked: none of them loses anything."""
+"""Implicit casts of ``INSERT``, which never change a value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _FRACTIONAL: Final = ("float", "double")
 _TIMES: Final = ("timestamp", "timestamp_ntz")
-# Up to these every whole number is one of the type, by the bits of its mantissa.
+# Up to these, the type holds every integer exactly, by the bits of its mantissa.
 _EXACT_UP_TO: Final = {"float": 2**24, "double": 2**53}
 _ALWAYS_EXACT: Final = frozenset(
     {("tinyint", "float"), ("smallint", "float"), ("tinyint", "double"), ("smallint", "double"), ("int", "double")}
@@ -21,9 +21,9 @@ _ALWAYS_EXACT: Final = frozenset(
 
 
 def cast_exactly(value: Column, found: spark_types.DataType, wanted: spark_types.DataType, *, where: str) -> Column:
-    """Return a value as SQL casts it without being asked, or unchanged where it does not; then the table refuses it.
+    """Apply an implicit cast; return the value unchanged if there is none for these types: then the table refuses it.
 
-    Where only some values of a type survive the cast, the others fail the query, with the cast to write.
+    If only some values of a type can be cast exactly, the others fail the query, and the error shows the explicit cast.
 
     Args:
         where: table and column, for the message.
@@ -45,7 +45,7 @@ def _is_implicit(found: spark_types.DataType, wanted: spark_types.DataType) -> b
     if isinstance(found, spark_types.NullType):
         return True
     if isinstance(found, spark_types.DecimalType) and isinstance(wanted, spark_types.DecimalType):
-        # A value with too many digits before the point fails the query; digits behind it have to fit.
+        # A value with too many digits before the point fails the query; the digits after the point must fit.
         return wanted.scale >= found.scale
     source, target = _name(found), _name(wanted)
     if source in _WHOLE and target in _WHOLE:
@@ -58,7 +58,7 @@ def _is_implicit(found: spark_types.DataType, wanted: spark_types.DataType) -> b
 
 
 def _keeps_value(value: Column, found: spark_types.DataType, wanted: spark_types.DataType) -> Column | None:
-    """Return whether a value survives an implicit cast; None where all do."""
+    """Return whether an implicit cast keeps a value; None if it keeps all values."""
     source, target = _name(found), _name(wanted)
     if target in _FRACTIONAL and (source, target) not in _ALWAYS_EXACT:
         if source in _WHOLE:
@@ -66,7 +66,7 @@ def _keeps_value(value: Column, found: spark_types.DataType, wanted: spark_types
         if isinstance(found, spark_types.DecimalType):
             return value.cast(wanted).cast(found) == value
     if source in _TIMES and target in _TIMES and source != target:
-        # The zone of the session has hours twice, and others not at all.
+        # In the zone of the session, some hours occur twice and others never.
         return value.cast(wanted).cast(found) == value
     return None
 

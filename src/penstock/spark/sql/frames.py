@@ -1,4 +1,4 @@
-"""Queries over DataFrames that have names only while they are analysed, and rows in the shape of a table."""
+"""Run SQL queries over DataFrames, which have temporary names during analysis, and shape rows for ``INSERT``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PREFIX: Final = "penstock_"
 _VIEW: Final = re.compile(_PREFIX + "[0-9a-f]{32}")
 _TYPE: Final = "penstock.type"
 _PLACE: Final = re.compile(r"\bline (?P<line>\d+),? pos (?P<column>\d+)")
-# Names of errors, places in a text that nobody wrote, and where functions are looked up.
+# Parts of Spark's messages to remove: error names, positions in the generated text, the search path of functions.
 _NOISE: Final = re.compile(
     r"^\[[\w.]+\] |\bSQLSTATE: \w+|;? ?\(?\bline \d+,? pos \d+\)?| on search path \[.*?\]", re.DOTALL
 )
@@ -42,29 +42,29 @@ _ROUTINE: Final = re.compile(r"resolve routine `(?P<name>\w+)`")
 
 
 class SqlText(Protocol):
-    """A query whose tables have no names yet."""
+    """A query text in which names of views are still to be inserted."""
 
     def text(self, names: Sequence[str]) -> str:
-        """Return the query for these names of views."""
+        """Return the query with these names of views."""
 
     def place(self, names: Sequence[str], offset: int) -> tuple[int, int]:
-        """Return the line and the column that a character of this text has for its author."""
+        """Return the line and the column of a character in the text that the user wrote."""
 
 
 def query_frame(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText) -> DataFrame:
     """Return the rows of a query.
 
     Args:
-        frames: the tables that it reads, one for each name in its text.
+        frames: the tables that the query reads, one for each name in its text.
 
     Raises:
-        InvalidSqlError: Spark does not understand it, or finds no such column or function.
+        InvalidSqlError: Spark cannot parse it, or finds no such column or function.
     """
     names = [f"{_PREFIX}{uuid.uuid4().hex}" for _ in frames]
     try:
         for name, frame in zip(names, frames, strict=True):
             frame.createTempView(name)
-        # Analysed here and now, so the views are not needed any more when rows are asked for.
+        # Spark analyses the query here, so the views are not needed when it runs.
         return spark.sql(query.text(names))
     except (AnalysisException, ParseException) as error:
         raise InvalidSqlError(_explained(error, query, names, spark)) from error
@@ -74,16 +74,16 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText
 
 
 def computed_frame(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) -> DataFrame:
-    """Return columns of the rows and such that are computed from them.
+    """Return columns of a DataFrame and computed columns.
 
     Args:
-        columns: names, in the order wanted, each with its expression; None for a column that is there.
+        columns: names, in the order of the result, each with its expression; None for a column of the DataFrame.
     """
     return frame.select(*(F.col(quoted(name)) if text is None else F.expr(text).alias(name) for name, text in columns))
 
 
 def explain_text(frame: DataFrame) -> str:
-    """Return Spark's plan of a query as text; of a stream the logical one, as it has others from batch to batch."""
+    """Return Spark's plan of a query as text; for a stream the logical plan, as physical plans differ per batch."""
     if frame.isStreaming:
         plan = str(analyzed_plan(frame).toString()).strip()
         return "== Analyzed Logical Plan ==\n" + _VIEW.sub("table", plan)
@@ -94,12 +94,13 @@ def explain_text(frame: DataFrame) -> str:
 
 
 def check_stream(frame: DataFrame) -> None:
-    """Check that Spark can run a streaming query whose rows are final when they are told.
+    """Check that Spark can run a streaming query in append mode, where rows are final when they are delivered.
 
     Raises:
-        UnsupportedFeatureError: an aggregate without a watermark, a sort, or what else Spark does not do with streams.
+        UnsupportedFeatureError: an aggregate without a watermark, a sort, or another operation that Spark does not
+            support for streams.
     """
-    jvm: Any = frame.sparkSession._jvm  # noqa: SLF001 - Python hears of it only when the query starts
+    jvm: Any = frame.sparkSession._jvm  # noqa: SLF001 - Python checks this only when the query starts
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     try:
         checker.checkForStreaming(analyzed_plan(frame), jvm.org.apache.spark.sql.streaming.OutputMode.Append())
@@ -112,10 +113,10 @@ def check_stream(frame: DataFrame) -> None:
 
 
 def typed_frame(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """Return columns that know the types which a table declares: Spark's say less, ``TIMESTAMP(3)`` among others.
+    """Mark columns with the types that a table declares, such as ``TIMESTAMP(3)``, which Spark's types cannot express.
 
     Args:
-        types: by column, as DDL writes them.
+        types: types as in DDL, by column.
     """
     marked = [
         F.col(quoted(field.name)).alias(field.name, metadata={**field.metadata, _TYPE: types[field.name]})
@@ -127,10 +128,10 @@ def typed_frame(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
 
 
 def typed_columns(frame: DataFrame) -> tuple[ColumnSpec, ...]:
-    """Return the columns of a new table for such rows; those that come from ``typed_frame`` have the types from there.
+    """Return the columns of a new table for such rows; columns marked by ``typed_frame`` have the marked types.
 
     Raises:
-        UnsupportedFeatureError: a type that the format does not have.
+        UnsupportedFeatureError: the format has no such type.
     """
     fields = frame.schema.fields
     return tuple(
@@ -141,7 +142,7 @@ def typed_columns(frame: DataFrame) -> tuple[ColumnSpec, ...]:
 def _as_declared(column: ColumnSpec, field: spark_types.StructField) -> ColumnSpec:
     text = field.metadata.get(_TYPE)
     declared = None if text is None else parse_sql_type(text)
-    # A union has the marks of its first part, whatever the types of the others have made of it.
+    # A union has the marks of its first child, even if its type is another because of the other children.
     if declared is None or to_spark_type(declared) != field.dataType:
         return column
     return replace(column, type=with_nullability(declared, nullable=field.nullable))
@@ -151,7 +152,7 @@ def set_conf(spark: SparkSession, key: str, value: str) -> None:
     """Set a key of the session.
 
     Raises:
-        InvalidOptionError: a value that it does not take, or one that is fixed when the session starts.
+        InvalidOptionError: an invalid value, or a key that is fixed when the session starts.
     """
     try:
         spark.conf.set(key, value)
@@ -168,14 +169,14 @@ def insert_frame(
     constants: Mapping[str, str | None],
     table: str,
 ) -> DataFrame:
-    """Return rows with the columns of a table, as ``INSERT`` says: by place, whatever they are called.
+    """Return rows with the columns of a table, matched by position, not by name, as in ``INSERT``.
 
     Args:
-        columns: that the frame's go to, in its order.
-        constants: values of partition columns as text; None for NULL. What is in neither becomes NULL.
+        columns: target columns, in the order of the frame's columns.
+        constants: values of partition columns as text; None for NULL. All other columns become NULL.
 
     Raises:
-        SchemaMismatchError: more columns than there is place for, or fewer.
+        SchemaMismatchError: the frame has more or fewer columns than ``columns``.
     """
     if len(frame.columns) != len(columns):
         raise SchemaMismatchError(
@@ -200,7 +201,7 @@ def insert_frame(
 
 
 def _explained(error: Exception, query: SqlText, names: Sequence[str], spark: SparkSession) -> str:
-    """Return what Spark says, without its plans and our names, with the place in the author's own text."""
+    """Return Spark's message without plans and our view names, with the position in the text that the user wrote."""
     said = str(error)
     where = ""
     if match := _PLACE.search(said):

@@ -1,4 +1,4 @@
-"""Jobs of one statement, which somebody may have enough of."""
+"""Cancel the Spark jobs of one SQL statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def cancellable_jobs(spark: SparkSession) -> Iterator[Callable[[], None]]:
-    """Yield what cancels the jobs that this thread begins in the block, from any thread, and no others."""
+    """Yield a function that cancels only the jobs that this thread starts in the block; any thread may call it."""
     context = spark.sparkContext
     tag = f"penstock-sql-{uuid.uuid4().hex}"
     context.addJobTag(tag)

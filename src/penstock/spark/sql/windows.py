@@ -1,4 +1,4 @@
-"""Event times and windows of SQL, where Spark's own words do not reach."""
+"""Event times and CUMULATE windows of SQL, for which Spark has no function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.spark.watermark.wall_clock import as_instant
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# Spark's own mark of an event time, in the metadata of a column: ms.
+# Spark's mark of an event time in the metadata of a column: the delay in ms.
 _DELAY: Final = "spark.watermarkDelayMs"
 _EVENT_TIME: Final = "__event_time"
 _WHOLE: Final = "__whole"
@@ -23,10 +23,10 @@ _END: Final = "__end"
 
 
 def event_time_frame(frame: DataFrame, column: str, delay_millis: int) -> DataFrame:
-    """Return a stream with a watermark: the latest event time less the delay, which windows are told by.
+    """Return a stream with a watermark: the latest event time minus the delay; it closes windows.
 
-    The column keeps its type. Spark takes watermarks of TIMESTAMP columns only; for a wall clock one beside it, of the
-    same time in UTC, tells the watermark, and Spark's mark on the column itself says that it is an event time. Spark
+    The column keeps its type. Spark takes watermarks of TIMESTAMP columns only. So for TIMESTAMP_NTZ, a helper column
+    with the same time in UTC gets the watermark, and the column itself gets Spark's mark of an event time. Spark
     compares both as microseconds since 1970.
 
     Args:
@@ -44,19 +44,20 @@ def event_time_frame(frame: DataFrame, column: str, delay_millis: int) -> DataFr
 
 
 def cumulate_frame(frame: DataFrame, column: str, *, whole: str, step: str, step_millis: int) -> DataFrame:
-    """Return each row once for every window of a CUMULATE that it is in.
+    """Return each row once for every CUMULATE window that contains it.
 
-    Such windows begin together and end a step after each other, the last of them at the end of the whole one. The end
-    of a window of a stream is an event time, as Spark's own windows are, so that its watermark closes it.
+    Such windows have the same start; each ends one step after the previous one, and the last one at the end of the
+    whole window. In a stream, the end of a window is an event time, as in Spark's own windows, so that the watermark
+    closes it.
 
     Args:
-        column: the time.
-        whole: expression for the whole window that a row falls in.
-        step: for the step that it falls in.
+        column: the time column.
+        whole: expression for the whole window that contains a row.
+        step: expression for the step that contains a row.
     """
     mark = frame.schema[column].metadata.get(_DELAY)
     rows = [F.col(quoted(name)) for name in frame.columns]
-    # One at a time: Spark computes a single window in a projection.
+    # Two projections, because Spark allows only one window in each.
     placed = frame.select("*", F.expr(whole).alias(_WHOLE)).select("*", F.expr(step).alias(_STEP))
     ends = F.sequence(f"{_STEP}.end", f"{_WHOLE}.end", _interval(step_millis))
     windows = placed.select(*rows, F.col(f"{_WHOLE}.start").alias("window_start"), F.explode(ends).alias(_END))

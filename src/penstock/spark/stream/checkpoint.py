@@ -1,4 +1,4 @@
-"""The checkpoint of a streaming query, reached through the file system that Spark itself reaches it by.
+"""Checkpoint of a streaming query, read and written through the Hadoop file system that Spark uses for it.
 
 Source:
     Spark's checkpoint directory: ``metadata`` holds the query's id, ``offsets/<n>`` what batch n covers, written before
@@ -26,7 +26,7 @@ _BLOCK_BYTES: Final = 1 << 26
 
 
 class HadoopDirectory:
-    """A directory of small files. Usable by any thread of the driver; every failure is a ``StorageError``.
+    """A directory of small files. Any thread of the driver may use it; every failure is a ``StorageError``.
 
     Args:
         location: a path or URI as Spark takes it.
@@ -35,19 +35,19 @@ class HadoopDirectory:
     def __init__(self, spark: SparkSession, location: str) -> None:
         context: Any = spark.sparkContext
         session: Any = spark
-        # Looked up once: each name of a package is a question to the JVM.
+        # Looked up once: each part of a package name is a call to the JVM.
         self._path = context._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001 - Python has no other way to Hadoop
         with _as_storage_error("open", location):
             root = self._path(location)
             files = root.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001
             self.place: str = files.makeQualified(root).toString()
             if is_instance_of(context._gateway, files, "org.apache.hadoop.fs.ChecksumFileSystem"):  # noqa: SLF001
-                # The local one starts a process for each file and its checksum, to set their permissions.
+                # For each file and each checksum file, it starts a process that sets the permissions.
                 files = files.getRawFileSystem()
         self._files = files
 
     def list(self, directory: str) -> Sequence[str]:
-        """Names of what is in a directory below; empty where there is none."""
+        """List the names in a subdirectory; empty if the subdirectory does not exist."""
         with _as_storage_error("list", f"{self.place}/{directory}"):
             path = self._path(f"{self.place}/{directory}")
             if not self._files.exists(path):
@@ -55,7 +55,7 @@ class HadoopDirectory:
             return tuple(status.getPath().getName() for status in self._files.listStatus(path))
 
     def read(self, name: str) -> bytes | None:
-        """Bytes of a file below; None when it is not there."""
+        """Read a file, given by its path below the directory; None if it does not exist."""
         with _as_storage_error("read", f"{self.place}/{name}"):
             path = self._path(f"{self.place}/{name}")
             if not self._files.exists(path):
@@ -67,9 +67,9 @@ class HadoopDirectory:
                 stream.close()
 
     def write(self, name: str, data: bytes) -> None:
-        """Create or replace a file below."""
+        """Create or replace a file, given by its path below the directory."""
         with _as_storage_error("write", f"{self.place}/{name}"):
-            # With these arguments the local file system leaves permissions to the process's umask.
+            # With these arguments, the local file system takes permissions from the process's umask.
             path = self._path(f"{self.place}/{name}")
             stream = self._files.create(path, True, _BUFFER_BYTES, 1, _BLOCK_BYTES, None)  # noqa: FBT003 - Java
             try:
@@ -78,13 +78,13 @@ class HadoopDirectory:
                 stream.close()
 
     def delete(self, name: str) -> None:
-        """Delete a file below, if it is there."""
+        """Delete a file, given by its path below the directory, if it exists."""
         with _as_storage_error("delete", f"{self.place}/{name}"):
             self._files.delete(self._path(f"{self.place}/{name}"), False)  # noqa: FBT003 - Java
 
 
 class Checkpoint:
-    """What Spark keeps in a checkpoint, and what we do."""
+    """The files of Spark in a checkpoint, and our own."""
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._directory = HadoopDirectory(spark, location)
@@ -96,7 +96,7 @@ class Checkpoint:
 
     @property
     def files(self) -> OwnFiles:
-        """Our own directory in it."""
+        """Our own directory in the checkpoint."""
         return OwnFiles(self._directory)
 
     def load_query_id(self) -> str | None:
@@ -107,14 +107,14 @@ class Checkpoint:
         try:
             return decode_json(data, "query metadata", f"{self.place}/metadata").text("id")
         except FormatError:
-            return None  # Spark will say so
+            return None  # Spark reports the damage
 
     def has_batches(self) -> bool:
         """Whether a query has begun a batch."""
         return any(name.isdigit() for name in self._directory.list("offsets"))
 
     def load_offsets(self, batch_id: int) -> bytes:
-        """Load what Spark wrote down of a batch before it runs it, as it stands there.
+        """Load the offsets file that Spark writes before it runs a batch, unchanged.
 
         Raises:
             CheckpointError: Spark has not written it.
@@ -128,12 +128,12 @@ class Checkpoint:
         return data
 
     def load_newest_offsets(self) -> bytes | None:
-        """Load what Spark wrote down of the newest batch; None when there is none."""
+        """Load the offsets file of the newest batch; None if there is no batch."""
         batches = [int(name) for name in self._directory.list("offsets") if name.isdigit()]
         return self.load_offsets(max(batches)) if batches else None
 
     def load_done_offsets(self) -> tuple[int, bytes] | None:
-        """Load the id and offsets of the newest batch; None when there is none, or Spark is to run it again."""
+        """Load the id and the offsets of the newest batch; None if there is no batch, or if Spark must run it again."""
         begun, done = (
             max((int(name) for name in self._directory.list(log) if name.isdigit()), default=-1)
             for log in ("offsets", "commits")
@@ -153,11 +153,11 @@ class OwnFiles:
         return self._directory.place
 
     def list(self) -> Sequence[str]:
-        """Names of the files; empty where there is no directory."""
+        """List the names of the files; empty if the directory does not exist."""
         return self._directory.list("penstock")
 
     def read(self, name: str) -> bytes | None:
-        """Bytes of a file; None when it is not there."""
+        """Read a file; None if it does not exist."""
         return self._directory.read(f"penstock/{name}")
 
     def write(self, name: str, data: bytes) -> None:
@@ -165,7 +165,7 @@ class OwnFiles:
         self._directory.write(f"penstock/{name}", data)
 
     def delete(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file, if it exists."""
         self._directory.delete(f"penstock/{name}")
 
 

@@ -1,4 +1,4 @@
-"""Ending queries whose sources have all come to their bound, which Spark itself lets idle for ever."""
+"""Stop queries whose sources have all reached their bounds; Spark would let them idle for ever."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOG: Final = open_log(__name__)
 
 
 class StreamEnder:
-    """Stops queries of one session between two micro-batches; threads may share it."""
+    """Stops queries of one session between two micro-batches. Thread-safe."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = weak(spark)
@@ -32,15 +32,15 @@ class StreamEnder:
         self._lock = threading.Lock()
 
     def end(self, query_id: str, run_id: str) -> None:
-        """Stop a query whose sources have nothing more to deliver, once it has done what it has; returns at once."""
+        """Stop a query whose sources have ended, after its pending rows are processed; return at once."""
         self._once(run_id, query_id, is_sure=True)
 
     def end_if_done(self, query_id: str, run_id: str) -> None:
-        """The same for a query that idles, if its checkpoint says so: one that was started again behind its end."""
+        """Do the same for an idle query if its checkpoint shows that its sources had ended before it was restarted."""
         self._once(f"{run_id} idle", query_id, is_sure=False)
 
     def forget(self, run_id: str) -> None:
-        """Let go of a run that is over."""
+        """Forget a run that is over."""
         with self._lock:
             self._begun -= {run_id, f"{run_id} idle"}
 
@@ -49,24 +49,24 @@ class StreamEnder:
             if key in self._begun:
                 return
             self._begun.add(key)
-        # Not on the thread that hears of it: that brings the news which the query waits for as it stops.
+        # Not on the listener's thread: it delivers the event that a stopping query waits for.
         run = partial(self._run, query_id, is_sure=is_sure)
         threading.Thread(target=run, name=f"end of bounded query {query_id}", daemon=True).start()
 
     def _run(self, query_id: str, *, is_sure: bool) -> None:
         spark = self._spark()
-        # Whoever asks the query hears why it has failed, or that the session has ended.
+        # Callers get the failure, or the end of the session, from the query itself.
         with suppress(PySparkException, Py4JError):
             query = None if spark is None else spark.streams.get(query_id)
             if spark is None or query is None or not (is_sure or _is_done(spark, query)):
                 return
-            # Spark may have a micro-batch left without rows, which delivers what aggregates have kept.
+            # Spark may still run a micro-batch without input rows, which delivers the rows that aggregates have kept.
             query.processAllAvailable()
             query.stop()
 
 
 def _is_done(spark: SparkSession, query: StreamingQuery) -> bool:
-    """Whether the newest batch ended behind the bounds of all sources, and all of them are tables of ours."""
+    """Whether all sources are penstock tables, and the newest batch reached the bounds of all of them."""
     given: Any = query._jsq  # noqa: SLF001 - Python does not say where the checkpoint is
     try:
         checkpoint = Checkpoint(spark, str(given.streamingQuery().resolvedCheckpointRoot()))

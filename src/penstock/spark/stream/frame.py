@@ -1,4 +1,4 @@
-"""A table as a streaming DataFrame."""
+"""Read a table as a streaming DataFrame."""
 
 from __future__ import annotations
 
@@ -43,19 +43,20 @@ def read_stream(
     columns: Sequence[str] | None = None,
     predicate: Predicate | str | None = None,
 ) -> DataFrame:
-    """Return a streaming DataFrame of the rows that pass, in the order that the table promises.
+    """Return a streaming DataFrame of the rows that match the filter, in the order that the table guarantees.
 
-    Its columns stay those of ``ref``, whatever becomes of the table. It has the watermark that the table declares,
-    unless ``penstock.read.watermark`` says no or that column is left out; the column is TIMESTAMP then.
+    Its columns stay those of ``ref``, even if the table changes. It has the watermark that the table declares, unless
+    ``penstock.read.watermark`` is false or the watermark's column is left out. The type of that column is then
+    TIMESTAMP.
 
     Args:
-        columns: names in the order wanted; None for all.
+        columns: column names, in the order of the result; None for all.
 
     Raises:
-        InvalidOptionError: options that contradict each other, or that only a batch read has.
+        InvalidOptionError: options contradict each other, or apply to batch reads only.
         NotFoundError: no such column.
-        InvalidFilterError: a filter that does not fit the table.
-        UnsupportedFeatureError: a mode that only a batch read has; or tasks would run with a Python without Penstock.
+        InvalidFilterError: the filter does not fit the table.
+        UnsupportedFeatureError: a mode of batch reads only; or tasks would run with a Python without Penstock.
     """
     schema = to_spark_schema(select_fields(ref, columns))
     _check_options(ref)
@@ -90,7 +91,7 @@ def _watermark(ref: TableRef, columns: Sequence[str]) -> DeclaredWatermark | Non
 
 
 def _with_event_time(schema: StructType, column: str) -> StructType:
-    """Return the schema with the event time as instants, of which alone Spark keeps watermarks."""
+    """Return the schema with the event time as TIMESTAMP, the only type that Spark keeps watermarks for."""
     return StructType(
         [
             wall_clock_field(field) if field.name == column and isinstance(field.dataType, TimestampNTZType) else field
@@ -100,7 +101,7 @@ def _with_event_time(schema: StructType, column: str) -> StructType:
 
 
 def _check_options(ref: TableRef) -> None:
-    """Complain where the user stands rather than in the query's first trigger."""
+    """Raise errors of options here, not only in the first trigger of the query."""
     check_start(ref.parsed(ReadOptions), ref.name)
     limits_of(ref.parsed(StreamOptions))
     consumer = ref.parsed(ConsumerOptions).consumer_id

@@ -1,4 +1,4 @@
-"""What a query does for its table while it has no rows: Spark runs no micro-batch then."""
+"""Timer for the work on a table while its query is idle, when Spark runs no micro-batch."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LOG: Final = open_log(__name__)
-# Idle times are given in seconds and more.
+# Idle timeouts are seconds or longer.
 _LOOK_SECONDS: Final = 0.5
 
 
 class IdleTimer:
-    """Looks again and again, on a thread of its own, until it is ended.
+    """Calls a function periodically on a thread of its own, until ``end``.
 
     Args:
-        look: what is to be done; what it raises is logged, and tried again with the next look.
-        name: of the query and its table, for messages.
+        look: the function. Its ``TableStoreError`` is logged, and the next call tries again.
+        name: name of the query and its table, for messages.
     """
 
     def __init__(self, look: Callable[[], None], name: str) -> None:
@@ -29,15 +29,15 @@ class IdleTimer:
         self._name = name
         self._is_over = threading.Event()
         self._last_failure = ""
-        # Not one that inherits the stream's properties, with which its jobs would be cancelled.
+        # A plain thread: with the local properties of the stream, Spark would cancel its jobs with those of the stream.
         self._thread = threading.Thread(target=self._run, name=f"silence of {name}", daemon=True)
 
     def begin(self) -> None:
-        """Begin to look."""
+        """Start the timer."""
         self._thread.start()
 
     def end(self) -> None:
-        """Look no more; returns when no look is under way."""
+        """Stop the timer, and wait for a call that is running."""
         self._is_over.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -1,4 +1,4 @@
-"""The micro-batches of a query that writes to a table, and what is done for the table between them."""
+"""Micro-batches of a query that writes to a table, and the work on the table between them."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ _LOG: Final = open_log(__name__)
 
 
 class MicroBatches:
-    """What runs in the driver for each micro-batch of one query, and beside them.
+    """Runs the micro-batches of one query in the driver, and the background work for them.
 
     Args:
-        sdf: the query's rows.
-        wall_clocks: columns of it that are turned back before they are written.
+        sdf: the rows of the query.
+        wall_clocks: columns of ``sdf`` that are converted back to times without a zone before they are written.
     """
 
     def __init__(
@@ -78,21 +78,21 @@ class MicroBatches:
             spark_knows_all=has_watermark_of_all(sdf),
             looks_at_tasks=self._times is not None,
         )
-        # What each batch replaces need not be merged.
+        # Rows that each batch replaces need no compaction.
         self._compaction = None if request.is_complete else StreamCompaction(sdf.sparkSession)
         self._is_to_finish = request.is_to_finish
-        # Whether all that the query reads has ended.
+        # Whether all sources of the query have ended.
         self._has_ended = False
         self._turn = threading.Lock()
         self._silence = IdleTimer(self._check_on_idle, f"table {ref.name}: query into it")
-        # Of the last batch, once it is in the table; and when it was.
+        # The last batch, set once it is in the table, and the time of its commit.
         self._last: tuple[TableRef, Batch] | None = None
         self._last_seconds = time.monotonic()
         self._wall_clocks = wall_clocks
         self._first_ids = frozenset(field.id for field in ref.schema.fields)
 
     def run(self, df: DataFrame, batch_id: int) -> None:
-        """Write and commit a batch: the function for ``foreachBatch``."""
+        """Write and commit a batch; for ``foreachBatch``."""
         try:
             with self._turn:
                 self._run(df, batch_id)
@@ -102,10 +102,12 @@ class MicroBatches:
             raise
 
     def resume(self, query_id: str) -> None:
-        """Look where a query stands that is started again: at its end it runs no batch, and may not have told of it.
+        """Restore the state of a query that is restarted after its sources have ended.
+
+        Such a query runs no further batch, and may have stopped before it stored the watermark of the end.
 
         Raises:
-            TableStoreError: the checkpoint cannot be read, or is damaged; the table is gone.
+            TableStoreError: the checkpoint cannot be read, or is damaged; the table does not exist any more.
         """
         ref = self._committer.load_ref()
         if ref.parsed(WatermarkOptions).end_input_watermark is None:
@@ -119,11 +121,11 @@ class MicroBatches:
             self._last = ref, Batch(commit_user=query_id, id=batch_id, digest=digest_of(offsets))
 
     def tidy_up(self) -> None:
-        """Wait for the query's end, then let another process run it."""
+        """Wait for the end of the query, then release its lease."""
         has_failed = True
         if self.query is not None:
             self._silence.begin()
-            # How it ended is for those to hear who ask the query.
+            # Callers get the query's error from the query itself.
             with suppress(PySparkException, Py4JError):
                 self.query.awaitTermination()
                 has_failed = False
@@ -135,12 +137,12 @@ class MicroBatches:
             self._compaction.end(is_at_once=has_failed or not self._is_to_finish)
 
     def cancel_compaction(self) -> None:
-        """End the compaction beside the query at once."""
+        """Cancel the compaction in the background of the query."""
         if self._compaction is not None:
             self._compaction.end(is_at_once=True)
 
     def _run(self, df: DataFrame, batch_id: int) -> None:
-        # Should this batch fail, the watermark behind it is not for anybody to store.
+        # If this batch fails, its watermark must not be stored.
         self._last = None
         query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
         ref = self._committer.load_ref()
@@ -154,7 +156,7 @@ class MicroBatches:
         self._has_ended = _have_ended(ends)
         self._is_to_finish |= self._has_ended
         if job_id is None:
-            # Aggregates and the like move on in the checkpoint only when their rows are read to the end.
+            # Read all rows: the state of aggregates and the like advances in the checkpoint only then.
             df.write.format("noop").mode("overwrite").save()
             self._last = ref, self._timed(batch, ends, Written(messages=()), ref)
             self._last_seconds = time.monotonic()
@@ -184,9 +186,9 @@ class MicroBatches:
         note_write(query_id, lambda: replace(progress, compaction=None if compaction is None else compaction.state))
 
     def _timed(self, batch: Batch, ends: BatchEnds, written: Written, ref: TableRef) -> Batch:
-        """Return the batch with the watermark behind it."""
+        """Return the batch with the watermark after it."""
         self._watermark.idle_timeout_ms = ref.parsed(WatermarkOptions).upstream_idle_timeout_ms
-        # Of the session where the query was made: a batch's own is a clone, and knows no queries.
+        # From the session that made the query: a batch has a clone of that session, without its queries.
         query = self._spark.streams.get(batch.commit_user) if self._observed.metrics else None
         observed = NOTHING_OBSERVED if query is None else self._observed.read(query)
         if written.least_of_tasks is not None:
@@ -195,7 +197,7 @@ class MicroBatches:
         return replace(batch, watermark=watermark, upstream_times=self._watermark.encode())
 
     def _check_on_idle(self) -> None:
-        """Do what is due between batches, also before the first one of a query that was started again."""
+        """Do the work between batches, also before the first batch of a restarted query."""
         if not self.lease.is_held or not self._turn.acquire(blocking=False):
             return
         try:
@@ -207,7 +209,7 @@ class MicroBatches:
             self._turn.release()
 
     def _move_watermark(self, ref: TableRef, batch: Batch) -> None:
-        """Let the watermark go on where partitions have become idle, and make the snapshots that silence asks for."""
+        """Advance the watermark if partitions have become idle; commit a snapshot if the idle timeout asks for one."""
         longest = ref.parsed(WatermarkOptions).snapshot_idle_timeout_ms
         is_forced = longest is not None and (time.monotonic() - self._last_seconds) * 1000 >= longest
         watermark = self._watermark.on_idle()
@@ -220,7 +222,7 @@ class MicroBatches:
             self._last_seconds = time.monotonic()
 
     def _close_input(self) -> None:
-        """Store the watermark that the options have for the end of all rows."""
+        """Store the watermark that ``end-input.watermark`` sets for the end of all rows."""
         if self._last is None:
             return
         ref, batch = self._last
@@ -234,7 +236,7 @@ class MicroBatches:
             _LOG.warning("table %s: 'end-input.watermark' was not stored: %s; start the query again", ref.name, error)
 
     def _with_new_columns(self, df: DataFrame, ref: TableRef) -> DataFrame:
-        """Add the columns that the table got since the query began, all null."""
+        """Add the columns that were added to the table since the query began, as nulls."""
         new = [
             F.lit(None).cast(to_spark_type(field.type)).alias(field.name)
             for field in ref.schema.fields
@@ -251,10 +253,10 @@ def _have_ended(ends: BatchEnds) -> bool:
 
 
 def _interrupted() -> Exception:
-    """Return what Spark knows for the end of a batch whose query was stopped.
+    """Return the error by which Spark recognizes that a batch ended because its query was stopped.
 
-    Spark looks for this in the text of the error by a pattern that overflows its stack on a long trace, and then
-    prints a thousand lines instead of ending the query quietly.
+    Spark searches the text of the error for it with a pattern that overflows the stack on a long trace; then Spark
+    prints a thousand lines instead of ending the query quietly. So this error has a short text.
     """
     kind: type[Exception] = type("Py4JJavaError", (Exception,), {"__module__": "py4j.protocol"})
     return kind("An error occurred while calling foreachBatch.\n: java.lang.InterruptedException")

@@ -1,6 +1,6 @@
-"""What ``read_stream`` hands to the source beside the options of the table: Spark carries nothing but texts.
+"""Options that ``read_stream`` passes to the source in addition to the options of the table.
 
-The source is made from them in another process, at every start of the query.
+Spark passes only strings. The source is made from them in another process, at every start of the query.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 READER_OPTION: Final = "penstock.reader"
-"""By what the driver finds the query's progress."""
+"""Option with the id by which the driver finds the query's progress."""
 
 _NAME_OPTION: Final = "penstock.table"
 _SCHEMA_OPTION: Final = "penstock.schema-id"
 _PARALLELISM_OPTION: Final = "penstock.parallelism"
-# Spark masks in plans and logs what has a key with this word (spark.redaction.regex).
+# In plans and logs, Spark masks values whose key contains "secret" (spark.redaction.regex).
 _STORAGE_OPTION: Final = "penstock.storage-secret"
 
 HANDED_OVER: Final = frozenset({READER_OPTION, _NAME_OPTION, _SCHEMA_OPTION, _PARALLELISM_OPTION, _STORAGE_OPTION})
-"""Keys that are no options of the table."""
+"""Keys that are not options of the table."""
 
 
 def encode_reader_options(ref: TableRef, *, reader: str, parallelism: int) -> dict[str, str]:
-    """Return options from which ``decode_reader_options`` makes the same table again.
+    """Return the options from which ``decode_reader_options`` restores the same table.
 
     Args:
-        reader: by what the driver finds the query's progress.
-        parallelism: tasks that the session runs at the same time.
+        reader: id by which the driver finds the query's progress.
+        parallelism: number of tasks that the session runs at the same time.
 
     Raises:
-        InvalidOptionError: options of a group that contradict each other.
-        UnsupportedFeatureError: a group on a storage that is not built in.
+        InvalidOptionError: options of an alignment group contradict each other.
+        UnsupportedFeatureError: an alignment group on a storage that is not built in.
     """
-    check_alignment(ref, MetadataStore(ref), stacklevel=6)  # whoever calls Table.read_stream
+    check_alignment(ref, MetadataStore(ref), stacklevel=6)  # the caller of Table.read_stream
     storage = storage_options(ref.file_io)
     return {
         **dict(ref.dynamic_options),
@@ -58,18 +58,18 @@ def encode_reader_options(ref: TableRef, *, reader: str, parallelism: int) -> di
 
 
 def decode_storage_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return how the table's store is reached: as it was handed over, and as the user says beside the location."""
+    """Return the storage options: those that ``read_stream`` passed, overridden by those that the user gave."""
     return {**json.loads(options.get(_STORAGE_OPTION) or "{}"), **store_options(options)}
 
 
 def decode_reader_options(ref: TableRef, options: Mapping[str, str]) -> TableRef:
-    """Return the table with the name and the columns that were handed over, if any were.
+    """Return the table with the name and the columns that ``read_stream`` passed, if any.
 
     Args:
         ref: the table as it is now, with its options.
 
     Raises:
-        NotFoundError: the schema is gone, and so the table was another one.
+        NotFoundError: the schema does not exist any more, so the table was another one.
     """
     name = options.get(_NAME_OPTION, ref.name)
     schema_id = int(options.get(_SCHEMA_OPTION, ref.schema.id))
@@ -80,5 +80,5 @@ def decode_reader_options(ref: TableRef, options: Mapping[str, str]) -> TableRef
 
 
 def parallelism_of(options: Mapping[str, str]) -> int:
-    """Return how many tasks run at the same time; where nobody could say, as many as the driver's machine has cores."""
+    """Return how many tasks run at the same time; if unknown, the number of cores of the driver's machine."""
     return int(options.get(_PARALLELISM_OPTION) or os.cpu_count() or 1)

@@ -1,7 +1,7 @@
-"""How far streaming queries on penstock tables have come, from Spark's own reports of progress.
+"""Progress and lag of streaming queries on penstock tables, from Spark's progress reports.
 
-Spark reports after every micro-batch. Our source adds how far the table is ahead, which shows in
-``query.lastProgress["sources"][0]["latestOffset"]``; here it becomes a value.
+Spark reports progress after every micro-batch. Our source adds its lag behind the table as
+``query.lastProgress["sources"][0]["latestOffset"]``; this module decodes it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ __all__ = ["ProgressListener", "StreamProgress", "WriteProgress", "decode_progre
 _Value = TypeVar("_Value")
 
 _LOG: Final = open_log(__name__)
-# Of queries that have ended, too.
+# Includes queries that have ended.
 _QUERIES_KEPT: Final = 1_000
-# Long for what is due at the end of a program; a listener of somebody else's may hang.
+# A limit, because another listener may hang; the last reports of a program take much less.
 _LAST_REPORTS_MS: Final = 10_000
 
 
@@ -93,7 +93,7 @@ class StreamProgress:
 
 
 def decode_progress(progress: Mapping[str, Any]) -> tuple[StreamProgress, ...]:
-    """Read a report of Spark's, such as ``query.lastProgress``: one value for each source that is a penstock table."""
+    """Decode a progress report, such as ``query.lastProgress``: one value for each source that is a penstock table."""
     found = []
     for source in progress["sources"]:
         latest = _json(source["latestOffset"])
@@ -126,13 +126,13 @@ def decode_progress(progress: Mapping[str, Any]) -> tuple[StreamProgress, ...]:
 class ProgressListener(StreamingQueryListener):
     """Keeps the last progress of queries on penstock tables, and moves the consumers of ``read_stream``.
 
-    ``Table.read_stream`` adds one to its session, which ``last_progress`` asks; make another one, and give it to
-    ``spark.streams.addListener``, to be called for every micro-batch.
+    ``Table.read_stream`` adds one to its session; ``last_progress`` reads that one. To be called for every micro-batch,
+    make another one and pass it to ``spark.streams.addListener``.
 
     Args:
-        on_progress: called with each value, in a thread of Spark's.
-        on_write: the same for what ``write_stream`` queries of this process have written.
-        ender: stops queries that have come to the bounds of all their sources; None to let them idle.
+        on_progress: called with each value, on a thread of Spark.
+        on_write: called in the same way with the progress of ``write_stream`` queries of this process.
+        ender: stops queries that have reached the bounds of all their sources; None to let them idle.
     """
 
     def __init__(
@@ -151,12 +151,12 @@ class ProgressListener(StreamingQueryListener):
 
     @property
     def last(self) -> Mapping[str, tuple[StreamProgress, ...]]:
-        """The last progress by query id, one value a source, the query that moved last at the end."""
+        """The last progress by query id, one value per source; the query with the newest progress is last."""
         with self._lock:
             return dict(self._last)
 
     def follow(self, reader: str, ref: TableRef) -> None:
-        """Move the consumer that the options name, if any, after every micro-batch of a reader."""
+        """Move the consumer that the table's options name, if any, after every micro-batch of this reader."""
         consumer = ref.parsed(ConsumerOptions).consumer_id
         if consumer is not None:
             with self._lock:
@@ -166,7 +166,7 @@ class ProgressListener(StreamingQueryListener):
         """Do nothing."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - PySpark's name
-        """Note a micro-batch; Spark's commit log has it by now."""
+        """Note a micro-batch, which Spark's commit log contains already."""
         write = last_write(str(event.progress.id)) if self._on_write is not None else None
         if write is not None and self._on_write is not None:
             self._on_write(write)
@@ -184,12 +184,12 @@ class ProgressListener(StreamingQueryListener):
             self._ender.end(found[0].query_id, found[0].run_id)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - PySpark's name
-        """Stop a query that was started again behind its end."""
+        """Stop a query that was restarted after it had reached its bounds."""
         if self._ender is not None:
             self._ender.end_if_done(str(event.id), str(event.runId))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - PySpark's name
-        """Let go of the query; its last micro-batch was reported before."""
+        """Forget the query; its last micro-batch was reported before."""
         if self._ender is not None:
             self._ender.forget(str(event.runId))
 
@@ -197,7 +197,7 @@ class ProgressListener(StreamingQueryListener):
         following = following_snapshot(progress.position)
         with self._lock:
             target = self._consumers.get(progress.reader)
-            if target is not None:  # nobody says when a reader is done; the one that was silent longest goes
+            if target is not None:  # no event ends a reader: evict the least recent one
                 _put_last(self._consumers, progress.reader, target)
         if target is None or following is None:
             return
@@ -205,25 +205,25 @@ class ProgressListener(StreamingQueryListener):
         try:
             record_progress(MetadataStore(ref), consumer, following)
         except TableStoreError as error:
-            # Nobody waits for an answer here, and the next micro-batch tries again.
+            # No caller to raise to; the next micro-batch tries again.
             _LOG.warning("table %s: consumer '%s' was not moved: %s", ref.name, consumer, error)
 
 
 def _put_last(kept: dict[str, _Value], key: str, value: _Value) -> None:
-    """Put a value at the end; the first ones go where there are too many."""
+    """Put a value at the end; evict the first ones if there are too many."""
     kept.pop(key, None)
     kept[key] = value
     while len(kept) > _QUERIES_KEPT:
         kept.pop(next(iter(kept)))
 
 
-# By session: each has its own manager of queries, and calls only the listeners that were added there.
+# By session: each session has its own query manager, which calls only its own listeners.
 _LISTENERS: Final[WeakKeyDictionary[SparkSession, ProgressListener]] = WeakKeyDictionary()
 _LISTENERS_LOCK: Final = Lock()
 
 
 def listen(spark: SparkSession) -> ProgressListener:
-    """Return the session's listener, made and added at the first call."""
+    """Return the session's listener; the first call makes and adds it."""
     with _LISTENERS_LOCK:
         listener = _LISTENERS.get(spark)
         if listener is None:
@@ -236,15 +236,15 @@ def listen(spark: SparkSession) -> ProgressListener:
 
 
 def _detach_all() -> None:
-    """Hear the reports that are on their way, then no more: Spark would report to a process that has ended."""
+    """Wait for pending reports, then remove all listeners: else Spark would call into a process that has ended."""
     with _LISTENERS_LOCK:
         listeners = list(_LISTENERS.items())
         _LISTENERS.clear()
     for spark, listener in listeners:
-        # The session may have ended, or its JVM; then there is nothing to detach.
+        # The session or its JVM may have ended; then there is nothing to detach.
         with suppress(PySparkException, Py4JError, Py4JNetworkError, OSError, AttributeError):
             context: Any = spark.sparkContext
-            if context._jsc is None:  # noqa: SLF001 - the only sign of a context that was stopped
+            if context._jsc is None:  # noqa: SLF001 - the only sign of a stopped context
                 continue
             try:
                 context._jsc.sc().listenerBus().waitUntilEmpty(_LAST_REPORTS_MS)  # noqa: SLF001 - see above
@@ -271,5 +271,5 @@ def last_progress(spark: SparkSession, query_id: str | None = None) -> tuple[Str
 
 
 def _json(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Spark gives offsets as text to listeners, decoded in ``lastProgress``."""
+    """Decode an offset: listeners get offsets as text, ``lastProgress`` has them decoded."""
     return json.loads(value) if isinstance(value, str) and value != "None" else value

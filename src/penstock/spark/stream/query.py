@@ -1,4 +1,4 @@
-"""A streaming query whose end is the end of all that it has begun."""
+"""A streaming query that waits for its background work when it ends."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["TableStreamingQuery"]
 
 
 class TableStreamingQuery(StreamingQuery):
-    """Spark's query, and the work beside it: who waits for the one waits for the other.
+    """Spark's query with its background work: waiting for the query also waits for that work.
 
-    Without it a script that drops the table after ``awaitTermination``, or ends, would do so under a merge.
+    Without it, a script could drop the table after ``awaitTermination``, or exit, while a merge is running.
 
     Args:
-        query: as Spark has started it.
-        tail: ends after the query, when what runs beside it has ended too.
-        cancel: ends what runs beside the query at once.
+        query: the query that Spark started.
+        tail: thread that ends when the query and its background work have ended.
+        cancel: cancels the background work.
     """
 
     def __init__(self, query: StreamingQuery, tail: Thread, *, cancel: Callable[[], None]) -> None:
@@ -32,10 +32,10 @@ class TableStreamingQuery(StreamingQuery):
         self._cancel = cancel
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 - PySpark's name
-        """Wait for the end as Spark does, then for the compaction beside the query.
+        """Wait for the end of the query as Spark does, then for its background compaction.
 
         Args:
-            timeout: seconds for both; None for as long as it takes.
+            timeout: seconds for both; None for no limit.
 
         Raises:
             StreamingQueryException: the query has failed.
@@ -54,8 +54,8 @@ class TableStreamingQuery(StreamingQuery):
         return bool(has_ended) and not self._tail.is_alive()
 
     def stop(self) -> None:
-        """Stop as Spark does, and cancel the compaction beside the query; returns when nothing of it is left."""
+        """Stop the query as Spark does, cancel its background compaction, and wait until that has ended."""
         super().stop()
-        # A query that ends by itself lets it finish, and to its tail a query that was stopped looks like that.
+        # The tail lets the compaction finish if a query ends by itself, and a stopped query looks the same to it.
         self._cancel()
         self._tail.join()

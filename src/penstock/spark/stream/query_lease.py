@@ -1,4 +1,4 @@
-"""Who may run a query: one process at a time, as its table's storage says."""
+"""Lease of a query, on the storage of its table: one process at a time may run the query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class QueryLease:
-    """Says who may run a query, on the storage of its table; threads may share it."""
+    """The lease that allows this process to run a query. Thread-safe."""
 
     def __init__(self, ref: TableRef) -> None:
         self._ref = ref
@@ -25,7 +25,7 @@ class QueryLease:
         self._lock = threading.Lock()
 
     def take(self, query_id: str) -> None:
-        """Take it, or make sure that nobody else has taken it since. Raises ``LeaseHeldError``."""
+        """Take the lease; if this process took it already, check that it still holds it. Raises ``LeaseHeldError``."""
         with self._lock:
             if self._keeper is None and not self._is_over:
                 self._lease = acquire(self._ref.file_io, self._ref.location, f"query-{query_id}")
@@ -34,29 +34,29 @@ class QueryLease:
 
     @property
     def is_held(self) -> bool:
-        """Whether it was taken, and not given back."""
+        """Whether this process took the lease and has not released it."""
         return self._keeper is not None and not self._is_over
 
     def may_have_rival(self) -> bool:
-        """Whether the process that ran the query before may be alive, and about to commit."""
+        """Whether the process that ran the query before may still be alive, and may still commit."""
         return self._lease is not None and self._lease.may_have_rival
 
     def check(self) -> None:
-        """Raise ``LeaseHeldError`` where somebody else was seen to have taken it."""
+        """Raise ``LeaseHeldError`` if a renewal found that another process has the lease. No call to the storage."""
         if self._keeper is not None:
             self._keeper.check()
 
     def look(self) -> None:
-        """Raise ``LeaseHeldError`` where storage says that somebody else has taken it, or that nobody took it here."""
+        """Read the storage; raise ``LeaseHeldError`` if another process has the lease or this one never took it."""
         self.check()
         if self._lease is None:
             raise LeaseHeldError(f"table {self._ref.name}: the query is not run by this process")
         self._lease.check()
 
     def give_back(self) -> None:
-        """Let the next one have it."""
+        """Release the lease."""
         with self._lock:
             self._is_over = True
             if self._keeper is not None:
-                with suppress(StorageError):  # it ends by itself
+                with suppress(StorageError):  # the lease expires by itself
                     self._keeper.close()

@@ -1,4 +1,4 @@
-"""What is asked of a query that writes to a table."""
+"""Settings of a query that writes to a table."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class StreamWrite:
     """How a query writes to a table.
 
     Attributes:
-        checkpoint: the query's own directory, as Spark takes it.
-        trigger: one of ``{"processingTime": "10 seconds"}``, ``{"availableNow": True}``, ``{"once": True}``; None for
-            one batch after the other.
-        output_mode: ``append``, or ``complete``, where each batch takes the place of all rows.
-        query_name: shown by Spark.
+        checkpoint: the checkpoint directory of the query, as a path or URI for Spark.
+        trigger: one of ``{"processingTime": "10 seconds"}``, ``{"availableNow": True}``, ``{"once": True}``; None to
+            start each batch as soon as the previous one is done.
+        output_mode: ``append``, or ``complete``: each batch replaces all rows.
+        query_name: name that Spark shows.
     """
 
     checkpoint: str
@@ -28,7 +28,7 @@ class StreamWrite:
 
     @property
     def is_complete(self) -> bool:
-        """Whether each batch takes the place of all rows."""
+        """Whether each batch replaces all rows."""
         return self.output_mode.lower() == "complete"
 
     @property

@@ -1,4 +1,4 @@
-"""Writing the rows of micro-batches: in the driver as long as they are few, else in tasks."""
+"""Write the rows of micro-batches: in the driver if there are few rows, else in tasks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What became of the rows of a micro-batch.
+    """The written files of a micro-batch.
 
     Attributes:
-        least_of_tasks: the least over the tasks that had rows of their latest event time less the delay, ms; where
-            tasks wrote several files, over those. None where it was not asked for, or nobody knows.
+        least_of_tasks: latest event time minus the delay, ms: the minimum over the tasks that had rows, or over the
+            files if tasks wrote several. None if not asked for, or unknown.
     """
 
     messages: tuple[CommitMessage, ...]
@@ -37,11 +37,11 @@ class RowWriter:
     """Writes the batches of one query.
 
     Args:
-        sdf: the query's rows.
+        sdf: the rows of the query.
     """
 
     def __init__(self, sdf: DataFrame) -> None:
-        # Metrics of rows that are read twice would count them twice.
+        # Small batches may read rows twice, and metrics would count them twice.
         self._max_rows = 0 if is_observed(sdf) else max_small_rows(sdf)
         self._last_rows = 0
 
@@ -49,7 +49,7 @@ class RowWriter:
         """Write the rows of a batch; nothing is committed.
 
         Args:
-            times: tells event times of rows; None where they are not asked for.
+            times: reads event times of rows; None if they are not needed.
 
         Raises as ``write_dataframe``.
         """

@@ -1,4 +1,4 @@
-"""A streaming query as its source sees it from trigger to trigger: where it stands, when it may look, who it is."""
+"""State of a streaming query in its source, from trigger to trigger: position, polling interval, consumer lease."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 _DISCOVERY_KEY: Final = "continuous.discovery-interval"
 _SPLIT_SIZE_KEY: Final = "source.split.target-size"
-# Under the default trigger Spark asks every 10 ms while there is nothing to do.
+# Under the default trigger Spark asks every 10 ms while there are no new rows.
 _LEAST_WAIT_MS: Final = 200
 _NOTHING_YET: Final = 0
 
 
 class StreamSession:
-    """Answers for one query, in the process that Spark keeps for its source. Not for several threads.
+    """Plans the micro-batches of one query, in the process that Spark keeps for its source. Not thread-safe.
 
     Args:
-        reader: a text that ``report`` repeats.
-        parallelism: tasks that run at the same time; work without an order is cut for so many.
-        clock: seconds that only grow.
-        sleep: seconds.
+        reader: id of the DataFrame, which ``report`` repeats.
+        parallelism: number of tasks that run at the same time; unordered work is cut into that many tasks.
+        clock: monotonic, in seconds.
+        sleep: takes seconds.
 
     Raises:
-        InvalidOptionError: options that contradict each other.
+        InvalidOptionError: options contradict each other.
         InvalidFilterError: the filter does not fit the table.
-        LeaseHeldError: another query reads as the same consumer.
+        LeaseHeldError: another query uses the same consumer.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class StreamSession:
         options = ref.parsed(StreamOptions)
         self._ref = ref
         self._reader = reader
-        # Who says how large a split shall be gets it.
+        # A split size that the user sets overrides the parallelism.
         self._parallelism = 1 if _SPLIT_SIZE_KEY in ref.options else parallelism
         self._open_file_cost_bytes = ref.parsed(ReadOptions).split_open_file_cost_bytes
         self._clock = clock
@@ -78,14 +78,14 @@ class StreamSession:
         self._lease = None if self._consumer is None else _lease_consumer(ref, self._consumer)
 
     def stop_at_latest(self) -> None:
-        """Let the snapshot that is the latest now be the last one."""
+        """End the stream with the snapshot that is the latest now."""
         self._until = self._follower.latest_id() or _NOTHING_YET
 
     def join_group(self) -> None:
-        """Let the sources that are aligned with this one know of it, before any of a query is asked how far it goes.
+        """Register this source in its alignment group, before Spark asks any source of the query for an offset.
 
         Raises:
-            StorageError: they could not be told.
+            StorageError: the group could not be written.
         """
         self._aligned.join()
 
@@ -93,10 +93,10 @@ class StreamSession:
         """Return the encoded offset at the end of the micro-batch after ``start``, or ``start`` itself.
 
         Args:
-            applies_limits: whether the options for the size of a micro-batch count.
+            applies_limits: whether the options that limit a micro-batch apply.
 
         Raises:
-            TableStoreError: as ``StreamScanner.advance``; or the consumer's lease was lost.
+            TableStoreError: as ``StreamScanner.advance``; or the lease of the consumer was lost.
         """
         if self._lease is not None:
             self._lease.check()
@@ -105,12 +105,12 @@ class StreamSession:
         given = decode_offset(start)
         following = following_snapshot(given)
         if following != self._kept:
-            # Spark asks for more when the micro-batch that ended here is done. It does not say so for the last one.
+            # Spark asks for more, so the previous micro-batch is done. For the last one, Spark does not call commit().
             self._keep(following)
         offset = replace(given, waits=0)
         limits = self._limits if applies_limits else NO_LIMITS
         if self._until is not None:
-            # Nobody would come to fill the micro-batch up.
+            # No later trigger would fill the micro-batch up.
             limits = replace(limits, min_rows=None, max_delay_ms=None)
         if self._until is None:
             end = self._aligned.advance(offset, limits)
@@ -125,29 +125,29 @@ class StreamSession:
         elif self._until is None:
             self._idle = (start, self._clock(), self._aligned.update_interval_ms)
         else:
-            # A query that ends by itself ends where no offset changes.
+            # A query that ends by itself ends when no offset changes, so change this one.
             return encode_offset(replace(given, waits=given.waits + 1))
         return start
 
     def report(self) -> dict[str, Any] | None:
-        """Return how far the end of the last micro-batch is behind the table; None before the first look."""
+        """Return the lag of the last micro-batch's end behind the table; None before the first ``advance``."""
         return self._report
 
     def plan(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[StreamTask, ...]:
-        """Plan the micro-batch between two offsets; the same ones give the same rows in the same order always."""
+        """Plan the micro-batch between two offsets; the same offsets always give the same rows in the same order."""
         first, last = decode_offset(start), decode_offset(end)
         if first.start is None and last.start is not None and last.start.phase is Phase.CHANGES:
-            # From the first micro-batch on, replayed or not, what is unread does not expire.
+            # Protect unread snapshots from expiry from the first micro-batch on, replayed or not.
             self._keep(last.start.snapshot_id)
         tasks = self._follower.plan_range(first, last)
         return spread_tasks(tasks, parallelism=self._parallelism, least_bytes=self._open_file_cost_bytes)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Note that a micro-batch is done."""
+        """Move the consumer after a micro-batch."""
         self._keep(following_snapshot(decode_offset(end)))
 
     def close(self) -> None:
-        """Give the consumer's lease back, and leave the group."""
+        """Release the consumer's lease, and leave the alignment group."""
         self._aligned.close()
         if self._lease is not None:
             self._lease.close()
@@ -181,9 +181,9 @@ class StreamSession:
 
 
 def following_snapshot(offset: StreamOffset) -> int | None:
-    """Return the first snapshot that is not wholly delivered; None while the first one is read in full.
+    """Return the first snapshot that is not completely delivered; None while the first snapshot is read in full.
 
-    A consumer that stood at that one would go on with its changes and miss the rest of it.
+    A consumer set to that snapshot would continue with its changes only, and miss the rest of its rows.
     """
     position = offset.position
     return None if position is None or position.phase is Phase.FULL else position.snapshot_id

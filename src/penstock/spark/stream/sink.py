@@ -1,4 +1,4 @@
-"""Streaming DataFrames to a table: one snapshot a micro-batch, each exactly once.
+"""Write streaming DataFrames to a table: one snapshot per micro-batch, each exactly once.
 
 Source:
     PySpark ``foreachBatch``: it runs in the driver, where ``sql.streaming.queryId`` is a local property, and again for
@@ -40,13 +40,13 @@ _TRIGGERS: Final = ("processingTime", "availableNow", "once")
 
 
 def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> StreamingQuery:
-    """Start a query that commits each micro-batch to a table once, however often Spark runs it.
+    """Start a query that commits each micro-batch to a table exactly once, even if Spark runs the batch again.
 
     Raises:
-        SchemaMismatchError: columns that do not fit the table.
-        CheckpointError: the checkpoint is that of another table or sink.
+        SchemaMismatchError: columns do not fit the table.
+        CheckpointError: the checkpoint belongs to another table or sink.
         LeaseHeldError: a query with this checkpoint runs already.
-        InvalidOptionError: no streaming DataFrame, another trigger or output mode.
+        InvalidOptionError: the DataFrame is not streaming; an unknown trigger or output mode.
         UnsupportedFeatureError: output mode ``update``.
     """
     _check_request(sdf, ref, request)
@@ -75,14 +75,14 @@ def write_stream(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> Streami
         batches.lease.give_back()
         raise
     batches.query = query
-    # Not a listener: those hear of it late, and of every batch of every query.
+    # Not a listener: Spark calls listeners late, and for every batch of every query.
     tail = threading.Thread(target=batches.tidy_up, name=f"end of query {query.id}", daemon=True)
     tail.start()
     return TableStreamingQuery(query, tail, cancel=batches.cancel_compaction)
 
 
 def check_fits(schema: StructType, ref: TableRef) -> None:
-    """Raise ``SchemaMismatchError`` where rows of these columns cannot be written, whatever they are."""
+    """Raise ``SchemaMismatchError`` if no row with these columns can be written to the table."""
     plain = to_arrow_schema(schema, timezone="UTC")
     batch = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in plain], schema=plain)
     plan_conform(ref.schema, from_spark_batch(batch, ref.schema.fields).schema, ref.name)
@@ -131,5 +131,5 @@ def _with_request(writer: DataStreamWriter, request: StreamWrite) -> DataStreamW
     writer = writer.outputMode(request.output_mode).option("checkpointLocation", request.checkpoint)
     if request.query_name is not None:
         writer = writer.queryName(request.query_name)
-    # Spark's own signature has one keyword for each kind.
+    # Spark's signature has one keyword for each kind of trigger.
     return writer if request.trigger is None else writer.trigger(**request.trigger)  # type: ignore[call-overload]

@@ -1,8 +1,8 @@
-"""``readStream.format("penstock")``: what Spark asks of a streaming source.
+"""``readStream.format("penstock")``: the streaming source.
 
-Spark makes the reader in three places: in the process that asks it for offsets and partitions as long as the query
-runs, in one that only pickles it for the tasks, and by that in the tasks. Only the first has a ``StreamSession``; the
-tasks learn everything from their partition, so that the columns of a query stay those that it began with.
+Spark makes the reader in three places: in the process that plans offsets and partitions as long as the query runs, in
+a process that only pickles it for the tasks, and in the tasks, from that pickle. Only the first one opens a
+``StreamSession``. The tasks use only what is in their partition, so the columns of a query do not change while it runs.
 
 Source:
     PySpark's ``DataSourceStreamReader``, ``python_streaming_source_runner``.
@@ -49,19 +49,19 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.stream.tasks import StreamTask
 
-# One file decodes while Spark takes the rows of the one before; more threads would only take its cores.
+# Decode one file while Spark takes the rows of the previous one; more threads would only take Spark's cores.
 _THREADS: Final = 2
 _BATCHES_AHEAD: Final = 2
-# Spark has no limit of snapshots; it need only not be told that there is none.
+# Spark has no limit by snapshots; any limit will do that is not ReadAllAvailable.
 _SOME_LIMIT: Final = ReadMaxFiles(2**31 - 1)
 
 
 @dataclass
 class StreamPartition(InputPartition):
-    """One task's files.
+    """The files of one task.
 
     Attributes:
-        ref: its schema is the one that the query began with.
+        ref: the table, with the schema that the query started with.
     """
 
     task: StreamTask
@@ -69,15 +69,15 @@ class StreamPartition(InputPartition):
 
 
 class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows a table.
+    """Reads a table as a stream.
 
     Args:
-        ref: with the options of the stream.
-        schema: the columns that Spark expects of the tasks.
-        predicate: rows that do not pass are left out, and files where none does are not opened.
-        reader: by what the driver finds the query's progress; empty where nobody looks.
-        parallelism: tasks that run at the same time.
-        is_inferred: the columns are what we told Spark, and nobody's choice.
+        ref: the table, with the options of the stream.
+        schema: the columns that Spark expects from the tasks.
+        predicate: filter on rows; files without a matching row are skipped.
+        reader: id by which the driver finds the query's progress; empty if no DataFrame of ``read_stream`` needs it.
+        parallelism: number of tasks that run at the same time.
+        is_inferred: whether Spark got the columns from us, and not from the user.
     """
 
     def __init__(
@@ -100,15 +100,15 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_aligned = AlignmentRule.of(ref) is not None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Return the same constant always: Spark asks again when it replays the first batch."""
+        """Return the same constant always, because Spark asks again when it replays the first batch."""
         return encode_offset(UNRESOLVED)
 
     @without_frames
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - PySpark's name
-        """Return one of the limits that are set, since Spark carries only one; ``latestOffset`` applies them all."""
+        """Return one of the limits that are set, since Spark takes only one; ``latestOffset`` applies all of them."""
         limits = limits_of(self._ref.parsed(StreamOptions))
         if self._is_aligned:
-            # All sources of a query hear this before any is asked how far it goes.
+            # Spark calls this on all sources of a query before it calls latestOffset() on any of them.
             self._open().join_group()
         if limits.max_rows is not None:
             return ReadMaxRows(limits.max_rows)
@@ -122,13 +122,13 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_frames
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
-        """Take what is there now as the end of this run."""
+        """End this run with the snapshot that is the latest now."""
         self._open().stop_at_latest()
 
     @without_frames
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Return the end of the next micro-batch; ``start`` itself when there is nothing to read."""
-        # Everything is asked for where there are no limits, and by a trigger that overrules them.
+        """Return the end of the next micro-batch; ``start`` itself if there is nothing to read."""
+        # Spark passes ReadAllAvailable if no limit is set, and for a trigger that ignores the limits.
         if self._is_aligned and isinstance(limit, ReadAllAvailable):
             raise UnsupportedFeatureError(
                 f"table {self._ref.name}: option 'scan.watermark.alignment.group' lets a source wait for others, which "
@@ -137,12 +137,12 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._open().advance(start, applies_limits=not isinstance(limit, ReadAllAvailable))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - PySpark's name
-        """Return what Spark shows as the source's latest offset: how far the query is behind the table."""
+        """Return the lag of the query behind the table, which Spark shows as the source's latest offset."""
         return self._open().report()
 
     @without_frames
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[StreamPartition]:
-        """Plan a micro-batch: in an ordered table a task for each bucket number that has rows."""
+        """Plan a micro-batch: in an ordered table, one task for each bucket number that has rows."""
         return [StreamPartition(task, self._ref) for task in self._open().plan(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -156,11 +156,11 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @without_frames
     def commit(self, end: dict[str, Any]) -> None:
-        """Move the consumer; Spark says so when the batch after that one begins."""
+        """Move the consumer; Spark calls this when the next batch begins."""
         self._open().commit(end)
 
     def stop(self) -> None:
-        """Give back what the session holds; Spark rather ends the process."""
+        """Release what the session holds; in most cases Spark ends the process instead."""
         if self._session is not None:
             self._session.close()
 

@@ -1,4 +1,4 @@
-"""Work of tasks without an order between them, cut so that every core has some."""
+"""Cut unordered tasks so that every core gets work."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def spread_tasks(tasks: Sequence[StreamTask], *, parallelism: int, least_bytes: int) -> tuple[StreamTask, ...]:
-    """Cut tasks that keep no order where there are fewer than could run at the same time; others stay as they are.
+    """Cut unordered tasks if fewer tasks than ``parallelism`` exist; ordered tasks are not changed.
 
     Args:
-        parallelism: tasks that run at the same time.
-        least_bytes: of files on storage, which make a task worth being one.
+        parallelism: number of tasks that run at the same time.
+        least_bytes: smallest size of the files of a new task, in bytes on storage.
 
     Returns:
-        The same files in the same order, about the same bytes in each new task. No file is divided.
+        Tasks with the same files in the same order; new tasks have about equal bytes. No file is divided.
     """
     loose = [(split, file) for task in tasks if task.bucket < 0 for split in task.splits for file in split.files]
     total_bytes = sum(file.file_size for _, file in loose)
@@ -33,7 +33,7 @@ def spread_tasks(tasks: Sequence[StreamTask], *, parallelism: int, least_bytes: 
     runs: list[list[tuple[DataSplit, DataFileMeta]]] = [[] for _ in range(count)]
     before = 0
     for split, file in loose:
-        # Where its middle lies decides, so that no run gets much more than its part.
+        # Assign a file by its middle, so that no run gets much more than its share.
         middle = min(before + file.file_size // 2, total_bytes - 1)
         runs[middle * count // total_bytes].append((split, file))
         before += file.file_size

@@ -1,1 +1,1 @@
-"""Event times of Spark's rows."""
+"""Event times of rows in Spark."""

@@ -1,4 +1,4 @@
-"""Event time in Spark's own plans."""
+"""Event time and watermarks in Spark's plans."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
     from penstock.format.watermark import DeclaredWatermark
 
 _WATERMARK: Final = "EventTimeWatermark"
-# What brings rows of several tasks together, or changes their order.
+# Operators that mix rows of several tasks, or change their order.
 _SHUFFLES: Final = re.compile(
     r"^[\s:+\-|~*]*(?:Aggregate|Distinct|Deduplicate\w*|Join|\w*WithState\w*|Repartition\w*|RebalancePartitions|Sort"
     r"|GlobalLimit|Window|\w*Group\w*)\b",
     re.MULTILINE,
 )
-# What keeps rows, or makes others of them, until the watermark has passed.
+# Operators that keep rows, or state made of them, until the watermark has passed.
 _KEEPS_ROWS: Final = re.compile(r"Aggregate|Distinct|Deduplicate\w*|Join|\w*WithState\w*")
 
 
 def with_watermark(sdf: DataFrame, watermark: DeclaredWatermark) -> DataFrame:
-    """Let Spark keep the watermark of a column of instants, whose delay is known."""
+    """Add Spark's watermark on a TIMESTAMP column whose delay is known."""
     return sdf.withWatermark(quoted(watermark.column), f"{watermark.delay_millis} milliseconds")
 
 
 def keeps_rows_for_watermark(sdf: DataFrame) -> bool:
-    """Whether a streaming query may deliver rows in later micro-batches than those that it read them in."""
+    """Whether a streaming query may deliver rows in a later micro-batch than the one that read them."""
     plan = analyzed_plan(sdf)
     return _WATERMARK in str(plan.toString()) and any(map(_keeps_rows, each_node(plan)))
 
 
 def has_watermark_of_all(sdf: DataFrame) -> bool:
-    """Whether Spark tells a watermark from each of the sources of a streaming query."""
+    """Whether every source of a streaming query has a watermark in Spark."""
     return _is_timed(analyzed_plan(sdf))
 
 
 def shuffles(sdf: DataFrame) -> bool:
-    """Whether rows of one task may be rows of several where they were read."""
+    """Whether one task may have rows that several tasks have read."""
     return _SHUFFLES.search(str(analyzed_plan(sdf).toString())) is not None
 
 
@@ -51,7 +51,7 @@ def redefines_watermark(sdf: DataFrame) -> bool:
 
 
 def _keeps_rows(node: Any) -> bool:  # noqa: ANN401 - of the JVM
-    """Whether it is a step that does, of rows of a stream; beside a table that is none, a join keeps nothing."""
+    """Whether a plan node keeps rows of a stream; a join of a stream with a static table keeps none."""
     if _KEEPS_ROWS.fullmatch(str(node.nodeName())) is None:
         return False
     return all(child.isStreaming() for child in each_of(node.children()))

@@ -1,4 +1,4 @@
-"""How far event time has come in the partitions of a source, observed where its rows are read, before any shuffle.
+"""Latest event time in each partition of a source, observed where its rows are read, before any shuffle.
 
 Source:
     Spark's ``observe``: a metric of all rows that pass, kept with the execution of each micro-batch. It cannot group,
@@ -40,11 +40,11 @@ _BETWEEN: Final = "\n"
 
 
 def observe_times(frame: DataFrame, watermark: DeclaredWatermark, partitions: Mapping[str, Column]) -> DataFrame:
-    """Return the rows, observed on their way.
+    """Return the DataFrame with a metric that observes the latest event time of each partition.
 
     Args:
         watermark: a column of the frame, TIMESTAMP or TIMESTAMP_NTZ, and its delay.
-        partitions: by name, which stays over restarts, whether a row is of it.
+        partitions: condition that selects the rows of a partition, by a name that does not change over restarts.
     """
     column = F.col(quoted(watermark.column))
     is_instant = isinstance(frame.schema[watermark.column].dataType, spark_types.TimestampType)
@@ -58,20 +58,20 @@ def observe_times(frame: DataFrame, watermark: DeclaredWatermark, partitions: Ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTimes:
-    """Reads what a query observes.
+    """Reads the event times that a query observes.
 
     Attributes:
-        metrics: names of metrics, with those of the partitions that each tells of.
+        metrics: names of the partitions that each metric covers, by the name of the metric.
     """
 
     metrics: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def of(cls, sdf: DataFrame) -> Self:
-        """Return what the rows of a query are observed for.
+        """Return the metrics of a query.
 
-        Two sources that read the same partition need not be equally far in it, so they are told apart, by their order
-        in the query.
+        Two sources may read the same partition at different positions, so they are distinguished by their order in the
+        query.
         """
         found: dict[str, tuple[str, ...]] = {}
         readers: Counter[str] = Counter()
@@ -83,17 +83,17 @@ class ObservedTimes:
         return cls(metrics=found)
 
     def read(self, query: StreamingQuery) -> Observed:
-        """Return what was seen of the rows of the micro-batch that runs, as far as they were read."""
+        """Return the event times of the running micro-batch, from the rows that were read so far."""
         if not self.metrics:
             return Observed()
-        given: Any = query._jsq  # noqa: SLF001 - Python hears of metrics after the micro-batch only
+        given: Any = query._jsq  # noqa: SLF001 - Python gets metrics only after the micro-batch
         rows = given.streamingQuery().lastExecution().observedMetrics()
         times: dict[str, int | None] = {}
         is_complete = True
         for metric, names in self.metrics.items():
             match = _METRIC.fullmatch(metric)
             delay = int(match["delay"]) if match is not None else 0
-            # One call for all of them.
+            # One call to the JVM for all values.
             values = rows.apply(metric).mkString(_BETWEEN).split(_BETWEEN) if rows.contains(metric) else []
             is_complete &= not values or values[0] == _NULL
             for name, value in zip(names, values[1:] or [_NULL] * len(names), strict=True):
@@ -102,7 +102,7 @@ class ObservedTimes:
 
 
 def partition_name(table: str, topic: str, partition: int) -> str:
-    """Return the name of a topic's partition."""
+    """Return the name of a partition of a topic."""
     return json.dumps([table, topic, partition], separators=(",", ":"))
 
 

@@ -1,7 +1,7 @@
-"""How far event time has come in each task of a micro-batch, where nothing else says what its rows were read from.
+"""Latest event time in each task of a micro-batch, for sources that do not report event times per partition.
 
-A source that nobody knows counts as one partition, and its tasks as what may be behind each other: the least over them
-of their latest event time is what the source has come to.
+Such a source counts as one partition, and one of its tasks may lag behind another: so the event time of the source is
+the minimum, over its tasks, of the latest event time of each task.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ _TASK: Final = "__penstock_task"
 
 
 def with_tasks(df: DataFrame) -> DataFrame:
-    """Return the rows with the number of the task that each comes from."""
+    """Return the rows with the number of the task that has each row."""
     return df.withColumn(_TASK, F.spark_partition_id())
 
 
 def task_times(sdf: DataFrame, ref: TableRef) -> TaskTimes | None:
-    """Return what tells event times by task; None where the table declares none, or rows are shuffled on their way."""
+    """Return the reader of event times by task; None if the table declares no watermark, or if rows are shuffled."""
     declared = usable_watermark(ref)
     is_spread = ref.parsed(WriteOptions).sink_strategy is not SinkStrategy.NONE
     return None if declared is None or is_spread or shuffles(sdf) else TaskTimes(ref, declared)
 
 
 class TaskTimes:
-    """Tells event times of the rows that are written to one table, ms, less the delay that it declares."""
+    """Reads event times, in ms minus the declared delay, of rows that are written to one table."""
 
     def __init__(self, ref: TableRef, declared: DeclaredWatermark) -> None:
         self._declared = declared
         self._files = EventTimes(ref, MetadataStore(ref))
 
     def split(self, rows: pa.Table) -> tuple[pa.Table, int | None]:
-        """Return the rows of ``with_tasks`` without that column, and the least over tasks; None without a time."""
+        """Return the rows without the column of ``with_tasks``, and the minimum over tasks (None: no time)."""
         times = rows.select([_TASK, self._declared.column]).group_by(_TASK)
         latest = times.aggregate([(self._declared.column, "max")])[f"{self._declared.column}_max"]
         return rows.drop_columns([_TASK]), self._less_delay(pc.min(latest))
 
     def least(self, messages: Iterable[CommitMessage]) -> int | None:
-        """Return the least over the files that tasks wrote, which is not behind that of tasks; None without a time."""
+        """Return the minimum over the files, which is never later than that over tasks; None without a time."""
         files = (file for message in messages for file in message.new_files)
         return min((time for file in files if (time := self._files.latest_millis(file)) is not None), default=None)
 

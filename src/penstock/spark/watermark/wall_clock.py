@@ -1,8 +1,8 @@
-"""Event times without a zone as Spark's instants, where their wall clock is taken as UTC.
+"""Convert event times without a zone to Spark's TIMESTAMP and back, taking the wall clock as UTC.
 
-Spark keeps watermarks for instants only, TIMESTAMP, while an event time of Flink's has no zone: TIMESTAMP(3). As UTC
-it is, besides, the number that a snapshot's watermark is compared with. A column that was turned carries a mark, so
-that its values, and what is computed from them, can be turned back exactly, whatever zone the session has.
+Spark keeps watermarks for TIMESTAMP (an instant) only, but an event time in Flink is TIMESTAMP(3), without a zone.
+Taken as UTC, it is also the number that a snapshot's watermark is compared with. A converted column carries a mark, so
+its values, and values computed from them, can be converted back exactly in any zone of the session.
 
 Source:
     Spark refuses TIMESTAMP_NTZ in ``withWatermark`` (EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE) and casts between the two in
@@ -35,30 +35,30 @@ _EPOCH: Final = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
 def wall_clock_field(field: spark_types.StructField) -> spark_types.StructField:
-    """Return a column of wall clock times as one of instants, which says so."""
+    """Return a TIMESTAMP_NTZ column as a TIMESTAMP column, with the mark of a converted column."""
     comment = field.metadata.get("comment")
     metadata = {**field.metadata, "comment": f"{comment}; {_COMMENT}" if comment else _COMMENT, _MARK: _ZONE}
     return spark_types.StructField(field.name, spark_types.TimestampType(), field.nullable, metadata)
 
 
 def as_instant(column: Column) -> Column:
-    """Return wall clock times as instants."""
-    # Days and the rest of the day apart: no step may look at the session's zone.
+    """Convert TIMESTAMP_NTZ to TIMESTAMP."""
+    # Days and time of day separately: no step may use the session's zone.
     days = column.cast("date")
     return F.timestamp_micros(F.unix_date(days) * F.lit(86_400_000_000)) + (column - days.cast("timestamp_ntz"))
 
 
 def with_wall_clocks(frame: DataFrame, columns: Collection[str]) -> DataFrame:
-    """Return the DataFrame with columns of instants turned to wall clock times."""
+    """Return the DataFrame with these TIMESTAMP columns converted to TIMESTAMP_NTZ."""
     if not columns:
         return frame
     return frame.select(*(_to_wall_clock(name) if name in columns else quoted(name) for name in frame.columns))
 
 
 def wall_clocks_for(frame: DataFrame, fields: Iterable[DataField]) -> tuple[str, ...]:
-    """Return the columns of instants that stand for wall clock times, where a table's column of that name has those.
+    """Return the TIMESTAMP columns to convert back, because the table's column of that name has no zone.
 
-    They were wall clock times where they were read, or were computed from such ones alone.
+    These are columns that were converted when they were read, or that were computed from such columns only.
     """
     wanted = {field.name for field in fields if _is_wall_clock(field)}
     instants = {field.name for field in frame.schema.fields if isinstance(field.dataType, spark_types.TimestampType)}
@@ -74,19 +74,19 @@ def wall_clocks_for(frame: DataFrame, fields: Iterable[DataField]) -> tuple[str,
 
 
 class _Lineage:
-    """Says from what the attributes of a plan were computed."""
+    """Finds out from which attributes the attributes of a plan were computed."""
 
     def __init__(self, plan: Any) -> None:  # noqa: ANN401 - of the JVM
         self._nodes = list(each_node(plan))
         self._known: dict[int, bool] = {}
-        # An attribute of a union is that of its first part, whatever the others have in its place.
+        # A union has the attributes of its first child; the other children's attributes may have no mark.
         self._united: dict[int, list[Any]] = {}
         for node in self._nodes:
             if node.nodeName() == "Union":
                 self._unite(node)
 
     def is_marked(self, attribute: Any) -> bool:  # noqa: ANN401 - of the JVM
-        """Whether an attribute holds wall clock times: it says so, or all times that it was computed from do."""
+        """Whether an attribute was converted: it has the mark, or all times that it was computed from do."""
         number = attribute.exprId().id()
         if number not in self._known:
             self._known[number] = False
@@ -100,7 +100,7 @@ class _Lineage:
 
     @cached_property
     def _sources(self) -> Mapping[int, Sequence[Any]]:
-        """The attributes that others were computed from; thousands of questions to the JVM in a long plan."""
+        """The attributes that others were computed from; thousands of calls to the JVM in a long plan."""
         return {
             expression.exprId().id(): tuple(each_of(expression.references().toSeq()))
             for node in self._nodes
@@ -119,7 +119,7 @@ def _has_mark(expression: Any) -> bool:  # noqa: ANN401 - of the JVM
 
 
 def _holds_instants(attribute: Any) -> bool:  # noqa: ANN401 - of the JVM
-    """Whether it is an instant, or has some inside, as a window has."""
+    """Whether the type is TIMESTAMP, or contains one, as a window does."""
     return "timestamp" in str(attribute.dataType().catalogString()).replace("timestamp_ntz", "")
 
 

@@ -1,6 +1,7 @@
-"""Shuffling rows to the task that writes their bucket, when the table asks for it; the order is kept.
+"""Shuffle rows to the task that writes their bucket, if ``partition.sink-strategy`` asks for it; the order is kept.
 
-Without it every task writes to every bucket that it meets, which is faster, in up to tasks x buckets files.
+Without the shuffle each task writes to all buckets that its rows belong to. That is faster, but makes up to tasks x
+buckets files.
 
 Source:
     Option ``partition.sink-strategy``; Paimon ``flink:sink/RowDataHashPartitionChannelComputer.java``.
@@ -35,17 +36,17 @@ if TYPE_CHECKING:
 
 _CHANNEL: Final = "__penstock_channel"
 _ORDER: Final = "__penstock_order"
-# Rows of one task that can be told apart: the task's index takes the bits above.
+# Bits for the position of a row in its task; the task's index takes the bits above.
 _ORDER_BITS: Final = 40
 
 
 def distribute(df: DataFrame, ref: TableRef, names: tuple[str, ...]) -> DataFrame:
-    """Return the DataFrame as its rows are to be written: as it is, or with ``partition.sink-strategy`` shuffled.
+    """Return the DataFrame as it is, or shuffled by bucket if ``partition.sink-strategy`` is set.
 
-    Rows of one partition and bucket come to one task, in the order they had.
+    After the shuffle, one task has all rows of a partition and bucket, in their original order.
 
     Args:
-        names: of the table's columns that the columns of ``df`` are, by position.
+        names: names of the table's columns, in the order of the columns of ``df``.
     """
     strategy = ref.parsed(WriteOptions).sink_strategy
     if strategy is SinkStrategy.NONE:
@@ -61,13 +62,13 @@ def distribute(df: DataFrame, ref: TableRef, names: tuple[str, ...]) -> DataFram
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteTask:
-    """Adds to each row a number that its (partition, bucket) decides, and its place in the DataFrame."""
+    """Adds two columns to each row: the channel of its (partition, bucket), and its position in the DataFrame."""
 
     ref: TableRef
     names: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Route a task's rows, those that do not fit the table anywhere."""
+        """Route the rows of a task; all rows of a batch that does not fit the table get channel 0."""
         assigner = Assigner(self.ref.schema, plan_buckets(self.ref))
         context = TaskContext.get()
         order = (context.partitionId() if context is not None else 0) << _ORDER_BITS
@@ -80,7 +81,7 @@ class RouteTask:
                 plan = plan or plan_conform(self.ref.schema, named.schema, self.ref.name)
                 channels = _channels(assigner, assigner.assign(conform_batch(named, plan)), batch.num_rows)
             except TableStoreError:
-                # The task that writes will find the same, and knows how to tell the user.
+                # The task that writes these rows gets the same error and reports it to the user.
                 channels = np.zeros(batch.num_rows, dtype=np.int32)
             places = np.arange(order, order + batch.num_rows, dtype=np.int64)
             order += batch.num_rows
@@ -88,11 +89,11 @@ class RouteTask:
 
 
 def _channels(assigner: Assigner, groups: int | Ids, num_rows: int) -> Ids:
-    """Return a number for each row that is the same in all tasks for one (partition, bucket)."""
+    """Return the channel of each row: the same number in all tasks for one (partition, bucket)."""
     channels = np.array([_channel(group) for group in assigner.groups], dtype=np.int32)
     return np.full(num_rows, channels[groups], dtype=np.int32) if isinstance(groups, int) else channels[groups]
 
 
 def _channel(group: Group) -> int:
-    # Neighbouring buckets of a partition get neighbouring numbers, as the reference does it.
+    # Consecutive buckets of a partition get consecutive numbers, as in Paimon.
     return ((hash_bytes(group.partition) & 0x3FFFFFFF) + group.bucket) & 0x7FFFFFFF

@@ -1,9 +1,12 @@
-"""``writeStream.format("penstock")``: Spark's own door for streams.
+"""``writeStream.format("penstock")``: streaming writes through Spark's own API.
 
-It does less than ``Table.write_stream``, because it commits in a process that sees neither the query's checkpoint nor
-the query: no digest tells a checkpoint that was set back by one batch from a replay, no lease refuses a second live
-query, the search for the query's own snapshots begins at the latest one and reads all of them when there is none, a
-query whose last snapshot has expired is refused, and columns that the table gets later end the query.
+It does less than ``Table.write_stream``, because the process that commits sees neither the query nor its checkpoint:
+
+- No digest distinguishes a checkpoint that was set back by one batch from a replay.
+- No lease refuses a second live query.
+- The search for the query's own snapshots begins at the latest snapshot, and reads all snapshots if the query has none.
+- A query whose last snapshot has expired is refused.
+- Columns that are added to the table later end the query.
 
 Source:
     PySpark's Python Data Source API: the writer is made anew in each process of each batch; the tasks see
@@ -37,15 +40,15 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 QUERY_ID: Final = "sql.streaming.queryId"
-"""Local property of Spark: the query's id, which it keeps over restarts."""
+"""Local property of Spark with the id of the query, which does not change over restarts."""
 
 
 @dataclass
 class StreamOutcome(WriterCommitMessage):
-    """What one task hands to ``commit``, which sees no local properties.
+    """Result that one task sends to ``commit``, which cannot read Spark's local properties.
 
     Attributes:
-        job_id: of the writer that the task had; the one that commits is another.
+        job_id: job id of the writer in the task; the writer that commits is another object, with another id.
     """
 
     outcome: TaskOutcome
@@ -54,10 +57,10 @@ class StreamOutcome(WriterCommitMessage):
 
 
 class PenstockStreamWriter(DataSourceStreamArrowWriter):
-    """Writes in the tasks, commits once for all of them: one snapshot a micro-batch, each exactly once.
+    """Writes files in the tasks and commits once for all tasks: one snapshot per micro-batch, each exactly once.
 
     Args:
-        overwrite: output mode ``complete``: each batch takes the place of all rows. (Spark itself refuses ``update``.)
+        overwrite: output mode ``complete``: each batch replaces all rows. (Spark itself refuses ``update``.)
     """
 
     def __init__(self, ref: TableRef, *, overwrite: bool) -> None:
@@ -65,7 +68,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
         self._overwrite = overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override] # PySpark's own classes differ so too
-        """Write one task's rows."""
+        """Write the rows of one task."""
         context = TaskContext.get()
         query_id = context.getLocalProperty(QUERY_ID) if context is not None else None
         if query_id is None:
@@ -76,7 +79,7 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
 
     @without_frames
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
-        """Make the rows of all tasks one snapshot, unless the batch has one."""
+        """Commit the rows of all tasks as one snapshot, unless the batch is committed already."""
         found = _outcomes(messages)
         if not found:
             return  # no tasks, no rows
@@ -86,10 +89,10 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
         commit_unnoted(ref, Batch(commit_user=found[0].commit_user, id=batchId), files, is_overwrite=self._overwrite)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - PySpark's
-        """Delete what the tasks of a failed job have written."""
+        """Delete the files that the tasks of a failed job have written."""
         found = _outcomes(messages)
         if not found or len(found) == len(messages):
-            # All tasks were done, so it was the commit that failed: it knows which files may be live, we do not.
+            # All tasks succeeded, so the commit failed. Only the commit knows which files may be live: delete none.
             return
         for each in found:
             delete_new_files(self._task.ref, each.outcome.messages)

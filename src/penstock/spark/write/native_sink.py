@@ -1,7 +1,7 @@
-"""Appends whose files Spark's own Parquet writer makes, and the table takes over.
+"""Append with Spark's own Parquet writer, then import its files into the table.
 
-Bringing rows from the JVM to Python costs as much as writing them does, so where Spark writes exactly what we would,
-Spark writes (design/0007).
+Moving rows from the JVM to Python costs as much as writing them. So Spark writes the files where they are exactly the
+files that Penstock would write (design/0007).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
-# Codecs by Spark's names, where both writers make the same of them.
+# Spark's names of the codecs that both writers encode in the same way.
 _CODECS: Final = {
     "none": "uncompressed",
     "uncompressed": "uncompressed",
@@ -54,12 +54,12 @@ _PLAIN: Final = frozenset(
 )
 _UNBOUNDED: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.VARBINARY})
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-# Milliseconds are kept up to three digits; Spark writes microseconds only.
+# Timestamps of up to three digits are stored as milliseconds; Spark writes microseconds only.
 _LEAST_PRECISION: Final = 4
-# Of tasks that were committed (BasicWriteJobStatsTracker).
+# Counts rows of committed tasks only (BasicWriteJobStatsTracker).
 _ROWS_METRIC: Final = "numOutputRows"
 _FIELD_ID: Final = "parquet.field.id"
-# Rows take about half in a file of what Spark's default sizes say; what a file of other rows has is off by as much.
+# In a file, rows take about half of Spark's default sizes. Where rows differ from that, the file size is off as much.
 _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
 _METRICS: Final = re.compile(rf"\bCollectMetrics (?!{METRIC_PREFIX})")
 _PART: Final = re.compile(r"part-(\d+)-.*-c(\d+)\..*parquet")
@@ -68,24 +68,24 @@ _PART: Final = re.compile(r"part-(\d+)-.*-c(\d+)\..*parquet")
 def write_natively(
     df: DataFrame, ref: TableRef, job_id: str, file_rows: int | None = None
 ) -> tuple[CommitMessage, ...] | None:
-    """Let Spark write the rows of a DataFrame to Parquet files, and take those over; nothing is committed.
+    """Let Spark write the rows of a DataFrame to Parquet files, and import these files; nothing is committed.
 
-    Files are closed at ``target-file-row-num`` rows, and at about ``target-file-size`` by an estimate of the width of
-    rows: Spark looks at rows only. The session's configuration stays as it is: the write runs in a clone of the
-    session, so that no other thread meets our settings.
+    Files are closed at ``target-file-row-num`` rows, or at about ``target-file-size``: Spark limits files by their
+    number of rows only, so the size is estimated from the width of rows. The write runs in a clone of the session, so
+    the session's configuration does not change and other threads do not see our settings.
 
     Args:
-        job_id: names the files, and the directory where Spark writes them.
-        file_rows: that reach ``target-file-size``; None to estimate it.
+        job_id: part of the names of the files and of the directory where Spark writes them.
+        file_rows: number of rows that reach ``target-file-size``; None to estimate it.
 
     Returns:
-        One message at most, files in the order of tasks; None where Spark would not write exactly what the table
-        needs, and no file is left.
+        At most one message, with files in the order of tasks. None if Spark would not write exactly what the table
+        needs; no file is left then.
 
     Raises:
         SchemaMismatchError: null in a NOT NULL column; no file is left.
-        StorageError: the driver does not find as many rows as Spark has written; none of the files that it finds is
-            left.
+        StorageError: the driver finds fewer or more rows than Spark has written; the files that it finds are
+            deleted.
     """
     order = _native_order(df, ref)
     if order is None or is_observed(df):
@@ -104,7 +104,7 @@ def write_natively(
 
 
 def _native_order(df: DataFrame, ref: TableRef) -> tuple[int, ...] | None:
-    """Places in the DataFrame of the table's columns; None where Spark must not write."""
+    """Return the position of each table column in the DataFrame; None if Spark must not write."""
     if not _is_native_table(ref):
         return None
     names = list(df.columns)
@@ -166,7 +166,7 @@ def _is_in_micros(data_type: AtomicType) -> bool:
 
 
 def _fits(given: spark_types.DataType, wanted: spark_types.DataType) -> bool:
-    """Whether the types are the same, and whatever must not be null inside of the wanted one is not in the given."""
+    """Whether the types are equal, and the given type has no nullable part that must not be null in the wanted type."""
     match given, wanted:
         case spark_types.ArrayType(), spark_types.ArrayType():
             return _holds(given.containsNull, wanted.containsNull) and _fits(given.elementType, wanted.elementType)
@@ -179,7 +179,7 @@ def _fits(given: spark_types.DataType, wanted: spark_types.DataType) -> bool:
         case spark_types.StructType(), spark_types.StructType():
             return given.names == wanted.names and all(
                 _holds(mine.nullable, theirs.nullable)
-                and _FIELD_ID not in mine.metadata  # of another table, and the writer would put it into the file
+                and _FIELD_ID not in mine.metadata  # of another table; the writer would put it into the file
                 and _fits(mine.dataType, theirs.dataType)
                 for mine, theirs in zip(given.fields, wanted.fields, strict=True)
             )
@@ -192,9 +192,10 @@ def _holds(given_nullable: bool, wanted_nullable: bool) -> bool:  # noqa: FBT001
 
 
 def is_observed(df: DataFrame) -> bool:
-    """Whether somebody waits for metrics of the rows, which reach the DataFrame's own session only.
+    """Whether the query observes metrics of the rows, which reach only the DataFrame's own session.
 
-    Those of our own are read with the query, and do not mind rows that are read twice.
+    Penstock's own metrics do not count: they are read from the query, and rows that are read twice do not change
+    them.
     """
     return _METRICS.search(str(analyzed_plan(df).toString())) is not None
 
@@ -202,18 +203,18 @@ def is_observed(df: DataFrame) -> bool:
 def _in_clone(df: DataFrame) -> DataFrame:
     """Return the DataFrame in a session that has the DataFrame's configuration and ours.
 
-    A write takes the type of timestamps from the session alone.
+    A write takes the Parquet type of timestamps from the session only.
     """
     given: Any = df._jdf  # noqa: SLF001 - Python has no way to clone a session
     session = clone_session(given.sparkSession(), WRITE_SETTINGS)
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
     moved = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, given.queryExecution().analyzed())
-    # The Python session stays that of the DataFrame: to make another one has side effects on all of them.
+    # Keep the Python session of the DataFrame: creating another one has side effects on all sessions.
     return DataFrame(moved, df.sparkSession)
 
 
 def _session_of(df: DataFrame) -> Any:  # noqa: ANN401 - an object of the JVM
-    given: Any = df._jdf  # noqa: SLF001 - the session that Python knows may be another
+    given: Any = df._jdf  # noqa: SLF001 - Python may know another session
     return given.sparkSession()
 
 
@@ -229,7 +230,7 @@ def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> D
 
 
 def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | None) -> int | None:
-    """Run Spark's job; return how many rows its tasks report to have written, None where Spark does not say."""
+    """Run Spark's job; return the number of rows that its tasks report as written, None if Spark does not report it."""
     encoding = ref.parsed(FormatOptions)
     write = ref.parsed(WriteOptions)
     rows = file_rows or _rows_of_target(df, write)
@@ -240,8 +241,8 @@ def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | No
         "maxRecordsPerFile": str(min(rows, write.target_file_rows)),
     }
     writer: Any = df.write.options(**options).format("parquet")
-    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - the writer of Python drops what the job reports
-    # Not a percent-encoded URI: Hadoop takes a path's text as it is.
+    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - Python's writer drops the job's metrics
+    # Not percent-encoded: Hadoop takes the text of a path as it is.
     command = writer._jwrite.saveCommand(jvm.scala.Option.apply(f"file://{staging}"))  # noqa: SLF001 - see above
     state = _session_of(df).sessionState()
     execution = state.executePlan(command, getattr(state, "executePlan$default$2")())
@@ -257,7 +258,7 @@ def _rows_of_target(df: DataFrame, options: WriteOptions) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class _Part:
-    """A file of a task; they sort in the order of rows."""
+    """A file that a task wrote; files sort in the order of rows."""
 
     task: int
     number: int

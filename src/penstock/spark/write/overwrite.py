@@ -1,4 +1,4 @@
-"""What ``mode("overwrite")`` and ``INSERT OVERWRITE`` replace through ``format("penstock")``.
+"""Scope of ``mode("overwrite")`` and ``INSERT OVERWRITE`` through ``format("penstock")``.
 
 Source:
     Spark ``spark.sql.sources.partitionOverwriteMode``; Delta Lake's write option ``replaceWhere``.
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
     from penstock.table.ref import TableRef
 
-# PySpark hands options over in lower case.
+# PySpark passes option names in lower case.
 _MODE: Final = "partitionoverwritemode"
 _REPLACE_WHERE: Final = "replacewhere"
 _NAMES: Final = {_REPLACE_WHERE: "replaceWhere", _MODE: "partitionOverwriteMode"}
 OVERWRITE_OPTIONS: Final = frozenset(_NAMES)
-"""Options of a write that are no options of the table."""
+"""Options of a write that are not options of the table."""
 
 _SESSION_MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 _MODES: Final = ("static", "dynamic")
 
 
 def session_mode() -> str | None:
-    """Return the session's overwrite mode as a task sees it; None where the session leaves it as it is.
+    """Return the session's overwrite mode as a task sees it; None if the session does not set it.
 
-    The process that plans the write sees nothing of the session; its tasks do, as local properties.
+    The process that plans the write cannot read the session's settings; its tasks can, as local properties.
     """
     context = TaskContext.get()
     return None if context is None else context.getLocalProperty(_SESSION_MODE)
@@ -41,10 +41,10 @@ def session_mode() -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteRule:
-    """What a write replaces.
+    """The rule that decides which rows a write replaces.
 
     Attributes:
-        scope: what its options say; None where they leave it to the session.
+        scope: scope that the write's options set; None if they leave it to the session.
     """
 
     ref: TableRef
@@ -56,11 +56,11 @@ class OverwriteRule:
 
         Args:
             options: with keys in lower case.
-            overwrite: whether the write replaces anything.
+            overwrite: whether the write is an overwrite, not an append.
 
         Raises:
-            InvalidOptionError: another mode; a condition that whole partitions cannot answer, or that stands beside an
-                append or the dynamic mode.
+            InvalidOptionError: an unknown mode; a condition that does not select whole partitions, or that is given
+                with an append or with the dynamic mode.
         """
         mode, condition = options.get(_MODE), options.get(_REPLACE_WHERE)
         if mode is not None and mode.lower() not in _MODES:
@@ -82,7 +82,7 @@ class OverwriteRule:
         return cls(ref=ref, scope=scope_of_filter(ref, condition, "replaceWhere"))
 
     def scope_in(self, session: str | None) -> OverwriteScope:
-        """Return what is replaced.
+        """Return the scope that the write replaces.
 
         Args:
             session: the session's mode, as ``session_mode`` returned it to a task.
@@ -91,14 +91,14 @@ class OverwriteRule:
 
 
 def check_no_overwrite(ref: TableRef, options: Mapping[str, str], what: str) -> None:
-    """Refuse options of an overwrite on what is none.
+    """Refuse options of an overwrite on an operation that is not one.
 
     Args:
         options: with keys in lower case.
-        what: they were given to, such as ``a stream``.
+        what: the operation, such as ``a stream``.
 
     Raises:
-        InvalidOptionError: it would replace more, or nothing, without a word.
+        InvalidOptionError: such an option is given; ignoring it would silently replace more than asked, or nothing.
     """
     given = [key for key in _NAMES if key in options and options[key].lower() != "static"]
     if given:

@@ -1,4 +1,4 @@
-"""What streaming writes to penstock tables have done: Spark's own reports cannot hold it."""
+"""Progress of streaming writes to penstock tables, which Spark's own reports cannot carry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from penstock.table.compact.state import CompactionState
 
-# Of queries that have ended, too.
+# Includes queries that have ended.
 _QUERIES_KEPT: Final = 1_000
 
 
@@ -43,7 +43,7 @@ class WriteProgress:
 
 
 class _WriteBoard:
-    """The last write of each query of this process; threads may share it."""
+    """Keeps the last write of each query of this process. Thread-safe."""
 
     def __init__(self) -> None:
         self._sources: dict[str, Callable[[], WriteProgress]] = {}
@@ -66,7 +66,7 @@ _BOARD: Final = _WriteBoard()
 
 
 def note_write(query_id: str, ask: Callable[[], WriteProgress]) -> None:
-    """Note that a query has written; ``ask`` says what, with the compaction as it is when asked."""
+    """Note that a query has written; ``ask`` returns the progress, with the state of the compaction at that moment."""
     _BOARD.note(query_id, ask)
 
 

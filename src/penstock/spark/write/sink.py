@@ -1,4 +1,4 @@
-"""DataFrames to data files and a commit, without a shuffle unless one is asked for."""
+"""Write DataFrames to data files, without a shuffle unless the table asks for one."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def write_dataframe(
     """Write the rows of a DataFrame to data files of a table; nothing is committed.
 
     Args:
-        job_id: as ``new_job_id`` made it; None to make one here.
-        file_rows: about as many rows reach the target size, where the caller knows.
+        job_id: from ``new_job_id``; None to make one here.
+        file_rows: approximate number of rows that reach the target file size, if the caller knows it.
 
     Returns:
-        Messages in the DataFrame's order: partition by partition, each in its own order.
+        Messages in the order of the DataFrame: one Spark partition after the other, each in its own order.
 
     Raises:
         SchemaMismatchError: rows that do not fit the table; no file is left.
-        StorageError: a worker does not share the table's storage; no file is left that the driver sees.
+        StorageError: a worker does not share the table's storage; the files that the driver sees are deleted.
     """
     job_id = job_id or new_job_id()
     native = write_natively(df, ref, job_id, file_rows)
@@ -46,12 +46,12 @@ def write_dataframe(
     ensure_python_worker(df.sparkSession)
     names = tuple(df.columns)
     task = WriteTask(ref=ref, job_id=job_id, storage=mark_storage(ref), names=names)
-    # mapInArrow looks columns up by name, and finds none with a dot in it, nor one of two of the same name.
+    # mapInArrow looks columns up by name: it finds no name with a dot, and no name that two columns have.
     plain = df.toDF(*(f"c{number}" for number in range(len(names))))
     try:
         rows = distribute(plain, ref, names).mapInArrow(task, OUTCOME_SCHEMA).collect()
     except BaseException:
-        # Tasks that had finished have handed their files to nobody.
+        # The messages of finished tasks are lost, so find their files by the job id.
         delete_job_files(ref, job_id, keep=())
         raise
     speculates = df.sparkSession.conf.get("spark.speculation", "false") == "true"
@@ -61,15 +61,15 @@ def write_dataframe(
 def collect_messages(
     ref: TableRef, outcomes: Iterable[TaskOutcome], job_id: str, *, speculates: bool
 ) -> tuple[CommitMessage, ...]:
-    """Join what the tasks of a job hand over; delete what attempts that do not count have left.
+    """Join the messages of a job's tasks; delete the files that other attempts of the tasks left.
 
     Args:
         outcomes: in task order.
-        speculates: tasks may have had attempts beside the one that counts.
+        speculates: speculative execution is on, so tasks may have had other attempts.
 
     Raises:
-        TableStoreError: the first task's error that has one; the files of all the others are deleted. Or the driver
-            does not see a file that a task has written.
+        TableStoreError: a task failed (the error of the first such task); the files of all other tasks are deleted.
+            Or the driver does not see a file that a task has written.
     """
     outcomes = tuple(outcomes)
     messages = tuple(message for outcome in outcomes for message in outcome.messages)

@@ -1,9 +1,9 @@
-"""Small batches, whose rows come to the driver.
+"""Collect the rows of small micro-batches in the driver.
 
-Writing 1,000 rows there takes a fifth of what starting the Python workers of one job takes.
+Writing 1,000 rows in the driver takes a fifth of the time that starting the Python workers of one job takes.
 
-Few rows may still be too large for the driver. So tasks measure each row and hand over no wide ones: Spark's estimate
-for a column of texts is 20 bytes a row, whatever is in it.
+A few rows can still be too large for the driver: Spark estimates a string column at 20 bytes a row, whatever its
+values. So tasks measure each row and do not send wide rows.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 _LOG: Final = open_log(__name__)
 _MAX_ROWS: Final = 20_000
 _MAX_BYTES: Final = 16 << 20
-# Of all tasks together, as a multiple of what may come; one task may have all rows.
+# Rows that all tasks together may send, as a multiple of the limit, since one task may have all rows.
 _TASKS_FACTOR: Final = 4
 _LEAST_ROWS_PER_TASK: Final = 1_000
-# What an element takes besides its bytes: an offset, a flag.
+# Size of an element besides its bytes: an offset and a flag.
 _OVERHEAD_BYTES: Final = 8
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
 _TASK: Final = "task"
@@ -39,16 +39,16 @@ _WIDTH: Final = "width"
 
 
 def max_small_rows(df: DataFrame) -> int:
-    """Return how many rows of a DataFrame's schema may come to the driver, by Spark's estimate of their width."""
+    """Return how many rows of this schema the driver may collect, by Spark's estimate of their width."""
     given: Any = df._jdf  # noqa: SLF001 - Python's types have no sizes
     return max(1, min(_MAX_ROWS, _MAX_BYTES // int(given.schema().defaultSize())))
 
 
 def collect_small(df: DataFrame, max_rows: int) -> pa.Table | None:
-    """Collect the rows, in order, if there are not more than that, and if they are not too large.
+    """Collect the rows, in order; None if there are more than ``max_rows`` or if they are too large.
 
-    No task hands over more than one row above, whatever there are, and no row that is wider than the rows may be on
-    average; so when the answer is None, little was read. Rows of which some are wider are read twice, if they are few.
+    A task sends at most one row more than its limit, and no values of rows that are wider than the average that is
+    allowed; so little was read if the result is None. If there are few rows, but some are wide, all are read twice.
     """
     given: Any = df._jdf  # noqa: SLF001 - the partitions of a micro-batch are known, and Python would make an RDD
     tasks = int(given.queryExecution().toRdd().getNumPartitions())
@@ -68,7 +68,7 @@ def collect_small(df: DataFrame, max_rows: int) -> pa.Table | None:
 
 
 def _collect(df: DataFrame) -> pa.Table | None:
-    """Collect all rows; None where Spark refuses to bring so much to the driver."""
+    """Collect all rows; None if Spark refuses because the result is too large for the driver."""
     try:
         return df.toArrow()
     except (PySparkException, Py4JJavaError) as error:
@@ -84,7 +84,7 @@ def _largest_task(measured: pa.Table) -> int:
 
 
 def _without_wide_rows(df: DataFrame, max_width: int) -> DataFrame:
-    """Add the task and the width of each row; columns have numbers for names, and are null where a row is too wide."""
+    """Add the task and the width of each row; set values of variable size to null in rows that are too wide."""
     plain = df.toDF(*(f"c{number}" for number in range(len(df.columns))))
     columns = [F.col(name) for name in plain.columns]
     sizes = [_bytes_of(column, field.dataType) for column, field in zip(columns, df.schema.fields, strict=True)]
@@ -102,7 +102,7 @@ def _without_wide_rows(df: DataFrame, max_width: int) -> DataFrame:
 
 
 def _bytes_of(value: Column, kind: spark_types.DataType) -> Column | None:
-    """Return about how many bytes a value has; None for types of one width."""
+    """Return the approximate size of a value in bytes; None for types of fixed width."""
     match kind:
         case spark_types.StringType() | spark_types.BinaryType():
             size = F.octet_length(value)
@@ -136,7 +136,7 @@ def _bytes_of_elements(value: Column, kind: spark_types.DataType) -> Column:
 
 
 def _limited(df: DataFrame, rows_per_task: int) -> DataFrame:
-    """Return the first rows of each task; a limit of Python's would run one task after the other."""
+    """Return the first rows of each task; ``DataFrame.limit`` would run one task after the other."""
     given: Any = df._jdf  # noqa: SLF001 - Python has no limit for each task
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
     sql = jvm.org.apache.spark.sql

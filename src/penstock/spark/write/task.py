@@ -1,4 +1,4 @@
-"""What runs inside a Spark task that writes."""
+"""Code that runs inside a Spark task that writes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ OUTCOME_SCHEMA: Final = "outcome binary"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome:
-    """What a write task hands to the driver.
+    """Result that a write task sends to the driver.
 
     Attributes:
         messages: in the order of the task's rows; empty after an error.
-        error: why the task's rows cannot be written, whoever tries; None when they were. As a value, it reaches the
-            user as it was raised, not inside of a Java stack trace, and the other tasks' files are known.
+        error: why no attempt can write the task's rows; None if they were written. It is returned, not raised: so the
+            user gets it without a Java stack trace, and the driver knows the files of the other tasks.
         attempt: 0 for the first attempt of the task.
     """
 
@@ -42,11 +42,11 @@ class TaskOutcome:
 
 
 def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: str) -> tuple[CommitMessage, ...]:
-    """Write a task's rows to data files; a task that fails on the way leaves none.
+    """Write the rows of a task to data files; a task that fails leaves no file.
 
     Args:
-        batches: in the order to keep, all of one schema, which need not be the table's canonical one.
-        job_id: begins the ids in the names of the files.
+        batches: in the order to keep; all have the same schema, which may differ from the table's canonical one.
+        job_id: prefix of the ids in the names of the files.
 
     Raises:
         SchemaMismatchError: rows that do not fit the table.
@@ -59,18 +59,18 @@ def write_batches(ref: TableRef, batches: Iterable[pa.RecordBatch], *, job_id: s
             for rows in conform_batches([batch], plan):
                 writer.write(rows)
         messages = writer.prepare_commit()
-        # Here, side by side with the other tasks, and on the machine that has the files in its memory.
+        # Flush here: in parallel with the other tasks, on the machine that has the files in its page cache.
         flush_new_files(ref, messages)
         return messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTask:
-    """Writes one task's rows; a value that Spark pickles.
+    """Writes the rows of one task; Spark pickles it.
 
     Attributes:
-        storage: what the driver sees at the table's location.
-        names: of the table's columns that a batch's columns are, by position; None where they have their own names.
+        storage: identity of the table that the driver sees; None if storage is the same on every machine.
+        names: names of the table's columns, in the order of a batch's columns; None if batches have these names.
     """
 
     ref: TableRef
@@ -79,7 +79,7 @@ class WriteTask:
     names: tuple[str, ...] | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> TaskOutcome:
-        """Write the rows. Raises only what another attempt may do better."""
+        """Write the rows. Raise only errors that a retry of the task may avoid; return the others."""
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0
         not_shared = None if self.storage is None else self.storage.error_here(self.ref)
@@ -96,5 +96,5 @@ class WriteTask:
             return TaskOutcome(error=error, attempt=attempt)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows and yield the pickled outcome: a function for ``mapInArrow``."""
+        """Write the rows and yield the pickled outcome; for ``mapInArrow``."""
         yield pa.record_batch({"outcome": pa.array([pickle.dumps(self.run(batches))], pa.binary())})

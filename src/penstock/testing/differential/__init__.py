@@ -1,1 +1,1 @@
-"""Random tables, read through every entry point and compared with plain Python (design/0022)."""
+"""Differential tests: read random tables through every entry point, and compare with plain Python (design/0022)."""

@@ -1,4 +1,4 @@
-"""A case: a random table as a list of steps, so that it can be kept, read by people and run again."""
+"""A case: a random table as a list of steps, which can be stored, read by people and run again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FuzzColumn:
-    """A column; rows know it by its key through all renames.
+    """A column; rows refer to it by its key, which renames do not change.
 
     Attributes:
-        sql: its type.
+        sql: SQL type.
     """
 
     key: int
@@ -24,7 +24,7 @@ class FuzzColumn:
 
     @property
     def quoted(self) -> str:
-        """The name as SQL."""
+        """The name, quoted for SQL."""
         return "`" + self.name.replace("`", "``") + "`"
 
 
@@ -34,7 +34,7 @@ class FuzzLeaf:
 
     Attributes:
         operator: a comparison, ``IN``, ``NOT IN``, ``IS NULL`` or ``IS NOT NULL``.
-        values: that the column is compared with.
+        values: values that the column is compared with.
     """
 
     column: int
@@ -46,7 +46,7 @@ class FuzzLeaf:
         """Return the text of the filter.
 
         Args:
-            column: as it is called now.
+            column: the column with its current name.
         """
         if self.operator in COMPARISONS:
             return f"{column.quoted} {self.operator} {self.texts[0]}"
@@ -55,35 +55,35 @@ class FuzzLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Append:
-    """Rows by the keys of columns."""
+    """Append rows, which map column keys to values."""
 
     rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuse:
-    """A row that must not get in."""
+    """Append a row that must be refused."""
 
     row: Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
-    """A new column."""
+    """Add a column."""
 
     column: FuzzColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """A column goes."""
+    """Drop a column."""
 
     column: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rename:
-    """A column gets another name."""
+    """Rename a column."""
 
     column: int
     name: str
@@ -91,7 +91,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Widen:
-    """A column gets a wider type."""
+    """Change a column to a wider type."""
 
     column: int
     sql: str
@@ -99,12 +99,12 @@ class Widen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOld:
-    """Read through the handle from before the last change, which may refuse."""
+    """Read with the table handle from before the last change; the read may fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Read through every reader; ``leaf`` is None for all rows."""
+    """Read with every reader; ``leaf`` is None for all rows."""
 
     leaf: FuzzLeaf | None = None
 
@@ -121,13 +121,13 @@ Step: TypeAlias = Append | Refuse | Add | Drop | Rename | Widen | ReadOld | Read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A table, and what is done to it in turn.
+    """A table, and the steps on it.
 
     Attributes:
-        name: of the table, unique in its database.
-        columns: at its creation.
-        partition_by: names.
-        options: of the table.
+        name: name of the table, unique in its database.
+        columns: columns at its creation.
+        partition_by: names of partition columns.
+        options: options of the table.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Cases as JSON: values that JSON has no form for are objects of one key, which says what they are."""
+"""Encode cases as JSON: a value without a JSON form is an object with one key, which names its kind."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def encode_case(case: Case) -> str:
-    """Return a case as text, a line for each step."""
+    """Encode a case as text, one line per step."""
     head = {each.name: _field(getattr(case, each.name)) for each in fields(case) if each.name != "steps"}
     steps = [
         {"step": type(step).__name__.lower(), **{each.name: _field(getattr(step, each.name)) for each in fields(step)}}
@@ -65,7 +65,7 @@ def encode_case(case: Case) -> str:
 
 
 def decode_case(text: str) -> Case:
-    """Return the case of a text."""
+    """Decode a case."""
     json_case = json.loads(text)
     head = {name: _tuples(_decoded(value)) for name, value in json_case.items() if name != "steps"}
     head["options"] = dict(head["options"])

@@ -1,4 +1,4 @@
-"""Makes a case from a seed; the same seed makes the same case."""
+"""Make a case from a seed; the same seed always makes the same case."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def random_case(seed: int) -> Case:
 
 
 class _Maker:
-    """Knows the columns of now, what may be in them, and how many rows there are."""
+    """Generates a case; keeps the current columns, their kinds, and the number of rows."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -65,13 +65,13 @@ class _Maker:
         self._row_count = 0
 
     def layout(self) -> tuple[dict[str, str], tuple[str, ...]]:
-        """Return options, and what the table is partitioned by."""
+        """Return the options and the partition columns of the table."""
         random = self._random
         options = {"bucket": "2", "bucket-key": "id"} if random.random() < 0.3 else {}
         return options, ("id",) if random.random() < 0.2 and not options else ()
 
     def steps(self) -> Iterator[Step]:
-        """Yield what is done to the table."""
+        """Yield the steps of the case."""
         yield self._append()
         for column in self.columns:
             for value in self._kinds[column.key].too_long:
@@ -90,7 +90,7 @@ class _Maker:
         return Append(rows=tuple(rows))
 
     def _rows(self) -> list[dict[int, Any]]:
-        """Return new rows of the columns of now; the first column tells rows apart."""
+        """Return new rows with the current columns; the first column is a unique number."""
         rows = []
         for number in range(self._random.randint(1, _MOST_ROWS)):
             row = {each.key: self._random.choice((None, *self._kinds[each.key].values)) for each in self.columns}
@@ -125,7 +125,7 @@ class _Maker:
         return Add(column=column)
 
     def _widen(self, column: FuzzColumn, kind: Kind) -> Iterator[Step]:
-        """Widen it, and append a value that the old type does not hold."""
+        """Widen a column, and append a value that does not fit the old type."""
         sql = self._random.choice(kind.wider)
         self._put(replace(column, sql=sql))
         yield Widen(column=column.key, sql=sql)

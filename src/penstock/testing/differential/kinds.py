@@ -1,4 +1,4 @@
-"""Types of columns with values at their edges, and literals next to them."""
+"""Column types with edge values, and literals near these values."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _DAY_MICROS: Final = 86_400 * 10**6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A column type as the fuzzer uses it.
+    """A column type for the fuzzer.
 
     Attributes:
-        sql: as in DDL.
-        arrow: of the values.
-        values: to choose from, besides null; dates are days, timestamps microseconds.
-        literals: SQL texts with the value that they stand for; none for types that do not compare.
-        wider: SQL types that the column may be altered to.
+        sql: type as in DDL.
+        arrow: Arrow type of the values.
+        values: values to choose from, besides null; dates are days, timestamps microseconds.
+        literals: SQL literals with their values; empty for types without comparison.
+        wider: SQL types that the column may be widened to.
         too_long: values that must be refused.
     """
 
@@ -48,12 +48,12 @@ class Kind:
 
     @property
     def is_float(self) -> bool:
-        """Whether NaN counts."""
+        """Whether values may be NaN."""
         return self.sql in {"FLOAT", "DOUBLE"}
 
 
 def single(number: float) -> float:
-    """Return the nearest FLOAT."""
+    """Round to the nearest FLOAT."""
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
@@ -157,16 +157,16 @@ KINDS: Final = (
     ),
 )
 LARGEST: Final = {"BIGINT": 2**62 + 1, "INT": 2**31 - 1, "DOUBLE": 0.1}
-"""Values of wider types that the narrower ones do not hold."""
+"""Values of wider types that do not fit the narrower types."""
 
 PLAIN_NAMES: Final = ("a", "B_2", "_c", "SELECT", "n" * 60, "x1", "y1", "z1")
-"""Names that Avro takes."""
+"""Column names that Avro allows."""
 
 NAMES: Final = ("a", "x y", "a.b", "a`b", "é", "q'q", 'd"d', "#h", "a,b", "a:b", "SELECT", "n" * 60)
 
 
 def arrow_of(sql: str) -> Any:  # noqa: ANN401 - an Arrow type
-    """Return the type of the values of a column, also of one that was widened."""
+    """Return the Arrow type of a column, also of a widened one."""
     known = {kind.sql: kind.arrow for kind in KINDS}
     return known[sql] if sql in known else next(kind for name, kind in known.items() if _family(name) == _family(sql))
 

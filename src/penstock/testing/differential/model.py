@@ -1,4 +1,4 @@
-"""The rows that a table must have, in plain Python that shares no code with filters and readers."""
+"""Expected rows of a table, in plain Python that shares no code with filters and readers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class FuzzTable:
     """The state of a case.
 
     Attributes:
-        columns: of now.
-        past: columns as they were before a change of their names or types; files keep that.
+        columns: current columns.
+        past: columns before a change of name or type; files still have these.
     """
 
     file_format: str
@@ -40,7 +40,7 @@ class FuzzTable:
         self.columns[place] = replace(old, name=name or old.name, sql=sql or old.sql)
 
     def expected(self, leaf: FuzzLeaf | None) -> list[dict[str, Any]]:
-        """Return the rows that pass."""
+        """Return the rows that match the condition."""
         return [
             {column.name: row.get(column.key) for column in self.columns}
             for row in self.rows
@@ -48,14 +48,14 @@ class FuzzTable:
         ]
 
     def values(self, family: str) -> Iterator[Any]:
-        """Yield all values but nulls of columns whose types begin so."""
+        """Yield all non-null values of columns whose SQL type starts with ``family``."""
         for column in self.columns:
             if column.sql.startswith(family):
                 yield from (row[column.key] for row in self.rows if row.get(column.key) is not None)
 
 
 def holds(leaf: FuzzLeaf, value: Any) -> bool | None:  # noqa: ANN401 - of any column
-    """Return what SQL says of a value: true, false or unknown."""
+    """Evaluate the condition as SQL does: true, false or unknown (None)."""
     if leaf.operator.startswith("IS"):
         return (value is None) == (leaf.operator == "IS NULL")
     if value is None:

@@ -1,4 +1,4 @@
-"""Readers of other projects: what they are asked, and what they are known to be unable to do."""
+"""Readers of other projects, and their known defects, for which they are not compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.testing.differential.model import FuzzTable
 
 
-# Where nanoseconds since 1970 end in 64 bits.
+# Largest time since 1970 whose nanoseconds fit 64 bits.
 _FARTHEST_MICROS: Final = 2**63 // 1000
 _DAY_MICROS: Final = 86_400 * 10**6
 _GREGORIAN_DAY: Final = -141_427
@@ -27,26 +27,26 @@ class OtherReader(Protocol):
 
     @property
     def name(self) -> str:
-        """As exclusions and findings have it."""
+        """Name of the engine, in exclusions and findings."""
         ...
 
     def read(self, location: str, schema: pa.Schema, condition: tuple[FuzzColumn, FuzzLeaf] | None) -> pa.Table | None:
-        """Return the rows of the latest snapshot; None where the engine has no such condition.
+        """Return the rows of the latest snapshot; None if the engine does not support the condition.
 
         Args:
-            schema: of the rows that are returned.
-            condition: of a filter that the engine also uses to leave files out; None for all rows.
+            schema: schema of the returned rows.
+            condition: filter, by which the engine also skips files; None for all rows.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """What an engine is not asked.
+    """A known defect of an engine, for which its reads are skipped.
 
     Attributes:
-        reader: its name.
-        applies: to a table and a condition.
+        reader: name of the engine.
+        applies: whether the defect affects a table and a condition.
     """
 
     reader: str
@@ -107,9 +107,9 @@ EXCLUSIONS: Final = (
         applies=_compares_bytes,
     ),
 )
-"""What was seen of these versions, each with the smallest example."""
+"""Defects that were found in these versions, each with its smallest example."""
 
 
 def exclusion_of(reader: str, table: FuzzTable, leaf: FuzzLeaf | None) -> Exclusion | None:
-    """Return why an engine is not asked; None where it is."""
+    """Return the exclusion for which a read is skipped; None if there is none."""
     return next((each for each in EXCLUSIONS if each.reader == reader and each.applies(table, leaf)), None)

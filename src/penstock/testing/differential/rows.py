@@ -1,4 +1,4 @@
-"""Rows as texts that are equal where the values are."""
+"""Convert rows to texts that are equal exactly if the values are equal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def texts_of_table(table: pa.Table) -> list[str]:
 
 
 def texts_of_rows(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Return rows of Python's values as texts, sorted."""
+    """Return rows of Python values as texts, sorted."""
     return _texts(list(row.values()) for row in rows)
 
 
@@ -41,7 +41,7 @@ def _plain(cell: Any) -> Any:  # noqa: ANN401 - a scalar of any type
 
 
 def _normal(value: Any) -> Any:  # noqa: ANN401 - see above
-    """Decimals by value; NaN and the sign of zero show in ``repr``."""
+    """Normalize decimals, so that equal ones have equal texts; ``repr`` shows NaN and the sign of zero."""
     if isinstance(value, list | tuple):
         return [_normal(each) for each in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Runs cases: makes the tables, reads them through every reader, and reports what differs."""
+"""Run cases: make the tables, read them with every reader, and report differences."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that differs.
+    """A difference between a reader and the model.
 
     Attributes:
-        case: its name.
-        entry_point: where.
+        case: name of the case.
+        entry_point: function or reader with the difference.
         what: the table and the filter.
     """
 
@@ -57,11 +57,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """What reads, besides ``to_arrow``.
+    """Readers besides ``to_arrow``.
 
     Attributes:
         spark: a session in which ``format("penstock")`` is registered; None to read without Spark.
-        tally: counts reads by reader, and what readers were not asked by reason.
+        tally: number of reads by reader, and of skipped reads by reason.
     """
 
     spark: Any = None
@@ -116,7 +116,7 @@ class _Run:
         )
 
     def _refuse(self, table: Table, row: Row) -> Iterator[Finding]:
-        """Values that are too long must not get in."""
+        """Append a row that must be refused; yield a finding if it is written."""
         try:
             self._append(table, [row])
         except TableStoreError:
@@ -168,7 +168,7 @@ class _Run:
         if text is not None:
             reader = reader.option("filter", text)
         yield from self._compare("format", leaf, lambda: reader.load(table.location).toArrow())
-        # Text that means the same to Spark: numbers without an exponent or a point.
+        # Only literals with the same meaning in Spark: numbers without an exponent or a point.
         is_float = leaf is not None and self._model.column(leaf.column).sql in {"FLOAT", "DOUBLE"}
         if leaf is not None and is_float and leaf.operator in {">", ">=", "="} and leaf.texts[0] in "015":
             frame = table.to_spark(spark)

@@ -1,1 +1,1 @@
-"""Files that were damaged at random, given to every decoder: none may hang, crash, or raise errors of others."""
+"""Fuzz every decoder with randomly damaged files: it must not hang, crash, or raise errors of other libraries."""

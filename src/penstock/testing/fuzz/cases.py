@@ -1,4 +1,4 @@
-"""Cases in this process, and the child process that runs them one by one, telling of each before and after."""
+"""Run fuzz cases one by one in a child process, which prints a line before and after each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMORY_BYTES: Final = 4 << 30
 
 
 class Outcome(StrEnum):
-    """What became of a damaged file."""
+    """Outcome of decoding a damaged file."""
 
     SAME = "same"
     CHANGED = "changed"
@@ -34,29 +34,29 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Outcome of one case; ``detail`` says which error it was."""
+    """Outcome of one case; ``detail`` is the error."""
 
     outcome: Outcome
     detail: str = ""
 
 
 def damaged(decoder: Decoder, number: int, seed: int) -> bytes:
-    """Return the bytes of a case, which depend on nothing but the arguments and the valid file."""
-    return mutate(decoder.valid, Random(f"{seed}/{decoder.name}/{number}"))  # noqa: S311 - to be repeated, not to be secret
+    """Return the bytes of a case, which depend only on the arguments and the valid file."""
+    return mutate(decoder.valid, Random(f"{seed}/{decoder.name}/{number}"))  # noqa: S311 - must be repeatable, not secret
 
 
 def judge(decoder: Decoder, data: bytes, expected: object) -> Verdict:
     """Decode a damaged file.
 
     Args:
-        expected: what the valid one decodes to.
+        expected: decoded value of the valid file.
     """
     try:
         found = decoder.decode(data)
         same = found == expected
     except TableStoreError as error:
         return Verdict(outcome=Outcome.REFUSED, detail=type(error).__name__)
-    # Whatever comes through is a finding: to name it is what this is for.
+    # Any other exception is a finding, which is reported by its name.
     except BaseException as error:  # noqa: BLE001 - see above
         place = traceback.extract_tb(error.__traceback__)[-1]
         return Verdict(outcome=Outcome.RAW, detail=f"{type(error).__name__} at {place.name}:{place.lineno}: {error}")
@@ -64,7 +64,7 @@ def judge(decoder: Decoder, data: bytes, expected: object) -> Verdict:
 
 
 def main(name: str, first: int, count: int, seed: int) -> None:
-    """Run cases of one decoder; prints a line before and after each."""
+    """Run cases of one decoder; print a line before and after each."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     decoder = load_decoders()[name]
     expected = decoder.decode(decoder.valid)

@@ -1,4 +1,4 @@
-"""Every decoder of files, with a file that it reads."""
+"""All decoders of files, each with a valid file."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _INDEX_SCHEMA: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoder:
-    """A kind of file.
+    """A decoder for one kind of file.
 
     Attributes:
-        name: of the kind.
-        valid: a file of it.
-        decode: bytes to something that can be compared; raises errors of the tree.
+        name: name of the kind.
+        valid: bytes of a valid file.
+        decode: decodes bytes to a value that can be compared; raises subclasses of ``TableStoreError``.
     """
 
     name: str
@@ -99,7 +99,7 @@ def _metadata_decoders() -> Iterable[Decoder]:
 
 
 def _state_decoders() -> Iterable[Decoder]:
-    """Small files that are not a snapshot's, and index manifests."""
+    """Yield decoders of index manifests, and of small files that do not belong to a snapshot."""
     record = encode_long(0) + encode_text("DELETION_VECTORS") + encode_text("index-1")
     yield Decoder(
         name="index-manifest",
@@ -142,7 +142,7 @@ def _data_decoders() -> Iterable[Decoder]:
         path = f"{_ROOT}/damaged.{file_format}"
         _STORE.write(path, data)
         batches = FORMATS[file_format].read(_STORE, path, fields, batch_rows=100)
-        # Not as Python's values, which are fewer: Arrow's dates go beyond the year 9999.
+        # Not converted to Python values: Arrow's dates go beyond the year 9999, Python's do not.
         return pa.Table.from_batches(batches, schema=batch.schema)
 
     for file_format in FileFormat:

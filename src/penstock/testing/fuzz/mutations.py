@@ -1,4 +1,4 @@
-"""One change of a file's bytes, drawn from a seeded generator."""
+"""Damage the bytes of a file by one random change, from a seeded generator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXTREMES: Final = (
 
 
 def mutate(data: bytes, random: Random) -> bytes:
-    """Return the bytes with one change; it may happen to be none."""
+    """Return the bytes after one random change, which may leave them equal."""
     if not data:
         return random.choice(_EXTREMES)
     changed = bytearray(data)
@@ -74,7 +74,7 @@ def _copy_block(data: bytearray, random: Random) -> None:
 
 
 def _change_tail(data: bytearray, random: Random) -> None:
-    # Footers of Parquet and ORC stand there, with the sizes and places of everything else.
+    # Parquet and ORC have their footers there, with the sizes and offsets of all other parts.
     data[random.randrange(max(0, len(data) - 64), len(data))] = random.randrange(256)
 
 

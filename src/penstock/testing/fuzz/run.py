@@ -1,4 +1,4 @@
-"""Many cases of every decoder, each decoder in a child process that is ended when it hangs."""
+"""Run many fuzz cases of a decoder in a child process, which is killed if it hangs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _START_SECONDS: Final = 60
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """What became of the cases of one decoder; findings are (case, outcome, detail, bytes as hex)."""
+    """Outcomes of the cases of one decoder; findings are (case, outcome, detail, bytes as hex)."""
 
     name: str
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -33,7 +33,7 @@ class Result:
 
 
 def fuzz(name: str, cases: int, seed: int) -> Result:
-    """Run cases of one decoder; a child that hangs or crashes is replaced, and goes on with the next case."""
+    """Run cases of one decoder; after a hang or crash, a new child continues with the next case."""
     result = Result(name=name)
     started = time.monotonic()
     first = 0
@@ -44,9 +44,9 @@ def fuzz(name: str, cases: int, seed: int) -> Result:
 
 
 def _run_child(result: Result, first: int, count: int, seed: int) -> int:
-    """Run a child until it ends or hangs; returns the next case."""
+    """Run a child until it ends or hangs; return the number of the next case."""
     command = [sys.executable, "-m", "penstock.testing.fuzz.cases", result.name, str(first), str(count), str(seed)]
-    # Our own module, with numbers and the name of a decoder.
+    # Runs our own module; the arguments are numbers and the name of a decoder.
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:  # noqa: S603 - see above
         current: int | None = None
         begun = time.monotonic()
@@ -77,7 +77,7 @@ def _lost(result: Result, case: int | None, first: int, outcome: Outcome) -> int
 
 
 def _lines(child: subprocess.Popen[bytes]) -> Iterator[dict[str, Any] | None]:
-    """Yield what the child tells; None when it says nothing for too long."""
+    """Yield the lines that the child prints, decoded; None if it prints nothing for too long."""
     stream = child.stdout
     if stream is None:
         return
