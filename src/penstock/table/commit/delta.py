@@ -13,7 +13,7 @@ from penstock.errors import CommitConflictError, InvalidOptionError, Unsupported
 from penstock.format.manifest.entry import DataFileMeta, FileKind, ManifestEntry
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.conflict import check_conflicts, find_displaced
-from penstock.table.commit.sequence import BucketIndex, EntrySource
+from penstock.table.commit.sequence import BucketIndex
 from penstock.table.partition_scope import OverwriteScope, WrittenPartitions, partition_test
 from penstock.table.read.live import load_live_entries, load_live_numbers, load_live_of_partitions
 
@@ -42,12 +42,12 @@ def append_delta(
     """
     partitions = frozenset(message.partition for message in messages if message.new_files)
     if _is_bucketed(messages):
-        source = EntrySource(
+        index.advance(
+            base,
+            partitions,
+            source=store,
             load_live=lambda snapshot, wanted: load_live_numbers(store, ref.schema, snapshot, wanted),
-            load_snapshot=store.load_snapshot,
-            load_delta=store.load_delta,
         )
-        index.advance(base, partitions, source)
         index.check_total_buckets(messages, table=ref.name)
         messages = index.number(messages)
     return _added(messages)

@@ -11,35 +11,22 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.errors import InvalidOptionError, NotFoundError
+from penstock.errors import InvalidOptionError
 from penstock.format.manifest.entry import EntryNumbers, FileKind, ManifestEntry
 from penstock.format.snapshot import CommitKind
+from penstock.table.read.deltas import MAX_STEPS, load_deltas, snapshots_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
+    from penstock.table.read.deltas import DeltaSource
 
-# Above this many snapshots, a new scan of the partitions costs less than reading the deltas.
-MAX_DELTA_STEPS = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntrySource:
-    """Functions by which the index reads metadata.
-
-    Attributes:
-        load_live: loads the live entries of a snapshot in some partitions.
-        load_snapshot: loads a snapshot by id; raises ``NotFoundError``.
-        load_delta: loads the entries of a snapshot's changes.
-    """
-
-    load_live: Callable[[Snapshot, frozenset[bytes]], Iterable[ManifestEntry | EntryNumbers]]
-    load_snapshot: Callable[[int], Snapshot]
-    load_delta: Callable[[Snapshot], Sequence[ManifestEntry]]
+LoadLive: TypeAlias = "Callable[[Snapshot, frozenset[bytes]], Iterable[ManifestEntry | EntryNumbers]]"
+"""Loads the live entries of a snapshot in some partitions."""
 
 
 @dataclass(slots=True)
@@ -60,7 +47,9 @@ class BucketIndex:
     next_numbers: dict[tuple[bytes, int], int] = field(default_factory=dict)
     total_buckets: dict[bytes, int] = field(default_factory=dict)
 
-    def advance(self, base: Snapshot | None, partitions: frozenset[bytes], source: EntrySource) -> None:
+    def advance(
+        self, base: Snapshot | None, partitions: frozenset[bytes], *, source: DeltaSource, load_live: LoadLive
+    ) -> None:
         """Update the index so that it describes ``base`` and covers ``partitions``."""
         if base is None:
             self._forget(None)
@@ -70,7 +59,7 @@ class BucketIndex:
             self._forget(base)
         unknown = partitions - self.partitions
         if unknown:
-            entries = tuple(source.load_live(base, unknown))
+            entries = tuple(load_live(base, unknown))
             # Added only after the load: if the load failed after that, the next commit would number from 0 again.
             self.partitions |= unknown
             self._note(entries)
@@ -114,24 +103,18 @@ class BucketIndex:
             self._note(delta)
             self.snapshot = snapshot
 
-    def _follow(self, base: Snapshot, source: EntrySource) -> bool:
+    def _follow(self, base: Snapshot, source: DeltaSource) -> bool:
         """Add the deltas up to ``base``; return False if that is not possible or costs more than a new scan."""
-        known = self.snapshot
-        if known is None or not 0 <= base.id - known.id <= MAX_DELTA_STEPS:
+        if self.snapshot is None:
             return False
-        entries: list[ManifestEntry] = []
-        try:
-            # After a rollback, the same ids may have other content.
-            if (base if base.id == known.id else source.load_snapshot(known.id)) != known:
-                return False
-            for snapshot_id in range(known.id + 1, base.id + 1):
-                snapshot = base if snapshot_id == base.id else source.load_snapshot(snapshot_id)
-                if snapshot.commit_kind is CommitKind.OVERWRITE:
-                    return False
-                entries.extend(source.load_delta(snapshot))
-        except NotFoundError:  # expired meanwhile
+        snapshots = snapshots_since(source, self.snapshot, base, most=MAX_STEPS)
+        if snapshots is None or any(snapshot.commit_kind is CommitKind.OVERWRITE for snapshot in snapshots):
             return False
-        self._note(entries)
+        deltas = load_deltas(source, snapshots)
+        if deltas is None:
+            return False
+        for _, entries in deltas:
+            self._note(entries)
         self.snapshot = base
         return True
 

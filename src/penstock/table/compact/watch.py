@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.errors import NotFoundError
 from penstock.format.snapshot import CommitKind
 from penstock.options import BucketOptions, CompactOptions
 from penstock.table.compact.coordinator import SmallFiles
 from penstock.table.compact.plan import check_compactable
 from penstock.table.compact.queue_files import QueueFiles
 from penstock.table.compact.task import CompactSizes
+from penstock.table.read.deltas import load_deltas, snapshots_since
 from penstock.table.read.live import load_live_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.snapshot import Snapshot
     from penstock.table.compact.task import CompactTask
     from penstock.table.ref import TableRef
@@ -114,20 +114,11 @@ class CompactionWatch:
 
     def _follow(self, latest: Snapshot) -> bool:
         """Apply the snapshots since the last call; False when a full scan is necessary."""
-        seen = self._seen
-        if seen is None or latest.id < seen.id:
+        snapshots = None if self._seen is None else snapshots_since(self.store, self._seen, latest)
+        deltas = None if snapshots is None else load_deltas(self.store, snapshots)
+        if deltas is None:
             return False
-        try:
-            # After a rollback, other snapshots may have the same ids.
-            if (latest if latest.id == seen.id else self.store.load_snapshot(seen.id)) != seen:
-                return False
-            news: list[tuple[Snapshot, tuple[ManifestEntry, ...]]] = []
-            for snapshot_id in range(seen.id + 1, latest.id + 1):
-                snapshot = self.store.load_snapshot(snapshot_id)
-                news.append((snapshot, tuple(self.store.load_delta(snapshot))))
-        except NotFoundError:
-            return False
-        for snapshot, entries in news:
+        for snapshot, entries in deltas:
             self._files.take(entries)
             if entries and snapshot.commit_kind is CommitKind.APPEND:
                 self._commits += 1

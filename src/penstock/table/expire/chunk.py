@@ -13,7 +13,6 @@ from penstock.table.expire.files import (
     data_paths,
     find_deletions,
     find_metadata,
-    find_snapshot,
     spare_added,
     spare_read,
     spare_revived,
@@ -67,14 +66,14 @@ class ChunkFinder:
     def find(self, first: int, end: int, latest_id: int) -> Chunk | None:
         """Find the files to delete with snapshots ``first`` to ``end - 1``; None if ``end`` has expired itself."""
         # Load the first kept snapshot before all others: if it is gone, the other work would be in vain.
-        kept = find_snapshot(self._store, end)
+        kept = self._store.find_snapshot(end)
         if kept is None:
             return None
         expired = list(self._store.find_snapshots(range(first, end)))
         try:
             files = self._find_files(expired, kept, latest_id)
         except NotFoundError:
-            if find_snapshot(self._store, end) is None:
+            if self._store.find_snapshot(end) is None:
                 return None
             raise
         return Chunk(snapshot_ids=tuple(snapshot.id for snapshot in expired), end=end, kept=kept, files=files)

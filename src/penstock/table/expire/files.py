@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.errors import FormatError, NotFoundError
-from penstock.format.layout import extra_file_paths, index_path, manifest_path, snapshot_path, statistics_path
+from penstock.format.layout import extra_file_paths, index_path, manifest_path, statistics_path
 from penstock.format.manifest.entry import FileKind
 from penstock.format.manifest.index_manifest import decode_index_files
-from penstock.format.snapshot_json import decode_snapshot
 from penstock.table.read.live import load_live_of_partitions
 
 if TYPE_CHECKING:
@@ -82,15 +81,6 @@ class MetadataNames:
 
     manifests: frozenset[str]
     lists: frozenset[str]
-
-
-def find_snapshot(store: MetadataStore, snapshot_id: int) -> Snapshot | None:
-    """Load a snapshot; None if it does not exist."""
-    path = snapshot_path(store.location, snapshot_id)
-    try:
-        return decode_snapshot(store.file_io.read(path), path)
-    except NotFoundError:
-        return None
 
 
 def find_deletions(store: MetadataStore, snapshots: Sequence[Snapshot]) -> dict[FileIdentity, Deletion]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.format.snapshot import CommitKind
 from penstock.table.bulk_files import map_parallel
 from penstock.table.commit.committer import WRITER_VERSION
-from penstock.table.expire.files import find_snapshot
+from penstock.table.read.deltas import is_in_history
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
@@ -33,12 +33,12 @@ class ReaddedFiles:
         """Return such snapshots with ``after_id`` < id <= ``latest_id``, ascending."""
         seen = self._until
         # After a rollback, the same ids may have other content.
-        if seen is None or self._from > after_id or find_snapshot(store, seen.id) != seen:
+        if seen is None or self._from > after_id or not is_in_history(store, seen):
             self._suspects.clear()
             self._from, seen = after_id, None
         first = after_id + 1 if seen is None else seen.id + 1
         ids = range(first, latest_id + 1)
-        for snapshot in map_parallel(lambda each: find_snapshot(store, each), ids, threads=threads):
+        for snapshot in map_parallel(store.find_snapshot, ids, threads=threads):
             if snapshot is not None:
                 seen = snapshot
                 if snapshot.commit_kind is CommitKind.OVERWRITE and snapshot.writer_version != WRITER_VERSION:

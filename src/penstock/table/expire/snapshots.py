@@ -27,7 +27,6 @@ from penstock.table.commit.announced import announce_expiration, expiring_end
 from penstock.table.commit.late_put import is_there
 from penstock.table.commit.rolling_back import is_rolling_back
 from penstock.table.expire.chunk import Chunk, ChunkFinder, add_file_holds
-from penstock.table.expire.files import find_snapshot
 from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Retainer, plan_expiration
 from penstock.table.memory import enough_memory
 from penstock.table.tags.reader import TagReader
@@ -237,7 +236,7 @@ class SnapshotExpirer:
         return {name: next_id for name, next_id in found.items() if next_id is not None}
 
     def _time_of(self, snapshot_id: int) -> int | None:
-        snapshot = find_snapshot(self._store, snapshot_id)
+        snapshot = self._store.find_snapshot(snapshot_id)
         return None if snapshot is None else snapshot.time_millis
 
     def _check_changelogs(self) -> None:

@@ -21,7 +21,6 @@ from penstock.table.expire.files import (
     NamedSnapshot,
     data_paths,
     find_metadata,
-    find_snapshot,
     spare_added,
     spare_read,
     spare_revived,
@@ -107,7 +106,7 @@ def expire_tags(
 
 def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:
     tags = TagReader(ref.file_io, ref.location).load()
-    if find_snapshot(store, gone.id) is not None or any(tag.snapshot.id == gone.id for tag in tags.values()):
+    if store.find_snapshot(gone.id) is not None or any(tag.snapshot.id == gone.id for tag in tags.values()):
         return
     earliest = store.load_earliest_snapshot()
     if earliest is None or earliest.id < gone.id:

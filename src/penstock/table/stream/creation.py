@@ -7,9 +7,10 @@ compaction that keeps the creation times of its inputs does not change it.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.format.manifest.entry import FileKind
+from penstock.table.read.deltas import MAX_STEPS, load_deltas, snapshots_since
 from penstock.table.read.live import load_live_entries
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
-
-# Beyond this many snapshots, loading all live files costs less than reading the deltas.
-_MAX_STEPS: Final = 256
 
 
 class CreationTracker:
@@ -40,7 +38,7 @@ class CreationTracker:
         if self._at == snapshot:
             return
         at, self._at = self._at, None  # cleared first: if a load fails, the next call must not use half of the deltas
-        if at is None or not self._walk(at, snapshot):
+        if at is None or not self._follow(at, snapshot):
             self._times.clear()
             self._least.clear()
             self._note(load_live_entries(self._store, snapshot, lambda _: True).values())
@@ -53,17 +51,14 @@ class CreationTracker:
             least = self._least[partition] = min(self._times.get(partition, ()), default=0)
         return least
 
-    def _walk(self, at: Snapshot, snapshot: Snapshot) -> bool:
+    def _follow(self, at: Snapshot, snapshot: Snapshot) -> bool:
         """Apply the deltas between two snapshots; False, with no change, if some are missing or there are too many."""
-        if not 0 < snapshot.id - at.id <= _MAX_STEPS or self._store.find_snapshot(at.id) != at:
+        snapshots = snapshots_since(self._store, at, snapshot, most=MAX_STEPS)
+        deltas = None if snapshots is None else load_deltas(self._store, snapshots)
+        if deltas is None:
             return False
-        steps = [self._store.find_snapshot(number) for number in range(at.id + 1, snapshot.id)]
-        known = [step for step in steps if step is not None]
-        if len(known) < len(steps):
-            return False
-        deltas = [self._store.load_delta(step) for step in (*known, snapshot)]
-        for delta in deltas:
-            self._note(delta)
+        for _, entries in deltas:
+            self._note(entries)
         return True
 
     def _note(self, entries: Iterable[ManifestEntry]) -> None:

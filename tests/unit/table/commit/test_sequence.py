@@ -13,7 +13,7 @@ from penstock.format.layout import latest_hint_path, snapshot_path
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append, truncate
 from penstock.table.commit.request import CommitRequest
-from penstock.table.commit.sequence import BucketIndex, EntrySource
+from penstock.table.commit.sequence import BucketIndex
 from penstock.table.message import CommitMessage
 from penstock.testing.file_io import RecordingFileIO
 
@@ -128,11 +128,16 @@ def test_far_behind_the_partitions_are_looked_at_anew_instead_of_every_delta() -
         looked.append(partitions)
         return ()
 
-    def refuse(_: object) -> tuple[()]:
-        raise AssertionError("walks the deltas")
+    class Unread:
+        """Metadata of which nothing may be read."""
+
+        def find_snapshot(self, _snapshot_id: int) -> None:
+            raise AssertionError("reads snapshots")
+
+        def load_delta(self, _snapshot: object) -> tuple[()]:
+            raise AssertionError("reads deltas")
 
     index = BucketIndex(snapshot=first, partitions={partition("a")}, next_numbers={(partition("a"), 0): 2})
-    source = EntrySource(load_live=load_live, load_snapshot=lambda _: first, load_delta=refuse)
-    index.advance(replace(first, id=1_000), frozenset({partition("a")}), source)
+    index.advance(replace(first, id=1_000), frozenset({partition("a")}), source=Unread(), load_live=load_live)
     assert looked == [frozenset({partition("a")})]
     assert index.next_numbers == {}

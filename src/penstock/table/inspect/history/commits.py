@@ -13,6 +13,7 @@ from penstock.errors import NotFoundError
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
 from penstock.table.compact.task import CompactSizes
+from penstock.table.read.deltas import is_in_history
 from penstock.table.read.travel import watermark_of
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class ChangeReader:
         self._known = {known: change for known, change in self._known.items() if known in there}
         newest = max(self._known, default=None)
         # After a rollback an id is used again with other content.
-        if newest is not None and self._store.find_snapshot(newest) != self._known[newest].snapshot:
+        if newest is not None and not is_in_history(self._store, self._known[newest].snapshot):
             self._known.clear()
 
     def _load(self, snapshot_id: int) -> Change | None:

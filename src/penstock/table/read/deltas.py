@@ -1,0 +1,76 @@
+"""The changes committed since a snapshot that was read before.
+
+What a process keeps up to date from snapshot to snapshot (file lists, sequence numbers, partitions) reads only the
+deltas in between. It must begin anew after a rollback, when the same ids may have other content, and when snapshots in
+between have expired.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from penstock.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
+
+MAX_STEPS: Final = 256
+"""Above this many snapshots, a scan of the table costs less than reading the deltas."""
+
+
+class DeltaSource(Protocol):
+    """The two reads of a ``MetadataStore`` that are needed."""
+
+    def find_snapshot(self, snapshot_id: int) -> Snapshot | None:
+        """Load one snapshot; None when it is not there."""
+        ...
+
+    def load_delta(self, snapshot: Snapshot) -> Sequence[ManifestEntry]:
+        """Load the entries of a snapshot's changes."""
+        ...
+
+
+def is_in_history(source: DeltaSource, seen: Snapshot) -> bool:
+    """Whether a snapshot that was read before is still there: it has not expired, and was not rolled back."""
+    return source.find_snapshot(seen.id) == seen
+
+
+def snapshots_since(
+    source: DeltaSource, seen: Snapshot, latest: Snapshot, *, most: int | None = None
+) -> tuple[Snapshot, ...] | None:
+    """Load the snapshots after ``seen`` up to ``latest``, ascending.
+
+    Args:
+        most: load no more snapshots than that.
+
+    Returns:
+        None where ``seen`` is not in the history of ``latest``, a snapshot in between has expired, or there are more
+        than ``most``.
+    """
+    steps = latest.id - seen.id
+    if steps < 0 or (most is not None and steps > most):
+        return None
+    if steps == 0:
+        return () if seen == latest else None
+    if not is_in_history(source, seen):
+        return None
+    found = []
+    for snapshot_id in range(seen.id + 1, latest.id):
+        snapshot = source.find_snapshot(snapshot_id)
+        if snapshot is None:
+            return None
+        found.append(snapshot)
+    return (*found, latest)
+
+
+def load_deltas(
+    source: DeltaSource, snapshots: Iterable[Snapshot]
+) -> tuple[tuple[Snapshot, Sequence[ManifestEntry]], ...] | None:
+    """Load the changes of each snapshot; None where one has expired meanwhile."""
+    try:
+        return tuple((snapshot, source.load_delta(snapshot)) for snapshot in snapshots)
+    except NotFoundError:
+        return None
