@@ -34,6 +34,8 @@ _PAIR: Final = re.compile(r"'(?P<key>[^'\n]*)'(?P<between>\s*=\s*)'(?:[^']|'')*'
 _USER: Final = re.compile(r"(?P<scheme>\b(?!abfss?://[\w$.-]+@)[A-Za-z][\w+.-]{0,30}://)[^\s/@'\"]+@")
 _QUERY: Final = re.compile(r"(?P<location>\b[A-Za-z][\w+.-]{0,30}://[^\s?'\"]{0,2000})\?[^\s'\"]*=[^\s'\"]*")
 
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
 MASK: Final = "******"
 """What stands in the place of a secret."""
 
@@ -112,3 +114,13 @@ def _escaped(letter: str) -> str:
 
 def _json_escaped(found: re.Match[str]) -> str:
     return json.dumps(found[0])[1:-1]
+
+
+def bytes_text(size: int) -> str:
+    """Return a size as people read it, ``1.5 MiB``."""
+    amount = float(size)
+    for unit in _UNITS[:-1]:
+        if amount < 1024:
+            return f"{amount:.1f} {unit}" if unit != "B" else f"{size} B"
+        amount /= 1024
+    return f"{amount:.1f} {_UNITS[-1]}"

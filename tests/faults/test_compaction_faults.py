@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.clocks import utc_millis
 from penstock.errors import CommitUnknownError, TableStoreError
-from penstock.io.memory import MemoryFileIO, wall_clock_millis
+from penstock.io.memory import MemoryFileIO
 from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
 from penstock.testing.garbage import needed_files, stored_files, walk
 
@@ -115,7 +116,7 @@ def test_stopped_at_any_call_the_rows_stay_and_doing_it_again_ends_it(
                 assert stored_files(load(storage)._ref) == needed_files(load(storage)._ref)
             again = load(storage) if fault in CRASHES else table
             compact(again)
-            again.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
+            again.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
             assert stored_files(load(storage)._ref) == needed_files(load(storage)._ref)
             assert (shape_of(storage), rows_of(storage)) == (after, rows)
         except (AssertionError, TableStoreError) as failure:

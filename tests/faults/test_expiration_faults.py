@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 import penstock
+from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, TableStoreError
 from penstock.format.layout import consumer_path
-from penstock.io.memory import MemoryFileIO, wall_clock_millis
+from penstock.io.memory import MemoryFileIO
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
 from penstock.testing.garbage import needed_files, stored_files, walk
@@ -60,11 +61,11 @@ def seed(storage: MemoryFileIO) -> None:
 
 
 def expire(table: penstock.Table) -> Any:
-    return table.expire_snapshots(retain_min=3, older_than=wall_clock_millis() + FAR)
+    return table.expire_snapshots(retain_min=3, older_than=utc_millis() + FAR)
 
 
 def remove_orphans(table: penstock.Table) -> Any:
-    return table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
+    return table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
 
 
 def leave_orphans(storage: MemoryFileIO) -> None:

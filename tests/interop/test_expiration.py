@@ -7,7 +7,7 @@ from tests.interop import ours
 from tests.interop.canonical import sort_rows
 from tests.interop.engines import Engine, Row
 
-from penstock.io.memory import wall_clock_millis
+from penstock.clocks import utc_millis
 from penstock.testing.garbage import needed_files, stored_files
 
 FUTURE = 4_000_000_000_000
@@ -20,7 +20,7 @@ def row(number: int, day: str) -> Row:
 def clean_up(location: Path, retain_min: int) -> Any:
     table = ours.load(location)
     found = table.expire_snapshots(retain_min=retain_min, older_than=FUTURE)
-    orphans = table.remove_orphan_files(older_than=wall_clock_millis(), allow_recent=True, dry_run=False)
+    orphans = table.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
     assert [orphan.path for orphan in orphans.orphans if "/bucket-" in orphan.path] == []
     assert table.fsck(all_snapshots=True).findings == ()
     assert stored_files(table._ref) == needed_files(table._ref)

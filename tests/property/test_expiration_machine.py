@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import penstock
+from penstock.clocks import utc_millis
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import consumer_path
 from penstock.format.snapshot import CommitKind
-from penstock.io.memory import MemoryFileIO, wall_clock_millis
+from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.discard import commit_or_discard, delete_new_files
@@ -75,9 +76,7 @@ class ExpirationMachine(RuleBasedStateMachine):
         for snapshot_id, rows in self.model.snapshots.items():
             assert self.read(snapshot_id=snapshot_id) == rows
         if self.model.snapshots:
-            report = self.handles[0].remove_orphan_files(
-                older_than=wall_clock_millis(), dry_run=False, allow_recent=True
-            )
+            report = self.handles[0].remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
             assert {orphan.path for orphan in report.orphans} == self.orphans
         assert stored_files(self.ref) == needed_files(self.ref)
         assert self.handles[0].fsck(all_snapshots=True).findings == ()
@@ -203,7 +202,7 @@ class ExpirationMachine(RuleBasedStateMachine):
         found = self.handles[which].expire_snapshots(
             retain_min=retain[0],
             retain_max=sum(retain),
-            older_than=wall_clock_millis() + 1_000_000 if is_old else 0,
+            older_than=utc_millis() + 1_000_000 if is_old else 0,
             max_deletes=limit,
             dry_run=dry_run,
         )
@@ -218,7 +217,7 @@ class ExpirationMachine(RuleBasedStateMachine):
             found = self.handles[which].expire_snapshots(
                 retain_min=retain[0],
                 retain_max=sum(retain),
-                older_than=wall_clock_millis() + 1_000_000 if is_old else 0,
+                older_than=utc_millis() + 1_000_000 if is_old else 0,
                 max_deletes=limit,
             )
         gone = before - stored_files(self.ref)

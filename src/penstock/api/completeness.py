@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.handle import TableHandle
-from penstock.api.moments import to_millis
 from penstock.catalog.checks.features import check_writable
+from penstock.clocks import to_millis
 from penstock.table.mark_done.partitions import mark_due_partitions, mark_named_partitions
 from penstock.table.read.wait import WaitPolicy, wait_for_watermark
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from penstock.api.completeness import TableCompleteness
 from penstock.api.deferred import spark_entry
 from penstock.api.given import Names, Options, names_of, texts_of
-from penstock.api.moments import to_millis
 from penstock.catalog.checks.features import check_writable
+from penstock.clocks import to_millis
 from penstock.options import PartitionExpireOptions, TagOptions, check_keys
 from penstock.table.actions.changes import open_committer
 from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here

@@ -21,6 +21,7 @@ from penstock.catalog.new_schema import TableDefinition, build_schema, table_def
 from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema, load_schema, put_schema
 from penstock.catalog.trash import discard
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
+from penstock.clocks import utc_millis
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.format.layout import schema_directory, schema_path
 from penstock.io.settings import confine
@@ -188,7 +189,7 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
             changes,
             table=place.name,
             has_snapshots=sets_options and has_snapshots(place.file_io, place.location),
-            time_millis=_now_millis(),
+            time_millis=utc_millis(),
         )
         if evolved is ref.schema:
             return ref
@@ -247,7 +248,3 @@ def _ref(place: TablePlace, schema: TableSchema) -> TableRef:
 
 def _missing(place: TablePlace) -> NotFoundError:
     return NotFoundError(f"table {place.name} does not exist: there is no schema in {place.location}")
-
-
-def _now_millis() -> int:
-    return time.time_ns() // 1_000_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from penstock.clocks import EPOCH
 from penstock.errors import InvalidOptionError
 
 _SHOWN: Final = 40
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_millis(text: str | None, option: str) -> int | None:
@@ -31,7 +31,7 @@ def parse_millis(text: str | None, option: str) -> int | None:
         raise InvalidOptionError(
             f"{option} '{text[:_SHOWN]}': expected a time such as 2026-01-01T10:00:00Z, or milliseconds since 1970"
         ) from error
-    return (time.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+    return (time.astimezone(UTC) - EPOCH) // timedelta(milliseconds=1)
 
 
 def instant_text(millis: int) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidSchemaError
+from penstock.format.text.names import quoted
 from penstock.format.types.data_types import AtomicType, DataField, TypeRoot
 from penstock.format.types.text import format_sql_type
 
@@ -66,8 +67,8 @@ def watermark_options(
         InvalidSchemaError: unknown column, a type that cannot be an event time, or an invalid interval.
     """
     data_type = _rowtime_type(fields, column, table)
-    quoted = "`" + column.replace("`", "``") + "`"
-    expression = f"{quoted} - {_normalised_interval(interval, table)}" if interval and interval.strip() else quoted
+    name = quoted(column)
+    expression = f"{name} - {_normalised_interval(interval, table)}" if interval and interval.strip() else name
     return ((ROWTIME_KEY, column), (EXPRESSION_KEY, expression), (TYPE_KEY, format_sql_type(data_type)))
 
 

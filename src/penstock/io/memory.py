@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import io
 import threading
-import time
 from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, StorageError
 from penstock.io.file_io import FileStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-
-def wall_clock_millis() -> int:
-    """Return the current time, ms since 1970-01-01 UTC."""
-    return time.time_ns() // 1_000_000
 
 
 class _Store:
@@ -83,7 +78,7 @@ class MemoryFileIO:
     """
 
     name: str
-    clock: Callable[[], int] = field(default=wall_clock_millis, compare=False)
+    clock: Callable[[], int] = field(default=utc_millis, compare=False)
 
     def read(self, path: str) -> bytes:
         """Return the whole object."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError
 from penstock.format.layout import schema_directory, schema_path
 from penstock.format.schema_json import decode_schema
@@ -27,7 +27,7 @@ class _Moments:
 
     def next_millis(self) -> int:
         with self._lock:
-            self._last = max(self._last + 1, time.time_ns() // 1_000_000)
+            self._last = max(self._last + 1, utc_millis())
             return self._last
 
 
@@ -50,10 +50,15 @@ def load_identity(table: HasLocation) -> str:
         NotFoundError: there is no table at the location.
     """
     try:
-        data = table.file_io.read(schema_path(table.location, 0))
+        data = read_first_schema(table)
     except NotFoundError as error:
         raise NotFoundError(f"table {table.name}: {table.location} holds no table (any more)") from error
     return digest_of(data)
+
+
+def read_first_schema(table: HasLocation) -> bytes:
+    """Read the table's first schema file, of which digests are stored. Raises ``NotFoundError`` without a table."""
+    return table.file_io.read(schema_path(table.location, 0))
 
 
 def check_same_table(ref: TableRef) -> None:

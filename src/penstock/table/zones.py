@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from penstock.clocks import EPOCH
 from penstock.errors import InvalidOptionError
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET: Final = re.compile(
     r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<h>\d{1,2})(?:(?P<colon>:?)(?P<m>\d{2})(?:(?P=colon)(?P<s>\d{2}))?)?", re.ASCII
 )
@@ -63,7 +63,7 @@ def instant(clock: datetime, zone: tzinfo | None) -> int | None:
     """
     try:
         moment = clock.astimezone() if zone is None else clock.replace(tzinfo=zone)
-        return (moment.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
+        return (moment.astimezone(UTC) - EPOCH) // timedelta(milliseconds=1)
     except (OverflowError, ValueError, OSError):
         return None
 
@@ -76,6 +76,6 @@ def wall_clock(millis: int, zone: tzinfo | None) -> datetime | None:
         zone: None for this machine's.
     """
     try:
-        return (_EPOCH + timedelta(milliseconds=millis)).astimezone(zone).replace(tzinfo=None)
+        return (EPOCH + timedelta(milliseconds=millis)).astimezone(zone).replace(tzinfo=None)
     except (OverflowError, ValueError, OSError):
         return None

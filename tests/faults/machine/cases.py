@@ -15,6 +15,7 @@ import pyarrow as pa
 from tests.faults.machine.disk import REACHES, FailingDisk, Fault, moments_of
 
 import penstock
+from penstock.clocks import utc_millis
 from penstock.errors import CommitUnknownError, TableStoreError
 from penstock.format.layout import (
     consumer_directory,
@@ -25,7 +26,6 @@ from penstock.format.layout import (
     snapshot_path,
     tag_path,
 )
-from penstock.io.memory import wall_clock_millis
 from penstock.table.inspect.fsck import check_table
 from penstock.table.store import MetadataStore
 from penstock.testing.garbage import needed_files
@@ -199,7 +199,7 @@ class World:
         table = self.load()
         for name in glob.iglob(f"{table.location}/.penstock/leases/.*.tmp"):  # noqa: PTH207 - Path is watched
             os.utime(name, (1, 1))  # leases are younger than an hour for orphan removal, whatever is asked of it
-        table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
+        table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
         left = {str(Path(place, name)) for place, _, names in os.walk(table.location) for name in names}
         assert left - known_files(table) == set()
 
@@ -327,13 +327,13 @@ CASES: Final = (
     Case(
         name="expire",
         prepare=_fill_with_replaced,
-        run=lambda table: table.expire_snapshots(retain_min=3, older_than=wall_clock_millis()),
+        run=lambda table: table.expire_snapshots(retain_min=3, older_than=utc_millis()),
         is_atomic=False,
     ),
     Case(
         name="remove orphans",
         prepare=_leave_orphans,
-        run=lambda table: table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True),
+        run=lambda table: table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True),
         is_atomic=False,
     ),
     Case(name="alter", prepare=_fill, run=_add_column),

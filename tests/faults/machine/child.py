@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 import penstock
+from penstock.clocks import utc_millis
 from penstock.errors import StorageError
-from penstock.io.memory import wall_clock_millis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,11 +84,11 @@ def check_full_disk(root: Path) -> None:
         assert os.statvfs(root).f_bavail == 0
         assert keys(table) == [done - 1]
         fails(partial(table.append, rows(done)), errno.ENOSPC)
-        expired = table.expire_snapshots(retain_min=1, older_than=wall_clock_millis() + 1)
+        expired = table.expire_snapshots(retain_min=1, older_than=utc_millis() + 1)
         assert len(expired.snapshot_ids) == done - 1
         table.append(rows(done))
         assert keys(table) == [done - 1, done]
-        orphans = table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
+        orphans = table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
         assert orphans.orphans == ()
         (root / "filler").unlink()
 
@@ -123,7 +123,7 @@ def check_open_files(root: Path) -> None:
     assert table.to_arrow().num_rows == count
     table.append(many)
     assert table.to_arrow().num_rows == count + 200
-    orphans = table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
+    orphans = table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
     assert orphans.orphans == ()
 
 

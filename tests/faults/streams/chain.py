@@ -17,8 +17,8 @@ from tests.faults.streams.harness import (
 from tests.faults.streams.rows import PARTITIONS, FileFeed, Producer, make_queue
 
 import penstock
+from penstock.clocks import utc_millis
 from penstock.format.snapshot import CommitKind
-from penstock.io.memory import wall_clock_millis
 
 if TYPE_CHECKING:
     import random
@@ -119,7 +119,7 @@ class Chain:
     def clean_up(self) -> None:
         """Remove what killed drivers left, which is all that no snapshot needs."""
         for table in self.tables.values():
-            table.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
+            table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
             assert stray_files(table) == set()
 
     def report(self) -> str:

@@ -8,8 +8,8 @@ from penstock.cli.draw.labels import datetime_of
 from penstock.cli.draw.scale import time_axis
 from penstock.cli.output.describe import describe_snapshot
 from penstock.cli.times import instant_text
+from penstock.clocks import to_wall_clock
 from penstock.format.snapshot import CommitKind, Snapshot
-from penstock.table.read.scan import to_wall_clock
 from penstock.table.read.wait import shortfall
 
 SNAPSHOT = Snapshot(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.cli.draw.pages import Element, read_page, signs, tables
 
-from penstock.table.inspect.explain import format_bytes
+from penstock.printable import bytes_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +87,7 @@ def test_the_numbers_are_those_of_the_table(queue: Command) -> None:
             str(bucket),
             str(sum(row["record_count"] for row in buckets if row["bucket"] == bucket)),
             str(sum(row["file_count"] for row in buckets if row["bucket"] == bucket)),
-            format_bytes(sum(row["file_size_in_bytes"] for row in buckets if row["bucket"] == bucket)),
+            bytes_text(sum(row["file_size_in_bytes"] for row in buckets if row["bucket"] == bucket)),
         )
         for bucket in (0, 1)
     ]

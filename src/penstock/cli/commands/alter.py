@@ -1,6 +1,5 @@
 """Commands that change a table's schema, one change each."""
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -30,6 +29,7 @@ from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, TableName, parse_pair
 from penstock.cli.output.describe import table_columns
 from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.session import OutputFormat, Session, session_of
+from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError
 from penstock.format.schema import TableSchema
 from penstock.printable import mask_options
@@ -200,7 +200,7 @@ def _alter(session: Session, table: str, changes: Sequence[SchemaChange], dry_ru
             changes,
             table=ref.name,
             has_snapshots=has_snapshots(ref.file_io, ref.location),
-            time_millis=time.time_ns() // 1_000_000,
+            time_millis=utc_millis(),
         )
         _print_schema(session, ref.name, schema)
         return

@@ -13,7 +13,8 @@ from penstock.cli.output.render import note, print_record, print_records, print_
 from penstock.cli.session import OutputFormat, session_of
 from penstock.cli.times import parse_millis
 from penstock.options import check_keys
-from penstock.table.inspect.explain import explain_plan, format_bytes, format_predicate
+from penstock.printable import bytes_text
+from penstock.table.inspect.explain import explain_plan, format_predicate
 from penstock.table.inspect.fsck import check_table
 from penstock.table.read.query import plan_query
 from penstock.table.read.scan import ScanPlan
@@ -134,7 +135,7 @@ def fsck(
         print_records(session, findings, _FINDING_COLUMNS)
     checked = (
         f"{report.snapshots} snapshots, {report.manifests} manifests, {report.files} data files "
-        f"({format_bytes(report.bytes)})"
+        f"({bytes_text(report.bytes)})"
     )
     note(session, f"{checked}: {f'{len(findings)} problems' if findings else 'all there'}")
     if findings:

@@ -1,6 +1,5 @@
 """Commands that keep a table's storage bounded: they remove what has expired and what nothing uses."""
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,10 +12,11 @@ from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.session import OutputFormat, session_of
 from penstock.cli.times import parse_millis
+from penstock.clocks import utc_millis
+from penstock.printable import bytes_text
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.plan import Retainer, RetainerKind
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
-from penstock.table.inspect.explain import format_bytes
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -122,14 +122,14 @@ def remove_orphans(
             )
 
     found = run("searching orphans of", until, dry_run=True)
-    print_records(session, _orphan_records(found, time.time_ns() // 1_000_000), _ORPHAN_COLUMNS)
+    print_records(session, _orphan_records(found, utc_millis()), _ORPHAN_COLUMNS)
     note(session, _orphan_text(found))
     if dry_run or not found.orphans:
         return
     confirm(session, f"delete these {len(found.orphans)} orphans of {table}?", yes=yes)
     # Searched again, by the same time: files that were committed meanwhile are no orphans any more.
     gone = run("removing orphans of", found.older_than_millis, dry_run=False)
-    note(session, f"deleted {len(gone.orphans)} orphans of {table} ({format_bytes(gone.bytes)})")
+    note(session, f"deleted {len(gone.orphans)} orphans of {table} ({bytes_text(gone.bytes)})")
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
@@ -161,7 +161,7 @@ def _expiration_text(table: str, found: Expiration) -> str:
     ids = found.snapshot_ids
     return (
         f"{'would expire' if found.is_dry_run else 'expired'} {len(ids)} snapshots of {table} ({ids[0]} to {ids[-1]}) "
-        f"with {found.data_files} data files ({format_bytes(found.data_bytes)}) and {found.metadata_files} files of "
+        f"with {found.data_files} data files ({bytes_text(found.data_bytes)}) and {found.metadata_files} files of "
         "metadata"
     )
 
@@ -187,4 +187,4 @@ def _orphan_records(found: OrphanReport, now_millis: int) -> "list[dict[str, Pla
 
 def _orphan_text(found: OrphanReport) -> str:
     young = f"; {found.young} more that nothing uses are too young" if found.young else ""
-    return f"{len(found.orphans)} orphans ({format_bytes(found.bytes)}), {found.used} files in use{young}"
+    return f"{len(found.orphans)} orphans ({bytes_text(found.bytes)}), {found.used} files in use{young}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.cli.draw.labels import count_text, duration_words, name_text, time_text
 from penstock.cli.draw.rows import unread_text
-from penstock.table.inspect.explain import format_bytes
+from penstock.printable import bytes_text
 from penstock.table.inspect.history.commits import END_OF_TIME_MS
 from penstock.table.inspect.history.health import HealthStatus, evaluate
 
@@ -49,7 +49,7 @@ def headline(history: TableHistory) -> str:
     if history.latest is None:
         return f"{kind}, no snapshots"
     live = history.latest.live
-    content = f"{count_text(live.rows, 'row')}, {format_bytes(live.bytes)} in {count_text(live.files, 'file')}"
+    content = f"{count_text(live.rows, 'row')}, {bytes_text(live.bytes)} in {count_text(live.files, 'file')}"
     return f"{kind}, snapshot {history.latest.snapshot.id:,}: {content}"
 
 
@@ -103,7 +103,7 @@ def _files(history: TableHistory) -> str:
     debt = history.debt
     text = f"{count_text(history.latest.live.files, 'file')}, {debt.small_files:,} small"
     if debt.waiting_files:
-        text += f"; a full compaction would merge {debt.waiting_files:,} ({format_bytes(debt.waiting_bytes)})"
+        text += f"; a full compaction would merge {debt.waiting_files:,} ({bytes_text(debt.waiting_bytes)})"
     merge = history.last_merge
     if merge is None:
         return f"{text}; no merge among the commits read"

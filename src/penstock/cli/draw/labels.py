@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
+from penstock.clocks import EPOCH
 from penstock.printable import visible
 from penstock.table.inspect.history.commits import END_OF_TIME_MS
 
@@ -14,7 +15,6 @@ HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 YEAR: Final = 365.25 * DAY
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # A day off the ends, so that zones can be applied.
 _FIRST_MILLIS: Final = -62_135_510_400_000
 _LAST_MILLIS: Final = 253_402_214_400_000
@@ -87,12 +87,12 @@ def time_text(millis: int, *, spec: str = "seconds") -> str:
 
 def datetime_of(millis: float) -> datetime:
     """Return the time; the calendar's first or last one when ``millis``, as in damaged files, is beyond."""
-    return _EPOCH + timedelta(milliseconds=min(max(millis, _FIRST_MILLIS), _LAST_MILLIS))
+    return EPOCH + timedelta(milliseconds=min(max(millis, _FIRST_MILLIS), _LAST_MILLIS))
 
 
 def millis_of(time: datetime) -> int:
     """Return ms since 1970-01-01 UTC."""
-    return (time - _EPOCH) // timedelta(milliseconds=1)
+    return (time - EPOCH) // timedelta(milliseconds=1)
 
 
 def name_text(name: str, most: int | None = None) -> str:

@@ -17,7 +17,7 @@ from penstock.cli.draw.labels import (
     millis_of,
     short_number,
 )
-from penstock.table.inspect.explain import format_bytes
+from penstock.printable import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -133,7 +133,7 @@ def _linear(
 
 
 def _bytes_label(value: float) -> str:
-    return format_bytes(int(value)).replace(".0 ", " ") if value else "0"
+    return bytes_text(int(value)).replace(".0 ", " ") if value else "0"
 
 
 def _round_up(rough: float) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from penstock.cli.draw.labels import count_text, duration_words, name_text, short_number, time_text
 from penstock.cli.draw.node import node
 from penstock.cli.draw.plot import HEIGHT, WIDTH, box
-from penstock.table.inspect.explain import format_bytes
+from penstock.printable import bytes_text
 from penstock.table.inspect.history.buckets import overlapping
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def reader_table(history: TableHistory) -> Element:
             f"{reader.snapshots:,}",
             f"{reader.files:,}",
             f"{reader.rows:,}",
-            format_bytes(reader.bytes),
+            bytes_text(reader.bytes),
             ""
             if reader.unread_since_millis is None
             else duration_words(max(0, history.seen_millis - reader.unread_since_millis)),
@@ -163,7 +163,7 @@ def partition_bars(history: TableHistory) -> Element:
         for place, amount in enumerate((each.bytes, each.rows, each.files)):
             found[place] += amount
     bars = [
-        Bar(name=name_text(name, 60), value=size, cells=(format_bytes(size), f"{rows:,}", f"{files:,}"))
+        Bar(name=name_text(name, 60), value=size, cells=(bytes_text(size), f"{rows:,}", f"{files:,}"))
         for name, (size, rows, files) in sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))
     ]
     return bar_table(
@@ -185,7 +185,7 @@ def bucket_bars(history: TableHistory) -> Element:
         Bar(
             name=f"{number}",
             value=size,
-            cells=(format_bytes(size), f"{rows:,}", f"{files:,}", f"{size / mean:.2f}" if mean else ""),
+            cells=(bytes_text(size), f"{rows:,}", f"{files:,}", f"{size / mean:.2f}" if mean else ""),
         )
         for number, (size, rows, files) in sorted(sums.items())
     ]

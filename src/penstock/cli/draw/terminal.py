@@ -14,7 +14,7 @@ from penstock.cli.draw.bins import to_bins, window_of
 from penstock.cli.draw.health import MARKS, checks_of, headline, snapshots_read
 from penstock.cli.draw.labels import count_text, duration_words, name_text, rate_words, short_number, time_text
 from penstock.format.snapshot import CommitKind
-from penstock.table.inspect.explain import format_bytes
+from penstock.printable import bytes_text
 from penstock.table.inspect.history.health import HealthStatus
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _readers(history: TableHistory) -> Table:
             "" if reader.next_snapshot_id is None else f"{reader.next_snapshot_id:,}",
             f"{reader.snapshots:,}",
             f"{reader.rows:,}",
-            format_bytes(reader.bytes),
+            bytes_text(reader.bytes),
             "" if since is None else duration_words(max(0, history.seen_millis - since)),
             f"{reader.expired_snapshots:,}" if reader.expired_snapshots else "",
         )
@@ -170,7 +170,7 @@ def _commit_cells(commit: Commit) -> list[Text]:
         Text(f"{commit.live.files:,}"),
         Text("" if lag is None else duration_words(lag)),
         Text(f"{commit.snapshot.id:,}"),
-        Text(format_bytes(change.added.bytes)),
+        Text(bytes_text(change.added.bytes)),
         Text(f"+{change.added.files:,}{removed}"),
         Text(name_text(commit.snapshot.commit_user, 24)),
     ]
@@ -185,4 +185,4 @@ def _table(*heads: str) -> Table:
 
 
 def _size(value: float) -> str:
-    return format_bytes(int(value))
+    return bytes_text(int(value))

@@ -11,7 +11,7 @@ from penstock.cli.draw.plot import band, bars, plot, step_area, steps, thin_out,
 from penstock.cli.draw.rows import commit_lanes, reader_lanes, tag_lane
 from penstock.cli.draw.scale import bytes_axis, duration_axis, number_axis, time_axis
 from penstock.format.snapshot import CommitKind
-from penstock.table.inspect.explain import format_bytes
+from penstock.printable import bytes_text
 from penstock.table.inspect.history.health import evaluate
 
 if TYPE_CHECKING:
@@ -107,10 +107,10 @@ def _bytes(bins: Sequence[Bin], axis: Axis, every: str) -> Element:
         for each in bins
     ]
     new_bytes, merged_bytes = sum(each.new_bytes for each in bins), sum(each.merged_bytes for each in bins)
-    keys = [("append", f"new rows, {format_bytes(new_bytes)}"), ("compact", f"merges, {format_bytes(merged_bytes)}")]
+    keys = [("append", f"new rows, {bytes_text(new_bytes)}"), ("compact", f"merges, {bytes_text(merged_bytes)}")]
     return panel(
         f"Bytes written per {every}",
-        "" if merged_bytes else f"{format_bytes(new_bytes)} in all",
+        "" if merged_bytes else f"{bytes_text(new_bytes)} in all",
         plot([bars("append", new), bars("compact", merged)], scale, x_axis=axis),
         keys=keys if merged_bytes else (),
     )
@@ -211,7 +211,7 @@ def _tip(each: Bin) -> str:
     if each.appended_rows or each.overwritten_rows:
         lines.append(f"{count_text(each.appended_rows + each.overwritten_rows, 'row')} written")
     if each.new_bytes or each.merged_bytes:
-        lines.append(f"{format_bytes(each.new_bytes)} of new rows, {format_bytes(each.merged_bytes)} by merges")
+        lines.append(f"{bytes_text(each.new_bytes)} of new rows, {bytes_text(each.merged_bytes)} by merges")
     if each.end is not None:
         live = each.end.live
         lines.append(f"then {count_text(live.files, 'file')}, {live.small_files:,} small")

@@ -12,7 +12,7 @@ from penstock.cli.exit_codes import exit_code_of
 from penstock.cli.output.render import note, print_records
 from penstock.cli.output.row_stream import RowStream
 from penstock.errors import UnsupportedFeatureError
-from penstock.table.inspect.explain import format_bytes
+from penstock.printable import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -130,4 +130,4 @@ def _summary(compaction: TableCompaction, *, dry_run: bool) -> str:
 
 def _totals(result: CompactionResult, side: str) -> tuple[int, str]:
     files = sum(getattr(row, f"files_{side}") for row in result.partitions)
-    return files, format_bytes(sum(getattr(row, f"bytes_{side}") for row in result.partitions))
+    return files, bytes_text(sum(getattr(row, f"bytes_{side}") for row in result.partitions))

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.dialect.parse.windows import quoted
 from penstock.errors import UnsupportedFeatureError
+from penstock.format.text.names import quoted
 from penstock.format.types.data_types import BIGINT, INT, STRING, AtomicType, TypeRoot, timestamp_type, with_nullability
 from penstock.format.types.sql import read_type
 from penstock.format.types.text import format_sql_type

@@ -16,7 +16,8 @@ from sqlglot.errors import SqlglotError
 
 from penstock.dialect.parse.query_errors import check_text, parse_error
 from penstock.dialect.parse.tables import PlainQuery, TableUse, parser_text, plain_query, table_of
-from penstock.dialect.parse.windows import WINDOW_COLUMN, quoted
+from penstock.dialect.parse.windows import WINDOW_COLUMN
+from penstock.format.text.names import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

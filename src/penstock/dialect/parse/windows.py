@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.parse.reader import read_interval, read_list, read_path
+from penstock.format.text.names import quoted
 from penstock.format.types.sql import read_name
 from penstock.format.types.tokens import TokenKind
 
@@ -235,8 +236,3 @@ def _interval_millis(text: str) -> int | None:
     part = int((match["part"] or "").ljust(3, "0"))
     millis = int(match["whole"]) * unit + part * unit // 1_000
     return -millis if match["sign"] else millis
-
-
-def quoted(name: str) -> str:
-    """Return a name in back quotes."""
-    return "`" + name.replace("`", "``") + "`"

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from penstock.catalog.filesystem import load_location
 from penstock.dialect.outcome import Outcome, rows
-from penstock.dialect.parse.windows import quoted
 from penstock.dialect.run.procedures import PROCEDURES
 from penstock.dialect.run.query_columns import view_columns
+from penstock.format.text.names import quoted
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import format_sql_type
 from penstock.format.watermark import EXPRESSION_KEY, ROWTIME_KEY, computed_columns

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.dialect.outcome import Outcome
-from penstock.dialect.parse.windows import quoted
 from penstock.dialect.run.views import check_tables
 from penstock.errors import InvalidSqlError, NotFoundError
+from penstock.format.text.names import quoted
 from penstock.printable import mask_text
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udf import _wrap_function
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.spark.names import quoted
+from penstock.format.text.names import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.format.file_format import FileFormat
 from penstock.predicate.tree import And
+from penstock.printable import bytes_text
 from penstock.spark.connector.native_files import common_format, list_native, why_not_native
 from penstock.spark.connector.native_reader import native_scan
 from penstock.spark.connector.proxy import Proxy, from_spark
@@ -17,7 +18,7 @@ from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filte
 from penstock.spark.connector.python_reader import python_factory, python_partitions
 from penstock.spark.connector.statistics import ScanStatistics
 from penstock.spark.types import to_spark_schema
-from penstock.table.inspect.explain import format_bytes, format_predicate
+from penstock.table.inspect.explain import format_predicate
 from penstock.table.read.batches import select_fields
 from penstock.table.read.split import plan_splits
 
@@ -114,7 +115,7 @@ class TableScan(Proxy):
         kept, live = (funnel.stages[place].bytes for place in (-1, 0))
         unread = funnel.manifests_total - funnel.manifests_read
         of_live = (
-            f"{format_bytes(kept)} of {format_bytes(live)}{f' in {funnel.manifests_read} manifests' if unread else ''}"
+            f"{bytes_text(kept)} of {bytes_text(live)}{f' in {funnel.manifests_read} manifests' if unread else ''}"
         )
         return (
             f"snapshot {plan.snapshot.id}, {plan.file_count} of {funnel.files_total} files{left}, {of_live}, by {way}, "

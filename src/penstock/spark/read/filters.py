@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from penstock.format.text.names import quoted
 from penstock.format.types.data_types import AtomicType, RowType, TypeRoot
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Operator, Or, StartsWith
-from penstock.spark.names import quoted
 from penstock.spark.read.native_columns import FIRST_GREGORIAN_DAY
 
 if TYPE_CHECKING:

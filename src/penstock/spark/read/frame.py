@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.format.file_format import FileFormat, format_of
+from penstock.format.text.names import quoted
 from penstock.io.settings import is_object_store
 from penstock.predicate.tree import TRUE
 from penstock.spark.batches import to_spark_batches
-from penstock.spark.names import quoted
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns

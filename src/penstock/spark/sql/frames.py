@@ -15,9 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
 from penstock.errors import InvalidOptionError, InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
+from penstock.format.text.names import quoted
 from penstock.format.types.data_types import with_nullability
 from penstock.format.types.text import parse_sql_type
-from penstock.spark.names import quoted
 from penstock.spark.plan import analyzed_plan
 from penstock.spark.sql.casts import cast_exactly
 from penstock.spark.types import from_spark_schema, to_spark_type

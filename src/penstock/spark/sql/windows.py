@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import TimestampNTZType
 
-from penstock.spark.names import quoted
+from penstock.format.text.names import quoted
 from penstock.spark.watermark.wall_clock import as_instant
 
 if TYPE_CHECKING:

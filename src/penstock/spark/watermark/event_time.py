@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.spark.names import quoted
+from penstock.format.text.names import quoted
 from penstock.spark.plan import analyzed_plan, each_node, each_of
 
 if TYPE_CHECKING:

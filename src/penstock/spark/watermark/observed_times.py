@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
-from penstock.spark.names import quoted
+from penstock.format.text.names import quoted
 from penstock.spark.plan import analyzed_plan, each_node, each_of
 from penstock.spark.watermark.wall_clock import as_instant
 from penstock.table.stream_sink.watermark import Observed

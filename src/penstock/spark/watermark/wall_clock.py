@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
+from penstock.format.text.names import quoted
 from penstock.format.types.data_types import AtomicType, TypeRoot
-from penstock.spark.names import quoted
 from penstock.spark.plan import analyzed_plan, each_node, each_of
 
 if TYPE_CHECKING:

@@ -13,13 +13,14 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from penstock.clocks import local_now
 from penstock.errors import NotFoundError
 from penstock.options import TagCreation
 from penstock.table.expire.tags import delete_tag
 from penstock.table.read.travel import watermark_of
 from penstock.table.tags.periods import tag_periods
 from penstock.table.tags.reader import TagReader
-from penstock.table.tags.store import local_now, new_tag, put_tag
+from penstock.table.tags.store import new_tag, put_tag
 from penstock.table.zones import parse_zone, wall_clock
 
 if TYPE_CHECKING:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import local_now
 from penstock.errors import NotFoundError
 from penstock.format.layout import tag_directory, tag_name_of, tag_path
 from penstock.format.tag import encode_tag
 from penstock.table.expire.tags import delete_tag, forget_snapshot
 from penstock.table.tags.reader import TagReader
-from penstock.table.tags.store import local_now, new_tag, note_tag
+from penstock.table.tags.store import new_tag, note_tag
 from penstock.table.zones import parse_zone, wall_clock
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import uuid
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
+from penstock.clocks import utc_millis
 from penstock.errors import (
     CheckpointError,
     CommitConflictError,
@@ -123,7 +124,7 @@ class TableCommitter:
     store: MetadataStore
     options: CommitOptions
     manifest_options: ManifestOptions
-    clock_millis: Callable[[], int] = field(default=lambda: time.time_ns() // 1_000_000)
+    clock_millis: Callable[[], int] = field(default=utc_millis)
     sleep: Callable[[float], None] = field(default=time.sleep)
     index: BucketIndex = field(default_factory=BucketIndex)
     may_be_committed: bool = False

@@ -6,12 +6,12 @@ rolled back, or builds on the fence. The fence is deleted after the rolled-back 
 
 from __future__ import annotations
 
-import time
 import uuid
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import CommitConflictError, StorageError, TableStoreError
 from penstock.format.hint import encode_hint
 from penstock.format.layout import latest_hint_path, manifest_path, snapshot_path
@@ -68,7 +68,7 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
     fence = replace(
         _with_own_lists(store, writer, target),
         commit_kind=CommitKind.OVERWRITE,
-        time_millis=time.time_ns() // 1_000_000,
+        time_millis=utc_millis(),
         delta_record_count=0,
         properties=(*target.properties, (ROLLED_BACK_TO, str(target.id))),
         uuid=str(uuid.uuid4()),

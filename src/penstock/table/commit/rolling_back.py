@@ -8,11 +8,11 @@ that the first snapshot that it keeps, or its announcement, is gone. See design/
 
 from __future__ import annotations
 
-import time
 import uuid
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, StorageError
 from penstock.format.hint import encode_hint
 from penstock.format.layout import own_directory, rolling_back_path
@@ -66,7 +66,7 @@ def _check_stays(store: MetadataStore, target: Snapshot) -> None:
 def is_rolling_back(store: MetadataStore) -> bool:
     """Whether a rollback runs. Raises ``StorageError``."""
     prefix = rolling_back_path(store.location, "")
-    limit = time.time_ns() // 1_000_000 - _LONGEST_MS
+    limit = utc_millis() - _LONGEST_MS
     return any(
         status.path.startswith(prefix) and not 0 < status.modified_millis < limit
         for status in store.file_io.list(own_directory(store.location))

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.clocks import local_wall_millis, to_wall_clock
 from penstock.errors import NotFoundError
 from penstock.format.manifest.entry import FileKind, FileSource
 from penstock.format.snapshot import CommitKind
-from penstock.table.read.scan import to_wall_clock
-from penstock.table.write.rolling import local_wall_millis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

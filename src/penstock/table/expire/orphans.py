@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError, StorageError
 from penstock.format.layout import own_directory
-from penstock.io.memory import wall_clock_millis
 from penstock.io.settings import relaxed
 from penstock.options import RetentionOptions
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
@@ -82,7 +82,7 @@ def remove_orphan_files(
         StorageError: a directory or file cannot be listed or read, and nothing was deleted; or an orphan could not be
             deleted.
     """
-    now_millis = clock_millis() if clock_millis is not None else _storage_millis(ref, wall_clock_millis())
+    now_millis = clock_millis() if clock_millis is not None else _storage_millis(ref, utc_millis())
     cutoff = _check_cutoff(ref.name, older_than_millis, now_millis, allow_recent=allow_recent)
     threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     with enough_memory(ref.name):

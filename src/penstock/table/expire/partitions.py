@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from penstock.clocks import local_now
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.layout import partition_dir
 from penstock.format.snapshot import CommitKind
@@ -22,7 +23,6 @@ from penstock.table.locate import FileLocator
 from penstock.table.message import CommitMessage
 from penstock.table.partition_time import partition_time_parser
 from penstock.table.read.scan import plan_scan
-from penstock.table.tags.store import local_now
 from penstock.table.zones import wall_clock
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ Source:
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureError
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import changelog_directory, earliest_hint_path, snapshot_path
@@ -78,7 +78,7 @@ class SnapshotExpirer:
     def __init__(self, ref: TableRef, store: MetadataStore, *, clock_millis: Callable[[], int] | None = None) -> None:
         self.ref = ref
         self.options = ref.parsed(RetentionOptions)
-        self.clock_millis = clock_millis or (lambda: time.time_ns() // 1_000_000)
+        self.clock_millis = clock_millis or utc_millis
         self.tags = TagReader(ref.file_io, ref.location, clock_millis=self.clock_millis)
         self._store = store
         self._threads = thread_count(self.options.file_operation_threads, self.ref.file_io)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from penstock.clocks import EPOCH, local_now
 from penstock.errors import NotFoundError, TableStoreError
 from penstock.format.layout import tag_path, tag_success_path
 from penstock.options import RetentionOptions, TagOptions
@@ -29,7 +30,6 @@ from penstock.table.expire.readded import ReaddedFiles
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
 from penstock.table.tags.reader import TagReader
-from penstock.table.tags.store import local_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from penstock.format.tag import Tag
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
@@ -76,7 +74,7 @@ def find_expired_tags(tags: Mapping[str, Tag], *, now: Callable[[], datetime] = 
     Args:
         now: wall clock of this machine's zone, taken as if it were UTC, as the tags' own times are.
     """
-    now_micros = (now() - _EPOCH) // timedelta(microseconds=1)
+    now_micros = (now() - EPOCH) // timedelta(microseconds=1)
     return tuple(
         sorted(
             name

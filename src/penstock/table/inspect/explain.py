@@ -20,6 +20,7 @@ from penstock.predicate.tree import (
     Predicate,
     StartsWith,
 )
+from penstock.printable import bytes_text
 from penstock.table.inspect.system import value_text
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
     from penstock.table.read.scan import FunnelStage, ScanPlan
 
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
 _TITLES: Final = {
     "live": "in the manifests read",
@@ -55,16 +55,6 @@ def explain_plan(plan: ScanPlan) -> str:
     columns = sorted({name for names in left for name in names})
     lines.append(f"filtered by row: {', '.join(columns)}" if columns else "filtered by row: nothing")
     return "\n".join(lines)
-
-
-def format_bytes(size: int) -> str:
-    """Return a size as people read it, ``1.5 MiB``."""
-    amount = float(size)
-    for unit in _UNITS[:-1]:
-        if amount < 1024:
-            return f"{amount:.1f} {unit}" if unit != "B" else f"{size} B"
-        amount /= 1024
-    return f"{amount:.1f} {_UNITS[-1]}"
 
 
 def format_predicate(node: Predicate, fields: Sequence[DataField] = ()) -> str:
@@ -152,7 +142,7 @@ def _stage_line(stage: FunnelStage) -> str:
         _count(stage.partitions, "partition"),
         _count(stage.buckets, "bucket"),
         _count(stage.files, "file"),
-        format_bytes(stage.bytes),
+        bytes_text(stage.bytes),
         _count(stage.rows, "row"),
     )
     return f"{_TITLES[stage.name]}: {', '.join(counts)}"

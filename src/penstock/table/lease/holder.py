@@ -19,8 +19,8 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
+from penstock.clocks import utc_millis
 from penstock.errors import LeaseHeldError, StorageError
-from penstock.io.memory import wall_clock_millis
 from penstock.table.lease.files import LEASE_MS, LeaseFiles, LeaseRecord
 from penstock.table.lease.process import this_process
 
@@ -186,7 +186,7 @@ def acquire(
     name: str,
     *,
     ttl_ms: int = LEASE_MS,
-    clock: Callable[[], int] = wall_clock_millis,
+    clock: Callable[[], int] = utc_millis,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Lease:
     """Acquire a lease that is free, has expired or has a dead holder; else wait until it expires or is renewed.
@@ -228,7 +228,7 @@ def find_holder(
     location: str,
     name: str,
     *,
-    clock: Callable[[], int] = wall_clock_millis,
+    clock: Callable[[], int] = utc_millis,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LeaseRecord | None:
     """Return the record of a lease that is held now; None if it is free.

@@ -7,10 +7,10 @@ Source:
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.layout import partition_success_path
 from penstock.format.manifest.entry import FileSource
@@ -171,7 +171,7 @@ def mark_done(
     Raises:
         StorageError: one could not be marked; those before it are.
     """
-    now = time.time_ns() // 1_000_000 if now_millis is None else now_millis
+    now = utc_millis() if now_millis is None else now_millis
     done: list[DonePartition] = []
     for partition in partitions:
         path = partition_success_path(ref.location, partition.directory)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.clocks import to_wall_clock
 from penstock.format.layout import partition_success_path
 from penstock.options import RetentionOptions
 from penstock.table.bulk_files import map_parallel, thread_count
 from penstock.table.mark_done.ledger import Marked
-from penstock.table.read.scan import to_wall_clock
 from penstock.table.success import find_success
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ Source:
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError
 from penstock.options import MarkDoneOptions
 from penstock.printable import open_log
@@ -77,7 +77,7 @@ def mark_due_partitions(ref: TableRef, store: MetadataStore, *, dry_run: bool = 
             f"table {ref.name}: which partitions are done, a partitioned table with the options "
             "'partition.idle-time-to-done' and 'partition.time-interval' tells; else name them"
         )
-    watch = DoneWatch(ref, replace(options, recover=True), clock_millis=lambda: time.time_ns() // 1_000_000)
+    watch = DoneWatch(ref, replace(options, recover=True), clock_millis=utc_millis)
     latest = store.load_latest_snapshot()
     if latest is None:
         return ()

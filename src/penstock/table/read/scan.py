@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import to_wall_clock
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.layout import manifest_path
 from penstock.format.manifest.entries import merge_entries
@@ -334,12 +334,3 @@ class _Scan:
 def _filtered(groups: Mapping[bytes, Iterable[ManifestEntry]]) -> dict[bytes, list[ManifestEntry]]:
     lists = {data: list(entries) for data, entries in groups.items()}
     return {data: entries for data, entries in lists.items() if entries}
-
-
-def to_wall_clock(millis: int) -> int:
-    """Return the local wall clock time at an instant as if it were UTC, as files store their creation time."""
-    try:
-        offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset() or timedelta()
-    except (ValueError, OverflowError, OSError):  # beyond the calendar, where no zone has an offset
-        return millis
-    return millis + offset // timedelta(milliseconds=1)

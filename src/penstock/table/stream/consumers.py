@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import consumer_directory, consumer_id_of, consumer_path
-from penstock.io.memory import wall_clock_millis
 from penstock.table.lease.holder import acquire, discard_lease, find_holder
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def check_consumer(store: MetadataStore, consumer_id: str) -> None:
 
 
 def expire_consumers(
-    store: MetadataStore, expiration_time_ms: int, *, clock: Callable[[], int] = wall_clock_millis
+    store: MetadataStore, expiration_time_ms: int, *, clock: Callable[[], int] = utc_millis
 ) -> tuple[str, ...]:
     """Delete the consumers whose files were not written for a long time; consumers whose lease is held are kept.
 

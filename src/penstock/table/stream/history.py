@@ -13,7 +13,7 @@ import warnings
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError
-from penstock.format.layout import schema_path
+from penstock.table.identity import read_first_schema
 from penstock.table.read.travel import utc_text
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _NEW_START: Final = (
 )
 
 
-def digest_of(snapshot: Snapshot) -> str:
+def snapshot_digest(snapshot: Snapshot) -> str:
     """Return a digest that differs for every snapshot, also for one with the same id after a rollback."""
     return _digest(snapshot.delta_manifest_list.encode())
 
@@ -57,7 +57,7 @@ class History:
             DataLossError: there is no table.
         """
         try:
-            data = self._store.file_io.read(schema_path(self._store.location, 0))
+            data = read_first_schema(self._store)
         except NotFoundError as error:
             raise DataLossError(
                 f"table {self._store.name}: {self._store.location} holds no table (any more): the stream cannot go on; "
@@ -85,7 +85,7 @@ class History:
         Raises:
             DataLossError: the table was rolled back, or dropped and created again, since.
         """
-        if snapshot is not None and offset.seen is not None and digest_of(snapshot) == offset.seen:
+        if snapshot is not None and offset.seen is not None and snapshot_digest(snapshot) == offset.seen:
             return
         if self.load_table_digest() != offset.table:
             raise self._recreated()

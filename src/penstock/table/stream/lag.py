@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError
-from penstock.io.memory import wall_clock_millis
 from penstock.io.resolve import resolve
 from penstock.table.stream.backlog import BacklogCache, measure_backlog
 from penstock.table.stream.checkpoint import load_delivered
@@ -43,7 +43,7 @@ def measure_lag(
     store: MetadataStore,
     checkpoints: Sequence[str] = (),
     *,
-    clock: Callable[[], int] = wall_clock_millis,
+    clock: Callable[[], int] = utc_millis,
 ) -> pa.Table:
     """Measure the lag of every consumer of the table, and of the queries with these checkpoints.
 

@@ -13,7 +13,7 @@ from penstock.errors import NotFoundError
 from penstock.format.snapshot import CommitKind
 from penstock.table.read.travel import watermark_of
 from penstock.table.stream.align.limit import latest_of, least_of
-from penstock.table.stream.history import digest_of
+from penstock.table.stream.history import snapshot_digest
 from penstock.table.stream.offset import Phase, Position
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class MicroBatchPlanner:
         self.offset = replace(
             self.offset,
             position=position.behind(),
-            seen=digest_of(snapshot),
+            seen=snapshot_digest(snapshot),
             watermarks=self._watermarks_behind(units),
         )
         if self.limit_by_watermark is not None:
@@ -276,7 +276,7 @@ class MicroBatchPlanner:
 
     def _stop_at(self, snapshot: Snapshot, position: Position, *, is_first: bool) -> None:
         if not is_first:
-            self.offset = self.reached = replace(self.offset, position=position, seen=digest_of(snapshot))
+            self.offset = self.reached = replace(self.offset, position=position, seen=snapshot_digest(snapshot))
 
     def _skip_lost(self) -> None:
         position = Position(snapshot_id=self.table.history.lost(self.position.snapshot_id))

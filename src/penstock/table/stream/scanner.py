@@ -6,18 +6,18 @@ Source:
 
 from __future__ import annotations
 
-import time
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import DataLossError, InvalidOptionError, OptionWarning
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions, check_reads
 from penstock.table.stream.backlog import Backlog, BacklogCache, measure_backlog
 from penstock.table.stream.bounds import Bounds
 from penstock.table.stream.event_time import EventTimes
 from penstock.table.stream.files import UnitStore
-from penstock.table.stream.history import History, digest_of
+from penstock.table.stream.history import History, snapshot_digest
 from penstock.table.stream.limits import Budget, ReadLimits, limits_of
 from penstock.table.stream.offset import Position, StreamOffset
 from penstock.table.stream.planner import MicroBatchPlanner, ReadProgress, Table, load_progress, load_units
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
 _MAX_SKIPPED: Final = 50
 # A micro-batch waits while this many snapshots of the backlog are measured: about a hundred reads of storage.
 _COUNTED_SNAPSHOTS: Final = 32
-
-
-def _now_millis() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +76,7 @@ class StreamScanner:
         store: MetadataStore,
         *,
         predicate: Predicate | None = None,
-        clock_millis: Callable[[], int] = _now_millis,
+        clock_millis: Callable[[], int] = utc_millis,
     ) -> None:
         self._ref = ref
         self._store = store
@@ -203,7 +199,7 @@ class StreamScanner:
             and (bounds.is_beyond_id(position.snapshot_id) or (snapshot is not None and bounds.is_beyond(snapshot))),
             table=self._history.load_table_digest(),
             overwrites=self._options.read_append_overwrite,
-            seen=None if snapshot is None else digest_of(snapshot),
+            seen=None if snapshot is None else snapshot_digest(snapshot),
             created_from=start.created_from,
             last_id=last_id,
             watermarks=self._table.times.advance(None, ()),

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import to_wall_clock
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
 from penstock.options import CompactOptions, StreamOptions
 from penstock.options.choices import ScanMode
-from penstock.table.read.scan import to_wall_clock
 from penstock.table.read.travel import (
     check_positions,
     newest_by_time,

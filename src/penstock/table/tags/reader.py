@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError
 from penstock.format.layout import tag_directory, tag_name_of
 from penstock.format.tag import decode_tag
@@ -29,7 +29,7 @@ class TagReader:
     def __init__(self, file_io: FileIO, location: str, *, clock_millis: Callable[[], int] | None = None) -> None:
         self._file_io = file_io
         self._location = location
-        self._clock_millis = clock_millis or (lambda: time.time_ns() // 1_000_000)
+        self._clock_millis = clock_millis or utc_millis
         self._known: dict[FileStatus, Tag] = {}
 
     def load(self) -> dict[str, Tag]:

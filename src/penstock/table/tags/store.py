@@ -6,12 +6,12 @@ Source:
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from penstock.clocks import EPOCH, local_now, utc_millis
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, TableStoreError
 from penstock.format.layout import tag_path, tag_success_path
 from penstock.format.tag import Tag, encode_tag
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 
     from penstock.format.snapshot import Snapshot
     from penstock.table.store import MetadataStore
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def local_now() -> datetime:
-    """Wall clock of this machine's zone, taken as if it were UTC: how the format stores creation times."""
-    return datetime.now().astimezone().replace(tzinfo=UTC)
 
 
 def create_tag(
@@ -79,7 +72,7 @@ def new_tag(snapshot: Snapshot, retained_ms: int | None, *, now: Callable[[], da
     """
     if retained_ms is None:
         return Tag(snapshot=snapshot)
-    micros = (now() - _EPOCH) // timedelta(microseconds=1)
+    micros = (now() - EPOCH) // timedelta(microseconds=1)
     return Tag(snapshot=snapshot, create_time=micros * 1000, retained_seconds=Decimal(retained_ms) / 1000)
 
 
@@ -104,7 +97,7 @@ def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> b
 def note_tag(store: MetadataStore, name: str, options: TagOptions) -> None:
     """Write the success file of a tag, if the options ask for one."""
     if options.create_success_file:
-        write_success(store.file_io, tag_success_path(store.location, name), time.time_ns() // 1_000_000)
+        write_success(store.file_io, tag_success_path(store.location, name), utc_millis())
 
 
 def _put(store: MetadataStore, name: str, data: bytes) -> bool:

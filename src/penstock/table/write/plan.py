@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.clocks import local_wall_millis
 from penstock.datafile.formats import FORMATS
 from penstock.errors import NotFoundError
 from penstock.options import BucketOptions, FormatOptions, StatsOptions
 from penstock.table.locate import FileLocator
 from penstock.table.write.assign import BucketRule
-from penstock.table.write.rolling import FileTarget, local_wall_millis, new_job_id
+from penstock.table.write.rolling import FileTarget, new_job_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,12 @@ Source:
 
 from __future__ import annotations
 
-import datetime as dt
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import local_wall_millis
 from penstock.format.layout import compression_suffix, data_file_name
 from penstock.format.manifest.entry import DataFileMeta, FileSource
 from penstock.format.manifest.stats import build_stats
@@ -42,13 +42,6 @@ JOB_ID_CHARS: Final = 19
 def new_job_id() -> str:
     """Return a new job id: the common prefix of the UUIDs of a job's writers, by which its files can be found."""
     return str(uuid.uuid4())[:JOB_ID_CHARS]
-
-
-def local_wall_millis() -> int:
-    """Return the local wall clock time in ms as if it were UTC, as the reference writes creation times."""
-    now = dt.datetime.now().astimezone()
-    offset = now.utcoffset() or dt.timedelta()
-    return int((now + offset).timestamp() * 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.api.catalog import Catalog
+from penstock.clocks import local_wall_millis
 from penstock.errors import InvalidFilterError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
@@ -25,7 +26,6 @@ from penstock.table.compact.job import (
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.store import MetadataStore
-from penstock.table.write.rolling import local_wall_millis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

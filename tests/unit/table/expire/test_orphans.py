@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, Table
+from penstock.clocks import utc_millis
 from penstock.errors import FormatError, InvalidOptionError, NotFoundError, StorageError
 from penstock.format.layout import branch_path, manifest_path, snapshot_path, tag_path
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
-from penstock.io.memory import wall_clock_millis
 from penstock.table.expire import orphans
 from penstock.table.expire.orphan_candidates import OrphanKind
 from penstock.table.expire.orphans import remove_orphan_files
@@ -52,7 +52,7 @@ def put(table: Table, *names: str) -> list[str]:
 
 
 def remove(table: Table, **how: Any) -> OrphanReport:
-    now = wall_clock_millis()
+    now = utc_millis()
     return table.remove_orphan_files(**{"older_than": now, "allow_recent": True, "dry_run": False, **how})
 
 
@@ -104,19 +104,19 @@ def test_young_files_stay_and_are_counted(table: Table) -> None:
     put(table, "dt=a/bucket-0/data-x-0.parquet", "manifest/manifest-x-0")
     report = table.remove_orphan_files(dry_run=False)
     assert (report.orphans, report.young) == ((), 2)
-    later = remove_orphan_files(table._ref, dry_run=False, clock_millis=lambda: wall_clock_millis() + DAY + 1)
+    later = remove_orphan_files(table._ref, dry_run=False, clock_millis=lambda: utc_millis() + DAY + 1)
     assert len(later.orphans) == 2
 
 
 @pytest.mark.parametrize("minutes", [0, 59])
 def test_less_than_an_hour_needs_to_be_asked_for(table: Table, minutes: int) -> None:
     with pytest.raises(InvalidOptionError, match="younger than an hour may belong to a job"):
-        table.remove_orphan_files(older_than=wall_clock_millis() - minutes * 60_000)
+        table.remove_orphan_files(older_than=utc_millis() - minutes * 60_000)
 
 
 def test_a_time_in_the_future_is_refused(table: Table) -> None:
     with pytest.raises(InvalidOptionError, match="lies in the future"):
-        table.remove_orphan_files(older_than=wall_clock_millis() + 60_000, allow_recent=True)
+        table.remove_orphan_files(older_than=utc_millis() + 60_000, allow_recent=True)
 
 
 def test_files_that_only_a_branch_uses_stay(table: Table) -> None:
@@ -261,7 +261,7 @@ def test_many_files_are_looked_at_and_deleted_by_threads(tmp_path: Path) -> None
         path = tmp_path / "db.db" / "t" / f"dt=d{number}" / "bucket-0" / "data-lost-0.parquet"
         path.write_bytes(b"?")
     told: list[int] = []
-    now = wall_clock_millis()
+    now = utc_millis()
     report = remove_orphan_files(
         table._ref,
         older_than_millis=now,
@@ -306,7 +306,7 @@ def test_the_clock_of_the_storage_decides_what_is_old(
     table = catalog.create_table("db.t", "k BIGINT")
     table.append(pa.table({"k": [1]}))
     (young,) = put(table, "bucket-0/data-x-0.parquet")
-    monkeypatch.setattr(orphans, "wall_clock_millis", lambda: wall_clock_millis() + days * DAY)
+    monkeypatch.setattr(orphans, "utc_millis", lambda: utc_millis() + days * DAY)
     report = remove_orphan_files(table._ref, dry_run=False)
     assert (report.orphans, report.young) == ((), 1)
     assert table._ref.file_io.exists(young)

@@ -15,18 +15,18 @@ import pyarrow as pa
 import pytest
 
 from penstock import Catalog, Table
+from penstock.clocks import local_wall_millis, utc_millis
 from penstock.errors import FormatError, InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import branch_path, consumer_path, earliest_hint_path, snapshot_path, tag_path
 from penstock.format.snapshot import CommitKind
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.format.tag import Tag, encode_tag
-from penstock.io.memory import MemoryFileIO, wall_clock_millis
+from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import commit_append, open_committer
 from penstock.table.expire.chunk import Chunk
 from penstock.table.expire.partitions import find_expired_partitions
 from penstock.table.expire.plan import Retainer, RetainerKind
-from penstock.table.write.rolling import local_wall_millis
 from penstock.testing.file_io import RecordingFileIO
 from penstock.testing.garbage import needed_files, stored_files
 
@@ -383,7 +383,7 @@ def test_tags_and_consumers_that_have_expired_go_after_a_commit() -> None:
     table.create_tag("fresh", time_retained="1 d")
     table.create_tag("lasting")
     table._ref.file_io.write(consumer_path(table.location, "silent"), encode_consumer(1))
-    clock = wall_clock_millis() + 10_000
+    clock = utc_millis() + 10_000
     writer = table.with_options({"write-only": "false", "consumer.expiration-time": "1 s"})
     writer._committer().clock_millis = lambda: clock
     writer.append(rows(1))
@@ -476,7 +476,7 @@ def test_an_expiration_stopped_before_its_snapshot_files_is_finished_by_a_shorte
             expire(table, retain_min=2)
     assert table.to_arrow().num_rows == 1
     # What the snapshots named that lost their lists is not asked for: orphan removal goes on.
-    report = table.remove_orphan_files(older_than=wall_clock_millis(), allow_recent=True, dry_run=False)
+    report = table.remove_orphan_files(older_than=utc_millis(), allow_recent=True, dry_run=False)
     assert report.orphans == ()
     assert expire(table, retain_min=2, max_deletes=2).snapshot_ids == (1, 2, 3, 4, 5, 6)
     assert stored_files(table._ref) == needed_files(table._ref)

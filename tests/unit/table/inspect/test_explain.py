@@ -7,7 +7,8 @@ from penstock.format.types.ddl import parse_columns
 from penstock.format.types.field_ids import assign_field_ids
 from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
-from penstock.table.inspect.explain import explain_plan, format_bytes, format_predicate
+from penstock.printable import bytes_text
+from penstock.table.inspect.explain import explain_plan, format_predicate
 from penstock.table.read.scan import plan_scan
 
 
@@ -57,7 +58,7 @@ def test_literals_of_a_plan_print_as_sql_writes_them(text: str) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 * 1024**4, "5.0 TiB"), (10**18, "909494.7 TiB")],
 )
 def test_sizes_are_for_people(size: int, text: str) -> None:
-    assert format_bytes(size) == text
+    assert bytes_text(size) == text
 
 
 def test_a_plan_without_a_filter_says_so() -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from tests.unit.table.commit_tables import append, committer, partition, rows
 
+from penstock.clocks import to_wall_clock
 from penstock.format.layout import partition_success_path
 from penstock.format.manifest.entry import FileSource
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.request import CommitRequest
 from penstock.table.read.live import load_live_entries
-from penstock.table.read.scan import to_wall_clock
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:

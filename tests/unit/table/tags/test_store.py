@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.table.commit_tables import append, committer, new_table, on, rows
 
+from penstock.clocks import local_now
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError
 from penstock.format.layout import snapshot_path, tag_path
 from penstock.table.expire.tags import delete_tag
 from penstock.table.store import MetadataStore
-from penstock.table.tags.store import create_tag, local_now
+from penstock.table.tags.store import create_tag
 from penstock.testing.file_io import FailingFileIO, Fault, Operation
 
 if TYPE_CHECKING:

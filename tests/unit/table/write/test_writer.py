@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.table.write_tables import batch_of, message_files, rows_of, stored_files, table_of
 
+from penstock.clocks import local_wall_millis
 from penstock.datafile.formats import FORMATS
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, StorageError
 from penstock.format.manifest.entry import EMPTY_STATS, FileSource
@@ -19,7 +20,6 @@ from penstock.format.row.row import decode_row, encode_row
 from penstock.options import WriteOptions
 from penstock.table.write import writer as write
 from penstock.table.write.assign import Assigner
-from penstock.table.write.rolling import local_wall_millis
 from penstock.table.write.writer import TableWriter, new_job_id, write_arrow
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, RecordingFileIO
 

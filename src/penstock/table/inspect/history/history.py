@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
 from penstock.format.watermark import declared_watermark
-from penstock.io.memory import wall_clock_millis
 from penstock.options import BucketOptions
 from penstock.table.compact.debt import measure_debt
 from penstock.table.compact.task import CompactSizes
@@ -133,7 +133,7 @@ class HistoryReader:
         *,
         checkpoints: Sequence[str] = (),
         limit: int = DEFAULT_LIMIT,
-        clock: Callable[[], int] = wall_clock_millis,
+        clock: Callable[[], int] = utc_millis,
     ) -> None:
         self._ref = ref
         self._store = store

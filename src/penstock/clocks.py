@@ -1,0 +1,47 @@
+"""The current time, and the wall clock that files store as if it were UTC.
+
+Functions that depend on time take a clock as an argument, with one of these as its default.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def utc_millis() -> int:
+    """Return the current time, ms since 1970-01-01 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def local_wall_millis() -> int:
+    """Return the local wall clock time in ms as if it were UTC, as Paimon writes creation times of files."""
+    return to_wall_clock(utc_millis())
+
+
+def to_wall_clock(millis: int) -> int:
+    """Return the local wall clock time at an instant as if it were UTC, as files store their creation time."""
+    try:
+        offset = datetime.fromtimestamp(millis / 1000, UTC).astimezone().utcoffset() or timedelta()
+    except (ValueError, OverflowError, OSError):  # beyond the calendar, where no zone has an offset
+        return millis
+    return millis + offset // timedelta(milliseconds=1)
+
+
+def to_millis(moment: datetime | int) -> int:
+    """Convert a point in time to ms since 1970-01-01 UTC.
+
+    Args:
+        moment: ms since 1970-01-01 UTC, or a datetime; a datetime without a zone is local time.
+    """
+    if not isinstance(moment, datetime):
+        return moment
+    return (moment.astimezone(UTC) - EPOCH) // timedelta(milliseconds=1)
+
+
+def local_now() -> datetime:
+    """Wall clock of this machine's zone, taken as if it were UTC: how the format stores creation times."""
+    return datetime.now().astimezone().replace(tzinfo=UTC)
