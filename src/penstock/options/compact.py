@@ -32,7 +32,7 @@ class CompactOptions(OptionGroup):
         Key(
             "compaction.min.file-num",
             at_least(2, parse_int),
-            "small files at which a merge starts",
+            "number of small files at which a merge starts",
             honoured=True,
         ),
     ] = 5
@@ -41,7 +41,7 @@ class CompactOptions(OptionGroup):
         Key(
             "compaction.max.file-num",
             at_least(2, parse_int),
-            "files at which a merge starts whatever their size",
+            "number of files of any size at which a merge starts",
             honoured=True,
         ),
     ] = None
@@ -50,19 +50,20 @@ class CompactOptions(OptionGroup):
         Key(
             "compaction.small-file-ratio",
             parse_float,
-            "part of the target size below which a file is small",
+            "fraction of the target size below which a file is small",
             honoured=True,
         ),
     ] = 0.7
     delete_ratio_threshold: Annotated[
-        float, Key("compaction.delete-ratio-threshold", parse_float, "deleted rows at which a file is rewritten")
+        float,
+        Key("compaction.delete-ratio-threshold", parse_float, "fraction of deleted rows at which a file is rewritten"),
     ] = 0.2
     file_num_limit: Annotated[
         int,
         Key(
             "compaction.file-num-limit",
             at_least(1, parse_int),
-            "files that are given to merges at once, beside a stream",
+            "maximum number of files in concurrent merges of a stream",
             honoured=True,
         ),
     ] = 100_000
@@ -78,7 +79,10 @@ class CompactOptions(OptionGroup):
     skip_expired_partitions: Annotated[
         bool,
         Key(
-            "compaction.skip-expired-partitions", parse_bool, "leave partitions that are about to expire", honoured=True
+            "compaction.skip-expired-partitions",
+            parse_bool,
+            "do not compact partitions that are about to expire",
+            honoured=True,
         ),
     ] = False
     delta_commits: Annotated[
@@ -95,7 +99,7 @@ class CompactOptions(OptionGroup):
         Key(
             "precommit-compact",
             parse_bool,
-            "merge the files of one commit before it",
+            "merge the files of a commit before the commit",
             ("changelog.precommit-compact",),
             honoured=True,
         ),
@@ -105,7 +109,7 @@ class CompactOptions(OptionGroup):
         Key(
             "penstock.compaction.max-tasks",
             at_least(1, parse_int),
-            "rewrites at once",
+            "maximum number of concurrent merges",
             ("unaware-bucket.compaction.parallelism",),
             honoured=True,
         ),
@@ -117,7 +121,7 @@ class SortOptions(OptionGroup):
     """How sort compaction splits and orders rows."""
 
     range_strategy: Annotated[
-        RangeStrategy, Key("sort-compaction.range-strategy", RangeStrategy, "what ranges are balanced by")
+        RangeStrategy, Key("sort-compaction.range-strategy", RangeStrategy, "measure by which ranges are balanced")
     ] = RangeStrategy.SIZE
     sample_magnification: Annotated[
         int,
@@ -129,7 +133,7 @@ class SortOptions(OptionGroup):
         ),
     ] = 1_000
     zorder_text_bytes: Annotated[
-        int, Key("zorder.var-length-contribution", at_least(1, parse_int), "bytes of a text that the z-order takes")
+        int, Key("zorder.var-length-contribution", at_least(1, parse_int), "bytes of a text that z-order uses")
     ] = 8
     max_open_files: Annotated[
         int,
@@ -153,7 +157,7 @@ class SortOptions(OptionGroup):
         Key(
             "clustering.incremental",
             parse_bool,
-            "files carry levels; such tables are not compacted here",
+            "files have levels; Penstock does not compact such tables",
             honoured=True,
         ),
     ] = False

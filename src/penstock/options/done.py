@@ -42,13 +42,13 @@ class MarkDoneOptions(PartitionTimeOptions):
         Key(
             "partition.idle-time-to-done",
             parse_duration_ms,
-            "time without rows, behind its end, that makes a partition done",
+            "time without rows, after the partition's end, until the partition is done",
             honoured=True,
         ),
     ] = None
     time_interval_ms: Annotated[
         int | None,
-        Key("partition.time-interval", parse_duration_ms, "length of time that a partition holds", honoured=True),
+        Key("partition.time-interval", parse_duration_ms, "period of time that a partition covers", honoured=True),
     ] = None
     mode: Annotated[
         MarkDoneMode,
@@ -72,7 +72,7 @@ class MarkDoneOptions(PartitionTimeOptions):
         Key(
             "partition.mark-done.recover-from-state",
             parse_bool,
-            "look for partitions that were to be marked before this job",
+            "at the start of a job, also mark partitions that earlier jobs left unmarked",
             honoured=True,
         ),
     ] = True

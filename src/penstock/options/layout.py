@@ -90,7 +90,9 @@ class LayoutOptions(OptionGroup):
     ] = None
     suffix_includes_compression: Annotated[
         bool,
-        Key("file.suffix.include.compression", parse_bool, "name the codec in the names of data files", honoured=True),
+        Key(
+            "file.suffix.include.compression", parse_bool, "include the codec in the names of data files", honoured=True
+        ),
     ] = False
     default_partition_name: Annotated[
         str, Key("partition.default-name", parse_text, "directory of a null or blank partition value", honoured=True)
@@ -98,7 +100,10 @@ class LayoutOptions(OptionGroup):
     legacy_partition_name: Annotated[
         bool,
         Key(
-            "partition.legacy-name", parse_bool, "dates in directory names as epoch days, as Java prints", honoured=True
+            "partition.legacy-name",
+            parse_bool,
+            "write dates in directory names as days since 1970-01-01",
+            honoured=True,
         ),
     ] = True
     external_paths: Annotated[
@@ -106,7 +111,7 @@ class LayoutOptions(OptionGroup):
         Key(
             "data-file.external-paths",
             parse_names,
-            "places outside of the table for data files; we read them where the user allows it, and write none",
+            "directories outside the table for data files; read if the user allows it, never written to",
         ),
     ] = ()
 
@@ -123,10 +128,11 @@ class BucketOptions(OptionGroup):
 
     bucket: Annotated[int, Key("bucket", parse_int, "number of buckets; -1 for a scalable table", honoured=True)] = -1
     bucket_key: Annotated[
-        tuple[str, ...], Key("bucket-key", parse_names, "columns that decide the bucket of a row", honoured=True)
+        tuple[str, ...], Key("bucket-key", parse_names, "columns whose hash gives the bucket of a row", honoured=True)
     ] = ()
     bucket_function: Annotated[
-        BucketFunction, Key("bucket-function.type", BucketFunction, "how the key becomes a bucket", honoured=True)
+        BucketFunction,
+        Key("bucket-function.type", BucketFunction, "function that computes the bucket from the key", honoured=True),
     ] = BucketFunction.DEFAULT
     is_append_ordered: Annotated[
         bool, Key("bucket-append-ordered", parse_bool, "keep the order of writes in each bucket", honoured=True)

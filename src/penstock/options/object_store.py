@@ -46,7 +46,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "s3.access-key",
             parse_text,
-            "id of the key; default: AWS_ACCESS_KEY_ID, or the machine's role",
+            "access key id; default: AWS_ACCESS_KEY_ID, or the machine's role",
             ("s3a.access-key", "s3.access.key", "fs.s3a.access.key", "fs.s3.accessKeyId"),
         ),
     ] = field(default=None, repr=False)
@@ -55,7 +55,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "s3.secret-key",
             parse_text,
-            "the key; default: AWS_SECRET_ACCESS_KEY, or the machine's role",
+            "secret access key; default: AWS_SECRET_ACCESS_KEY, or the machine's role",
             ("s3a.secret-key", "s3.secret.key", "fs.s3a.secret.key", "fs.s3.accessKeySecret"),
         ),
     ] = field(default=None, repr=False)
@@ -64,7 +64,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "s3.session.token",
             parse_text,
-            "of keys that are lent for some hours; default: AWS_SESSION_TOKEN",
+            "session token of temporary keys; default: AWS_SESSION_TOKEN",
             ("fs.s3a.session.token", "fs.s3.securityToken"),
         ),
     ] = field(default=None, repr=False)
@@ -82,7 +82,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "s3.path.style.access",
             parse_bool,
-            "the bucket stands in the path of the URL; default: with an endpoint of its own, and else not",
+            "put the bucket into the path of the URL; default: true if an endpoint is set, else false",
             ("s3.path-style-access", "fs.s3a.path.style.access"),
         ),
     ] = None
@@ -116,7 +116,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "penstock.object-store.timeout",
             at_least(1, parse_duration_ms),
-            "after which a request that is not answered counts as failed",
+            "time after which a request without an answer counts as failed",
         ),
     ] = 30_000
     max_retries: Annotated[
@@ -124,7 +124,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "penstock.object-store.max-retries",
             at_least(0, parse_int),
-            "how often a request is repeated that failed or was throttled (503 SlowDown), after waits that grow, "
+            "maximum number of retries of a request that failed or was throttled (503 SlowDown); waits grow, "
             "with a random part",
         ),
     ] = 10
@@ -133,7 +133,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "penstock.object-store.retry-timeout",
             at_least(1, parse_duration_ms),
-            "after which a request is repeated no more",
+            "maximum time for all retries of a request",
         ),
     ] = 120_000
     is_gcs_allowed: Annotated[
@@ -141,7 +141,7 @@ class ObjectStoreOptions(OptionGroup):
         Key(
             "penstock.object-store.experimental-gs",
             parse_bool,
-            "use `gs://` locations, although nothing has tested them",
+            "allow `gs://` locations, which are untested",
         ),
     ] = False
 

@@ -23,8 +23,14 @@ class PartitionTimeOptions(OptionGroup):
     """
 
     timestamp_pattern: Annotated[
-        str | None, Key("partition.timestamp-pattern", parse_text, "time of a partition from its values", honoured=True)
+        str | None,
+        Key(
+            "partition.timestamp-pattern",
+            parse_text,
+            "pattern that gives the time of a partition from its values",
+            honoured=True,
+        ),
     ] = None
     timestamp_formatter: Annotated[
-        str | None, Key("partition.timestamp-formatter", parse_text, "how that time is written", honoured=True)
+        str | None, Key("partition.timestamp-formatter", parse_text, "format of that time", honoured=True)
     ] = None

@@ -20,17 +20,34 @@ class RetentionOptions(OptionGroup):
     """Which snapshots expire."""
 
     num_retained_min: Annotated[
-        int, Key("snapshot.num-retained.min", at_least(1, parse_int), "snapshots that are always kept", honoured=True)
+        int,
+        Key(
+            "snapshot.num-retained.min",
+            at_least(1, parse_int),
+            "minimum number of snapshots that are retained",
+            honoured=True,
+        ),
     ] = 10
     num_retained_max: Annotated[
         int,
-        Key("snapshot.num-retained.max", at_least(1, parse_int), "snapshots beyond which the oldest go", honoured=True),
+        Key(
+            "snapshot.num-retained.max",
+            at_least(1, parse_int),
+            "maximum number of snapshots; the oldest expire",
+            honoured=True,
+        ),
     ] = MAX_INT
     time_retained_ms: Annotated[
-        int, Key("snapshot.time-retained", parse_duration_ms, "age at which a snapshot goes", honoured=True)
+        int, Key("snapshot.time-retained", parse_duration_ms, "age at which a snapshot expires", honoured=True)
     ] = 3_600_000
     expire_limit: Annotated[
-        int, Key("snapshot.expire.limit", at_least(1, parse_int), "snapshots that expire at once", honoured=True)
+        int,
+        Key(
+            "snapshot.expire.limit",
+            at_least(1, parse_int),
+            "maximum number of snapshots that one expiration removes",
+            honoured=True,
+        ),
     ] = 50
     expire_mode: Annotated[
         ExpireMode,
@@ -51,7 +68,7 @@ class RetentionOptions(OptionGroup):
         Key(
             "file-operation.thread-num",
             at_least(1, parse_int),
-            "files that are deleted at once",
+            "number of threads that delete files",
             ("delete-file.thread-num",),
             honoured=True,
         ),
@@ -71,14 +88,19 @@ class PartitionExpireOptions(PartitionTimeOptions):
     ] = 3_600_000
     strategy: Annotated[
         PartitionExpireStrategy,
-        Key("partition.expiration-strategy", PartitionExpireStrategy, "what tells a partition's age", honoured=True),
+        Key(
+            "partition.expiration-strategy",
+            PartitionExpireStrategy,
+            "what determines the age of a partition",
+            honoured=True,
+        ),
     ] = PartitionExpireStrategy.VALUES_TIME
     max_num: Annotated[
         int,
         Key(
             "partition.expiration-max-num",
             at_least(1, parse_int),
-            "partitions that are dropped by one check",
+            "maximum number of partitions that one check drops",
             honoured=True,
         ),
     ] = 100
@@ -87,7 +109,7 @@ class PartitionExpireOptions(PartitionTimeOptions):
         Key(
             "partition.expiration-batch-size",
             at_least(1, parse_int),
-            "partitions that are dropped by one commit",
+            "maximum number of partitions that one commit drops",
             honoured=True,
         ),
     ] = None
@@ -106,7 +128,7 @@ class TagOptions(OptionGroup):
     """
 
     automatic_creation: Annotated[
-        TagCreation, Key("tag.automatic-creation", TagCreation, "what makes tags", honoured=True)
+        TagCreation, Key("tag.automatic-creation", TagCreation, "which time creates tags", honoured=True)
     ] = TagCreation.NONE
     creation_period: Annotated[
         TagPeriod, Key("tag.creation-period", TagPeriod, "how often tags are made", honoured=True)
@@ -119,33 +141,41 @@ class TagOptions(OptionGroup):
         Key("tag.creation-delay", parse_duration_ms, "wait after a period before its tag is made", honoured=True),
     ] = 0
     period_formatter: Annotated[
-        TagFormatter, Key("tag.period-formatter", TagFormatter, "how a tag's name writes its period", honoured=True)
+        TagFormatter, Key("tag.period-formatter", TagFormatter, "format of the period in a tag's name", honoured=True)
     ] = TagFormatter.WITH_DASHES
     num_retained_max: Annotated[
         int | None,
-        Key("tag.num-retained-max", at_least(1, parse_int), "automatic tags beyond which the oldest go", honoured=True),
+        Key(
+            "tag.num-retained-max",
+            at_least(1, parse_int),
+            "maximum number of automatic tags; the oldest are deleted",
+            honoured=True,
+        ),
     ] = None
     default_time_retained_ms: Annotated[
         int | None,
         Key(
-            "tag.default-time-retained", parse_duration_ms, "age at which a tag goes if it does not say", honoured=True
+            "tag.default-time-retained",
+            parse_duration_ms,
+            "age at which a tag without its own retention time is deleted",
+            honoured=True,
         ),
     ] = None
     time_expire_enabled: Annotated[
-        bool, Key("tag.time-expire-enabled", parse_bool, "drop tags by their age", honoured=True)
+        bool, Key("tag.time-expire-enabled", parse_bool, "delete tags by age", honoured=True)
     ] = True
     automatic_completion: Annotated[
-        bool, Key("tag.automatic-completion", parse_bool, "make tags of periods that were missed", honoured=True)
+        bool, Key("tag.automatic-completion", parse_bool, "create tags for missed periods", honoured=True)
     ] = False
     batch_customized_name: Annotated[
         str | None, Key("tag.batch.customized-name", parse_text, "name of the tag that a batch makes", honoured=True)
     ] = None
     create_success_file: Annotated[
-        bool, Key("tag.create-success-file", parse_bool, "write a success file beside each new tag", honoured=True)
+        bool, Key("tag.create-success-file", parse_bool, "write a success file for each new tag", honoured=True)
     ] = False
     watermark_zone: Annotated[
-        str, Key("sink.watermark-time-zone", parse_text, "zone of tags by watermark", honoured=True)
+        str, Key("sink.watermark-time-zone", parse_text, "time zone of tags by watermark", honoured=True)
     ] = "UTC"
     process_zone: Annotated[
-        str | None, Key("sink.process-time-zone", parse_text, "zone of tags by clock", honoured=True)
+        str | None, Key("sink.process-time-zone", parse_text, "time zone of tags by clock", honoured=True)
     ] = None

@@ -48,7 +48,7 @@ class ReadOptions(OptionGroup):
         Key(
             "scan.timestamp-millis",
             parse_millis,
-            "read the newest snapshot that is not younger",
+            "read the newest snapshot committed at or before this time",
             ("log.scan.timestamp-millis",),
             honoured=True,
         ),
@@ -67,7 +67,12 @@ class ReadOptions(OptionGroup):
     ] = None
     file_creation_time_millis: Annotated[
         int | None,
-        Key("scan.file-creation-time-millis", parse_millis, "read only files that are not older", honoured=True),
+        Key(
+            "scan.file-creation-time-millis",
+            parse_millis,
+            "read only files created at or after this time",
+            honoured=True,
+        ),
     ] = None
     creation_time_millis: Annotated[
         int | None,
@@ -101,7 +106,7 @@ class ReadOptions(OptionGroup):
         int, Key("source.split.target-size", at_least(1, parse_bytes), "bytes of files in one split", honoured=True)
     ] = 128 * MIB
     split_open_file_cost_bytes: Annotated[
-        int, Key("source.split.open-file-cost", parse_bytes, "least weight of a file in a split", honoured=True)
+        int, Key("source.split.open-file-cost", parse_bytes, "minimum weight of a file in a split", honoured=True)
     ] = 4 * MIB
     plan_sort_partition: Annotated[
         bool,
@@ -109,11 +114,11 @@ class ReadOptions(OptionGroup):
     ] = False
     bucket: Annotated[int | None, Key("scan.bucket", parse_int, "read only this bucket")] = None
     manifest_parallelism: Annotated[
-        int | None, Key("scan.manifest.parallelism", at_least(1, parse_int), "manifests that are read at once")
+        int | None, Key("scan.manifest.parallelism", at_least(1, parse_int), "manifests read in parallel")
     ] = None
     ignore_corrupt_files: Annotated[
         bool, Key("scan.ignore-corrupt-files", parse_bool, "skip data files that cannot be read")
     ] = False
-    ignore_lost_files: Annotated[bool, Key("scan.ignore-lost-files", parse_bool, "skip data files that are gone")] = (
-        False
-    )
+    ignore_lost_files: Annotated[
+        bool, Key("scan.ignore-lost-files", parse_bool, "skip data files that are missing")
+    ] = False

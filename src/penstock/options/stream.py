@@ -41,7 +41,7 @@ class StreamOptions(OptionGroup):
         Key(
             "continuous.discovery-interval",
             parse_duration_ms,
-            "wait between looks for new snapshots; unset, every trigger looks",
+            "wait between listings of new snapshots; if unset, every trigger lists them",
             honoured=True,
         ),
     ] = 10_000
@@ -50,13 +50,16 @@ class StreamOptions(OptionGroup):
         Key("streaming.read.snapshot.delay", parse_duration_ms, "age of a snapshot before it is read", honoured=True),
     ] = None
     read_append_overwrite: Annotated[
-        bool, Key("streaming-read-append-overwrite", parse_bool, "deliver what an overwrite writes", honoured=True)
+        bool,
+        Key("streaming-read-append-overwrite", parse_bool, "deliver the rows that an overwrite writes", honoured=True),
     ] = False
     read_overwrite: Annotated[
         bool,
         Key("streaming-read-overwrite", parse_bool, "primary key tables only; use streaming-read-append-overwrite"),
     ] = False
-    bounded: Annotated[bool | None, Key("scan.bounded", parse_bool, "read what is there and end", honoured=True)] = None
+    bounded: Annotated[
+        bool | None, Key("scan.bounded", parse_bool, "read the existing rows, then end", honoured=True)
+    ] = None
     bounded_watermark: Annotated[
         int | None,
         Key("scan.bounded.watermark", parse_millis, "end before a snapshot with a greater watermark", honoured=True),
@@ -69,7 +72,7 @@ class StreamOptions(OptionGroup):
         Key(
             "penstock.scan.bounded.timestamp-millis",
             parse_millis,
-            "end before a snapshot younger than this",
+            "end before the first snapshot committed after this time",
             honoured=True,
         ),
     ] = None
@@ -78,7 +81,7 @@ class StreamOptions(OptionGroup):
         Key(
             "read.stream.maxFilesPerTrigger",
             at_least(1, parse_int),
-            "files of one micro-batch",
+            "maximum number of files of a micro-batch",
             ("maxFilesPerTrigger",),
             honoured=True,
         ),
@@ -88,7 +91,7 @@ class StreamOptions(OptionGroup):
         Key(
             "read.stream.maxBytesPerTrigger",
             at_least(1, parse_bytes),
-            "bytes of one micro-batch",
+            "maximum number of bytes of a micro-batch",
             ("maxBytesPerTrigger",),
             honoured=True,
         ),
@@ -98,7 +101,7 @@ class StreamOptions(OptionGroup):
         Key(
             "read.stream.maxRowsPerTrigger",
             at_least(1, parse_long),
-            "rows of one micro-batch",
+            "maximum number of rows of a micro-batch",
             ("maxRowsPerTrigger",),
             honoured=True,
         ),
@@ -108,7 +111,7 @@ class StreamOptions(OptionGroup):
         Key(
             "read.stream.minRowsPerTrigger",
             at_least(1, parse_long),
-            "rows that a micro-batch waits for",
+            "minimum number of rows of a micro-batch",
             ("minRowsPerTrigger",),
             honoured=True,
         ),
@@ -118,13 +121,19 @@ class StreamOptions(OptionGroup):
         Key(
             "read.stream.maxTriggerDelayMs",
             at_least(1, parse_long),
-            "longest wait for those rows, in ms",
+            "longest wait for the minimum number of rows, in ms",
             ("maxTriggerDelayMs",),
             honoured=True,
         ),
     ] = None
     max_snapshot_count: Annotated[
-        int, Key("scan.max-snapshot.count", parse_int, "snapshots of one checkpoint; -1 for any number", honoured=True)
+        int,
+        Key(
+            "scan.max-snapshot.count",
+            parse_int,
+            "maximum number of snapshots of a micro-batch; -1 for no limit",
+            honoured=True,
+        ),
     ] = -1
     max_splits_per_task: Annotated[
         int, Key("scan.max-splits-per-task", at_least(1, parse_int), "splits waiting for each reader")
@@ -142,10 +151,11 @@ class StreamOptions(OptionGroup):
         bool, Key("penstock.fail-on-data-loss", parse_bool, "fail when unread snapshots have expired", honoured=True)
     ] = True
     align_checkpoints: Annotated[
-        bool, Key("source.checkpoint-align.enabled", parse_bool, "micro-batches end at snapshots", honoured=True)
+        bool,
+        Key("source.checkpoint-align.enabled", parse_bool, "micro-batches end at the ends of snapshots", honoured=True),
     ] = False
     align_timeout_ms: Annotated[
-        int, Key("source.checkpoint-align.timeout", parse_duration_ms, "wait for a snapshot to align with")
+        int, Key("source.checkpoint-align.timeout", parse_duration_ms, "time to wait for a snapshot to align with")
     ] = 30_000
 
 
@@ -153,22 +163,36 @@ class StreamOptions(OptionGroup):
 class ConsumerOptions(OptionGroup):
     """The position that a reader stores in the table; it prevents the expiration of snapshots not yet read."""
 
-    consumer_id: Annotated[str | None, Key("consumer-id", parse_text, "name of the kept position", honoured=True)] = (
-        None
-    )
-    mode: Annotated[ConsumerMode, Key("consumer.mode", ConsumerMode, "when the position moves")] = (
+    consumer_id: Annotated[
+        str | None,
+        Key("consumer-id", parse_text, "name of the consumer whose position the table stores", honoured=True),
+    ] = None
+    mode: Annotated[ConsumerMode, Key("consumer.mode", ConsumerMode, "when the position advances")] = (
         ConsumerMode.EXACTLY_ONCE
     )
     ignore_progress: Annotated[
         bool,
-        Key("consumer.ignore-progress", parse_bool, "start without the kept position, then keep it", honoured=True),
+        Key(
+            "consumer.ignore-progress",
+            parse_bool,
+            "start at `scan.mode`, not at the stored position, then update the position",
+            honoured=True,
+        ),
     ] = False
     expiration_time_ms: Annotated[
         int | None,
-        Key("consumer.expiration-time", parse_duration_ms, "age at which a silent consumer is dropped", honoured=True),
+        Key(
+            "consumer.expiration-time",
+            parse_duration_ms,
+            "time without progress after which a consumer is deleted",
+            honoured=True,
+        ),
     ] = None
     changelog_only: Annotated[
-        bool, Key("consumer.changelog-only", parse_bool, "the position holds back changelogs only", honoured=True)
+        bool,
+        Key(
+            "consumer.changelog-only", parse_bool, "the position protects changelogs only, not snapshots", honoured=True
+        ),
     ] = False
 
 
@@ -187,7 +211,7 @@ class WatermarkOptions(OptionGroup):
         Key(
             "scan.watermark.emit.strategy",
             WatermarkEmitStrategy,
-            "both mean the same: a source's watermark moves at the ends of micro-batches",
+            "both have the same effect: a source's watermark advances at the ends of micro-batches",
             honoured=True,
         ),
     ] = WatermarkEmitStrategy.ON_EVENT
@@ -196,20 +220,25 @@ class WatermarkOptions(OptionGroup):
         Key(
             "scan.watermark.idle-timeout",
             at_least(1, parse_duration_ms),
-            "time without rows after which its group does not wait for a source; unset, 1 min",
+            "time without rows after which the group stops waiting for a source; default: 1 min",
             honoured=True,
         ),
     ] = None
     alignment_group: Annotated[
         str | None,
-        Key("scan.watermark.alignment.group", parse_text, "sources that wait for each other", honoured=True),
+        Key(
+            "scan.watermark.alignment.group",
+            parse_text,
+            "name of the alignment group; its sources wait for each other",
+            honoured=True,
+        ),
     ] = None
     alignment_max_drift_ms: Annotated[
         int | None,
         Key(
             "scan.watermark.alignment.max-drift",
             parse_duration_ms,
-            "how far a source may run ahead of its group",
+            "how far a source may be ahead of the slowest source of its group",
             honoured=True,
         ),
     ] = None
@@ -218,7 +247,7 @@ class WatermarkOptions(OptionGroup):
         Key(
             "scan.watermark.alignment.update-interval",
             at_least(1, parse_duration_ms),
-            "wait between looks at the group",
+            "interval at which members update and read the state of the group",
             honoured=True,
         ),
     ] = 1_000
@@ -227,7 +256,7 @@ class WatermarkOptions(OptionGroup):
         Key(
             "penstock.scan.watermark.alignment.path",
             parse_text,
-            "where the group meets, when its tables lie in several warehouses: a directory for all of them",
+            "common directory for the state of the group, for tables of several warehouses",
             honoured=True,
         ),
     ] = None
@@ -236,7 +265,7 @@ class WatermarkOptions(OptionGroup):
         Key(
             "snapshot.watermark-idle-timeout",
             parse_duration_ms,
-            "silence of a stream after which it makes an empty snapshot, again and again",
+            "time without rows after which a stream makes an empty snapshot, repeated each time it passes",
             honoured=True,
         ),
     ] = None
@@ -253,7 +282,7 @@ class WatermarkOptions(OptionGroup):
         Key(
             "penstock.sink.watermark-idle-timeout",
             parse_duration_ms,
-            "silence after which a bucket that a stream reads no longer holds its watermark back",
+            "time without rows after which a source bucket no longer holds the watermark back",
             honoured=True,
         ),
     ] = None

@@ -70,14 +70,14 @@ class WriteOptions(OptionGroup):
             honoured=True,
         ),
     ] = 10
-    page_bytes: Annotated[int, Key("page-size", at_least(1, parse_bytes), "page of the write buffer")] = 64 * KIB
+    page_bytes: Annotated[int, Key("page-size", at_least(1, parse_bytes), "page size of the write buffer")] = 64 * KIB
     spill_compression: Annotated[str, Key("spill-compression", parse_lower, "codec of spilled rows", honoured=True)] = (
         "zstd"
     )
     spill_compression_zstd_level: Annotated[
         int, Key("spill-compression.zstd-level", parse_int, "zstd level of spilled rows", honoured=True)
     ] = 1
-    ignore_delete: Annotated[bool, Key("ignore-delete", parse_bool, "drop retractions instead of refusing them")] = (
+    ignore_delete: Annotated[bool, Key("ignore-delete", parse_bool, "ignore retractions instead of refusing them")] = (
         False
     )
     dynamic_partition_overwrite: Annotated[
@@ -115,7 +115,7 @@ class CommitOptions(OptionGroup):
         Key(
             "commit.max-retries",
             at_least(0, parse_int),
-            "attempts after a lost race; without it, and without a timeout, two minutes' worth",
+            "attempts after other writers committed first; without this and a timeout, for two minutes",
             honoured=True,
         ),
     ] = None
@@ -123,14 +123,14 @@ class CommitOptions(OptionGroup):
         int | None, Key("commit.timeout", parse_duration_ms, "time for all attempts together", honoured=True)
     ] = None
     min_retry_wait_ms: Annotated[
-        int, Key("commit.min-retry-wait", parse_duration_ms, "wait after the first lost race", honoured=True)
+        int, Key("commit.min-retry-wait", parse_duration_ms, "wait before the first retry", honoured=True)
     ] = 10
     max_retry_wait_ms: Annotated[
         int | None,
-        Key("commit.max-retry-wait", parse_duration_ms, "longest wait after a lost race; else 250 ms", honoured=True),
+        Key("commit.max-retry-wait", parse_duration_ms, "longest wait between retries; default: 250 ms", honoured=True),
     ] = None
     user_prefix: Annotated[
-        str | None, Key("commit.user-prefix", parse_text, "first part of made-up commit users", honoured=True)
+        str | None, Key("commit.user-prefix", parse_text, "prefix of generated commit users", honoured=True)
     ] = None
     force_create_snapshot: Annotated[
         bool, Key("commit.force-create-snapshot", parse_bool, "streams commit even without data", honoured=True)
@@ -144,7 +144,11 @@ class CommitOptions(OptionGroup):
     ] = False
     last_safe_snapshot: Annotated[
         int | None,
-        Key("commit.strict-mode.last-safe-snapshot", parse_long, "fail when a rival changed our partitions after this"),
+        Key(
+            "commit.strict-mode.last-safe-snapshot",
+            parse_long,
+            "fail if another commit changed the same partitions after this snapshot",
+        ),
     ] = None
     durable: Annotated[
         bool,
@@ -160,12 +164,12 @@ class CommitOptions(OptionGroup):
         Key(
             "penstock.accept-unknown-batch",
             parse_bool,
-            "a stream writes a batch that may be in the table already, where it cannot tell any more",
+            "a stream writes a batch even if it is unknown whether the table already has it",
             honoured=True,
         ),
     ] = False
     discard_duplicate_files: Annotated[
-        bool, Key("commit.discard-duplicate-files", parse_bool, "drop entries of an append that are live already")
+        bool, Key("commit.discard-duplicate-files", parse_bool, "leave out files of an append that are already live")
     ] = False
 
 
@@ -178,7 +182,13 @@ class ManifestOptions(OptionGroup):
         Key("manifest.target-file-size", at_least(1, parse_bytes), "size at which a manifest is closed", honoured=True),
     ] = 8 * MIB
     manifest_merge_min_count: Annotated[
-        int, Key("manifest.merge-min-count", at_least(1, parse_int), "small manifests that are merged", honoured=True)
+        int,
+        Key(
+            "manifest.merge-min-count",
+            at_least(1, parse_int),
+            "number of small manifests at which they are merged",
+            honoured=True,
+        ),
     ] = 30
     manifest_full_compaction_threshold_bytes: Annotated[
         int,
