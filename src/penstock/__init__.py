@@ -129,8 +129,9 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate, col
     from penstock.spark.stream.progress import StreamProgress, last_progress
     from penstock.spark.write.progress import WriteProgress, last_write
-    from penstock.table.compact.job import CompactionResult, MergedFiles, PartitionResult
+    from penstock.table.compact.job import CompactionResult, PartitionResult
     from penstock.table.compact.state import CompactionState, WaitingFiles
+    from penstock.table.compact.task import MergedFiles
     from penstock.table.expire.orphan_candidates import OrphanFile, OrphanKind
     from penstock.table.expire.orphans import OrphanReport
     from penstock.table.expire.partitions import ExpiredPartition
@@ -157,7 +158,7 @@ _HOMES: Final = {
     "Finding": "penstock.table.inspect.fsck",
     "FindingKind": "penstock.table.inspect.fsck",
     "FsckReport": "penstock.table.inspect.fsck",
-    "MergedFiles": "penstock.table.compact.job",
+    "MergedFiles": "penstock.table.compact.task",
     "MoveColumn": "penstock.catalog.changes",
     "OrphanFile": "penstock.table.expire.orphan_candidates",
     "OrphanKind": "penstock.table.expire.orphan_candidates",

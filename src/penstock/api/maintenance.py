@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from penstock.table.compact.job import CompactionResult, MergedFiles
+    from penstock.table.compact.job import CompactionResult
+    from penstock.table.compact.task import MergedFiles
 
 
 class TableMaintenance(TableCompleteness):
@@ -48,7 +49,7 @@ class TableMaintenance(TableCompleteness):
             AlreadyExistsError: the table has a tag of that name.
             NotFoundError: there is no such snapshot.
         """
-        options = TagOptions.parse(self._ref.options, table=self.name)
+        options = self._ref.parsed(TagOptions)
         create_tag(self._checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
 
     def delete_tag(self, name: str) -> None:

@@ -16,13 +16,15 @@ from penstock.catalog.checks.features import check_readable
 from penstock.catalog.checks.schema import check_schema
 from penstock.catalog.databases import check_database_exists, list_tables
 from penstock.catalog.evolve_schema import apply_changes
-from penstock.catalog.history import check_readable_history
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
 from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema, load_schema, put_schema
 from penstock.catalog.trash import discard
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.clocks import utc_millis
-from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
+from penstock.datafile.conform import make_batch, null_array
+from penstock.datafile.evolve import plan_evolution
+from penstock.datafile.types import to_arrow_schema
+from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.layout import schema_directory, schema_path
 from penstock.io.settings import confine
 from penstock.table.identity import new_creation_millis
@@ -30,9 +32,10 @@ from penstock.table.ref import TableRef
 from penstock.table.storage import storage_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.format.schema import TableSchema
+
 
 # A failed write of a schema means that another writer has committed one, unless the storage refuses every write.
 _TRIES_WITHOUT_PROGRESS: Final = 10
@@ -248,3 +251,23 @@ def _ref(place: TablePlace, schema: TableSchema) -> TableRef:
 
 def _missing(place: TablePlace) -> NotFoundError:
     return NotFoundError(f"table {place.name} does not exist: there is no schema in {place.location}")
+
+
+def check_readable_history(schemas: Iterable[TableSchema], evolved: TableSchema, table: str) -> None:
+    """Check that files of each of these schemas can be read with the new one.
+
+    Files keep the schema that they were written with, and a read casts from that schema in one step. So INT to STRING
+    and then STRING to DATE, each allowed by itself, would leave files whose INT column cannot be read as a DATE.
+
+    Raises:
+        InvalidSchemaError: a column cannot be read; the message names the schema and the column.
+    """
+    for schema in schemas:
+        plan = plan_evolution(schema.fields, evolved.fields)
+        written = to_arrow_schema(plan.file_fields)
+        try:
+            plan.apply(make_batch([null_array(0, each.type) for each in written], written, 0))
+        except UnsupportedFeatureError as error:
+            raise InvalidSchemaError(
+                f"table {table}: rows written with schema-{schema.id} could not be read any more: {error}"
+            ) from error

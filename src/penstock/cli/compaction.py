@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     from penstock.cli.output.progress import Report
     from penstock.cli.session import Session
-    from penstock.table.compact.job import CompactionResult, MergedFiles
+    from penstock.table.compact.job import CompactionResult
     from penstock.table.compact.plan import CompactionPlan
+    from penstock.table.compact.task import MergedFiles
     from penstock.table.ref import TableRef
 
 _LOOK_SECONDS: Final = 0.2

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.spark.compact.job import SparkMerger
@@ -23,7 +26,6 @@ from penstock.spark.sql.frames import (
     typed_columns,
     typed_frame,
 )
-from penstock.spark.sql.jobs import cancellable_jobs
 from penstock.spark.sql.windows import cumulate_frame, event_time_frame
 from penstock.spark.stream.frame import read_stream
 from penstock.spark.stream.request import StreamWrite
@@ -33,7 +35,7 @@ from penstock.spark.write.sink import write_dataframe
 from penstock.table.compact.precommit import merge_if_asked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -47,9 +49,9 @@ if TYPE_CHECKING:
     from penstock.format.watermark import DeclaredWatermark
     from penstock.predicate.tree import Predicate
     from penstock.spark.sql.frames import SqlText
-    from penstock.table.compact.job import CompactionResult, Execute, MergedFiles
+    from penstock.table.compact.job import CompactionResult, Execute
     from penstock.table.compact.sort import SortJob
-    from penstock.table.compact.task import CompactTask
+    from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.message import CommitMessage
     from penstock.table.read.query import Query
     from penstock.table.ref import TableRef
@@ -221,3 +223,15 @@ class SparkEntry:
     def open_session(master: str, conf: Mapping[str, str] | None = None, *, shows_start: bool = True) -> SparkSession:
         """Return the session of this process; start one if there is none. See ``session.open_session``."""
         return open_session(master, conf or {}, shows_start=shows_start)
+
+
+@contextmanager
+def cancellable_jobs(spark: SparkSession) -> Iterator[Callable[[], None]]:
+    """Yield a function that cancels only the jobs that this thread starts in the block; any thread may call it."""
+    context = spark.sparkContext
+    tag = f"penstock-sql-{uuid.uuid4().hex}"
+    context.addJobTag(tag)
+    try:
+        yield partial(context.cancelJobsWithTag, tag)
+    finally:
+        context.removeJobTag(tag)

@@ -18,7 +18,7 @@ from tests.faults.chaos.scene import CONSUMER, Scene, append_line, batch_rows, n
 from penstock.api.table import Table
 from penstock.errors import CommitConflictError, FormatError, NotFoundError, StorageError
 from penstock.table.compact.background import BackgroundCompactor
-from penstock.table.compact.job import MergedFiles, merge_one
+from penstock.table.compact.job import merge_one
 from penstock.table.compact.state import CompactionState
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tail import LocalStreamReader, PollOptions
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.io.file_io import FileIO
-    from penstock.table.compact.task import CompactTask
+    from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.ref import TableRef
     from penstock.table.stream.offset import Phase
 

@@ -15,7 +15,8 @@ from penstock.format.snapshot import CommitKind
 from penstock.testing.garbage import needed_files, stored_files
 
 if TYPE_CHECKING:
-    from penstock.table.compact.job import CompactionResult, MergedFiles
+    from penstock.table.compact.job import CompactionResult
+    from penstock.table.compact.task import MergedFiles
 
 NUMBERS = itertools.count()
 QUEUE = {"bucket": "1", "bucket-key": "k"}

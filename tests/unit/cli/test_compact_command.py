@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from tests.unit.cli.conftest import Command
 
-    from penstock.table.compact.job import MergedFiles
-    from penstock.table.compact.task import CompactTask
+    from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.ref import TableRef
 
 PATIENCE_SECONDS = 60

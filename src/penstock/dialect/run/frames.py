@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.api.deferred import spark_entry
-from penstock.dialect.parse.times import check_time
 from penstock.dialect.run.computed_frames import with_computed_columns
 from penstock.dialect.run.event_time import event_time_of
 from penstock.dialect.run.sources import ends_where_it_began, is_stream, table_frame
@@ -20,9 +19,14 @@ if TYPE_CHECKING:
 
     from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query
+    from penstock.dialect.parse.script import StatementText
     from penstock.dialect.parse.statements import CreateView
     from penstock.dialect.parse.tables import TableUse
+    from penstock.dialect.parse.windows import WindowCall
     from penstock.dialect.state import SqlState
+
+
+_TYPES: Final = ("timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +136,20 @@ def _types(state: SqlState, use: TableUse) -> dict[str, str]:
     declared = {name: options.get(f"schema.{place}.data-type", "") for place, name in computed.items()}
     stored = {field.name: format_sql_type(field.type) for field in schema.fields}
     return {**stored, **{name: text for name, text in declared.items() if text}}
+
+
+def check_time(source: StatementText, call: WindowCall, table: str, frame: DataFrame) -> None:
+    """Check that the column that a window function names is a time.
+
+    Raises:
+        InvalidSqlError: there is no such column, or its type is not a time.
+    """
+    types = dict(frame.dtypes)
+    found = next((kind for name, kind in types.items() if name.lower() == call.column.lower()), None)
+    if found in _TYPES:
+        return
+    times = ", ".join(name for name, kind in types.items() if kind in _TYPES) or "none"
+    what = (
+        f"{table} has no column '{call.column}'" if found is None else f"'{call.column}' is no time but {found.upper()}"
+    )
+    raise source.error(call.column_offset, f"{what}; the times of {table} are: {times}")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import atexit
+import re
+import shutil
+import tempfile
+import zlib
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from penstock.api.deferred import spark_entry
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.parse.literals import literal_column
-from penstock.dialect.run.checkpoints import checkpoint_for
 from penstock.dialect.run.computed_frames import wanted_columns
 from penstock.dialect.run.frames import ends_at_start, query_frame
 from penstock.dialect.run.query_columns import view_columns
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
     from penstock.dialect.parse.statements import Insert, Select
     from penstock.dialect.settings import Settings
     from penstock.dialect.state import SqlState
+
+
+_UNSAFE: Final = re.compile(r"[^\w.-]+")
 
 
 def select(state: SqlState, statement: Select) -> Outcome:
@@ -193,3 +200,19 @@ def _trigger(settings: Settings, *, ends_at_start: bool) -> dict[str, object] | 
     if ends_at_start:
         return {"availableNow": True}
     return None if settings.interval_ms is None else {"processingTime": f"{settings.interval_ms} milliseconds"}
+
+
+def checkpoint_for(settings: Settings, table: str, query: str) -> str:
+    """Return the checkpoint directory of a streaming insert.
+
+    If the settings name a checkpoint directory, the result is a sub-directory of it. Its name is the query's name, or
+    else it is derived from the target and the query's text, so that the same statement resumes where it stopped.
+    Without one, the result is a temporary directory, which is deleted when the process ends.
+    """
+    if settings.checkpoints is None:
+        folder = tempfile.mkdtemp(prefix="penstock-sql-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return folder
+    words = " ".join(query.split())
+    name = settings.name or f"{table}-{zlib.crc32(words.encode()):08x}"
+    return f"{settings.checkpoints.rstrip('/')}/{_UNSAFE.sub('_', name)}"

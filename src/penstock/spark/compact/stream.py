@@ -20,9 +20,8 @@ from penstock.table.compact.background import BackgroundCompactor
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.table.compact.job import MergedFiles
     from penstock.table.compact.state import CompactionState
-    from penstock.table.compact.task import CompactTask
+    from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.ref import TableRef
 
 _MAX_TASKS: Final = 64

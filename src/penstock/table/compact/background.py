@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import CommitConflictError, LeaseHeldError, NotFoundError, TableStoreError
+from penstock.errors import CommitConflictError, LeaseHeldError, TableStoreError
 from penstock.options import WriteOptions
 from penstock.printable import open_log
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.discard import delete_new_files
-from penstock.table.compact.commit import Compacted, commit_compacted, has_lost_race
+from penstock.table.compact.commit import MergeGroup, is_lost
 from penstock.table.compact.retry_queue import RetryQueue
 from penstock.table.compact.state import CompactionState, waiting_of
 from penstock.table.compact.watch import CompactionWatch
@@ -33,20 +32,16 @@ from penstock.table.locate import FileLocator
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.table.commit.committer import TableCommitter
-    from penstock.table.compact.job import MergedFiles
-    from penstock.table.compact.task import CompactTask
-    from penstock.table.message import CommitMessage
+    from penstock.table.compact.commit import Compacted
+    from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.ref import TableRef
 
 LEASE_NAME: Final = "compaction"
 _LOG: Final = open_log(__name__)
 _IDLE_SECONDS: Final = 10.0
-# Merges are committed in groups. With a snapshot for each merge, a batch would cause as many snapshots as it has
-# partitions and buckets, each in a race with the stream's commits.
-_GROUP_TASKS: Final = 64
 _GROUP_SECONDS: Final = 10.0
 
 
@@ -77,13 +72,12 @@ class BackgroundCompactor:
         self._committer: TableCommitter = open_committer(ref, adds_rows=False)
         self._locator = FileLocator.of(ref)
         self._merge = merge
-        self._commit_user = commit_user
+        self._group = MergeGroup(commit_user=commit_user, seconds=_GROUP_SECONDS)
         self._max_tasks = max_tasks
         self._idle_seconds = idle_seconds
         self._cancel = cancel
         self._queue: deque[CompactTask] = deque()
         self._running: dict[Future[MergedFiles], CompactTask] = {}
-        self._last_commit = time.monotonic()
         self._state = CompactionState()
         self._is_stopping = False
         self._is_finishing = False
@@ -187,7 +181,7 @@ class BackgroundCompactor:
             waiting_files=sum(map(len, found.values())),
             waiting_bytes=sum(file.file_size for files in found.values() for file in files),
             waiting=waiting_of(found, self._locator),
-            running_tasks=len(self._queue) + len(self._running),
+            running_tasks=len(self._queue) + len(self._running) + len(self._group.tasks),
         )
 
     def _submit(self, pool: ThreadPoolExecutor) -> None:
@@ -201,43 +195,30 @@ class BackgroundCompactor:
         """Whether ``max_tasks`` merges are running."""
         return sum(not future.done() for future in self._running) >= self._max_tasks
 
-    def _is_due(self, done: Sequence[Future[MergedFiles]]) -> bool:
-        """Whether to commit the finished merges now, without waiting for more."""
-        is_last = not self._queue and len(done) == len(self._running)
-        has_failed = any(future.exception() or future.result().error for future in done)
-        is_late = time.monotonic() - self._last_commit >= _GROUP_SECONDS
-        return is_last or has_failed or is_late or len(done) >= _GROUP_TASKS
-
     def _commit_finished(self) -> None:
-        """Commit the finished merges as one snapshot, when ``_is_due`` says so.
+        """Commit the finished merges as one snapshot, when there are enough, one has failed, or no other is running.
 
         Failed merges go to the retry queue; until their retry, their files are in no other task.
         """
-        messages: dict[int, CommitMessage] = {}
-        tasks: dict[int, CompactTask] = {}
         failed: list[tuple[CompactTask, BaseException | None]] = []
-        done = [future for future in self._running if future.done()]
-        if not self._is_due(done):
-            return
-        self._last_commit = time.monotonic()
-        for future in done:
+        for future in [future for future in self._running if future.done()]:
             task = self._running.pop(future)
             error = future.exception() or future.result().error
-            message = None if error is not None else future.result().message
-            if message is None:
-                failed.append((task, error))
+            if error is None and future.result().message is not None:
+                self._group.add(future.result())
             else:
-                messages[id(message)], tasks[id(message)] = message, task
-        if messages:
-            self._commit(messages, tasks)
-        self._retry_later(failed)
+                failed.append((task, error))
+        is_last = not self._queue and not self._running
+        if is_last or failed or self._group.is_due:
+            self._commit()
+            self._retry_later(failed)
 
     def _retry_later(self, failed: Sequence[tuple[CompactTask, BaseException | None]]) -> None:
         """Count a merge as lost if an input was replaced and has expired; log other errors and retry those merges."""
         for task, error in failed:
             if self._is_stopping or error is None:
                 self._watch.finish(task, is_done=False)
-            elif isinstance(error, NotFoundError) and has_lost_race(self._committer, task):
+            elif is_lost(self._committer, task, error):
                 self._watch.finish(task, is_done=False)
                 self._state = replace(self._state, lost=self._state.lost + 1)
             else:
@@ -249,19 +230,21 @@ class BackgroundCompactor:
         for task in tasks:
             self._watch.finish(task, is_done=False)
 
-    def _commit(self, messages: Mapping[int, CommitMessage], tasks: Mapping[int, CompactTask]) -> None:
-        """Commit merges, and tell the watch for each task whether it was committed."""
+    def _commit(self) -> None:
+        """Commit the group, and tell the watch for each task whether it was committed."""
+        tasks = self._group.tasks
         done: Compacted | None = None
         try:
-            done = commit_compacted(self._committer, tuple(messages.values()), commit_user=self._commit_user)
+            done = self._group.commit(self._committer)
         except CommitConflictError:
             # Appends won every race. Only the work of the merges is lost; the stream's commits have priority.
-            done = Compacted(snapshot=None, lost=tuple(messages.values()))
+            self._state = replace(self._state, lost=self._state.lost + len(tasks))
         finally:
-            committed = set(map(id, done.committed)) if done is not None else set()
-            for key, task in tasks.items():
-                self._watch.finish(task, is_done=key in committed)
-        self._count(done)
+            committed = set() if done is None else {each.compact_before[0].file_name for each in done.committed}
+            for task in tasks:
+                self._watch.finish(task, is_done=task.files[0].file_name in committed)
+        if done is not None:
+            self._count(done)
 
     def _count(self, done: Compacted) -> None:
         inputs = [file for message in done.committed for file in message.compact_before]
@@ -285,7 +268,8 @@ class BackgroundCompactor:
             message = future.result().message if future.exception() is None else None
             if message is not None:
                 delete_new_files(self._watch.ref, (message,))
-        self._release((*self._running.values(), *self._queue, *self._aside.take_all()))
+        self._release((*self._running.values(), *self._group.tasks, *self._queue, *self._aside.take_all()))
+        self._group.discard(self._watch.ref)
         self._running.clear()
         self._queue.clear()
 

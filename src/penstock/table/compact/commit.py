@@ -9,10 +9,11 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-from penstock.errors import CommitConflictError
+from penstock.errors import CommitConflictError, NotFoundError
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from penstock.table.commit.conflict import find_displaced
 from penstock.table.commit.discard import delete_new_files
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
     from penstock.table.commit.committer import TableCommitter
-    from penstock.table.compact.task import CompactTask
+    from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.message import CommitMessage
+    from penstock.table.ref import TableRef
+
+_GROUP_TASKS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,61 @@ def commit_compacted(
         else:
             return Compacted(snapshot=snapshot, committed=pending, lost=lost)
     return Compacted(snapshot=None, lost=lost)
+
+
+@dataclass(slots=True, kw_only=True)
+class MergeGroup:
+    """Finished merges that are committed together.
+
+    With a snapshot for each merge, a table would get as many snapshots as it has partitions and buckets, each in a race
+    with other commits; with one for all, a failure of the job would lose everything.
+
+    Attributes:
+        kind: as for ``commit_compacted``.
+        seconds: after this long, a group is committed even if it is small.
+    """
+
+    commit_user: str
+    seconds: float
+    kind: CommitKind = CommitKind.COMPACT
+    _merges: list[tuple[CompactTask, CommitMessage]] = field(default_factory=list)
+    _started: float = field(default_factory=time.monotonic)
+
+    def add(self, merged: MergedFiles) -> None:
+        """Add a merge that has not failed."""
+        if merged.message is not None:
+            self._merges.append((merged.task, merged.message))
+
+    @property
+    def tasks(self) -> tuple[CompactTask, ...]:
+        """The tasks of the merges that wait."""
+        return tuple(task for task, _ in self._merges)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the group is large enough, or old enough, to be committed."""
+        return len(self._merges) >= _GROUP_TASKS or time.monotonic() - self._started >= self.seconds
+
+    def commit(self, committer: TableCommitter) -> Compacted:
+        """Commit the merges, if there are any, and begin the next group. Raises as ``commit_compacted``."""
+        messages = self._take()
+        if not messages:
+            return Compacted(snapshot=None)
+        return commit_compacted(committer, messages, commit_user=self.commit_user, kind=self.kind)
+
+    def discard(self, ref: TableRef) -> None:
+        """Delete the files of the merges."""
+        delete_new_files(ref, self._take())
+
+    def _take(self) -> tuple[CommitMessage, ...]:
+        messages = tuple(message for _, message in self._merges)
+        self._merges, self._started = [], time.monotonic()
+        return messages
+
+
+def is_lost(committer: TableCommitter, task: CompactTask, error: BaseException | None) -> bool:
+    """Whether a merge failed because another commit had replaced its inputs, which have expired; other errors count."""
+    return isinstance(error, NotFoundError) and has_lost_race(committer, task)
 
 
 def has_lost_race(committer: TableCommitter, task: CompactTask) -> bool:

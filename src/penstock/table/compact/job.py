@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.errors import NotFoundError, TableStoreError
+from penstock.errors import TableStoreError
 from penstock.format.snapshot import CommitKind
 from penstock.table.commit.discard import delete_new_files
-from penstock.table.compact.commit import commit_compacted, has_lost_race
+from penstock.table.compact.commit import MergeGroup, is_lost
 from penstock.table.compact.rewrite import rewrite
+from penstock.table.compact.task import MergedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,24 +27,7 @@ if TYPE_CHECKING:
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
-# Merges are committed in groups: a later failure of the job loses few of them, and there are not too many snapshots.
-_GROUP_TASKS: Final = 64
 _GROUP_SECONDS: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergedFiles:
-    """The result of one task.
-
-    Attributes:
-        message: None if the task failed with ``error``.
-        seconds: duration of the rewrite.
-    """
-
-    task: CompactTask
-    message: CommitMessage | None
-    error: TableStoreError | None
-    seconds: float
 
 
 Execute: TypeAlias = "Callable[[Sequence[CompactTask]], Iterator[MergedFiles]]"
@@ -111,7 +95,7 @@ def run_compaction(
             rewrites failed for another reason than replaced inputs, the error of the first one, raised after all other
             merges are committed.
     """
-    run = _Run(committer, commit_user, kind)
+    run = _Run(committer, MergeGroup(commit_user=commit_user, kind=kind, seconds=_GROUP_SECONDS))
     done = execute(plan.tasks)
     try:
         for merged in done:
@@ -196,37 +180,28 @@ def merge_one(task: CompactTask, ref: TableRef, *, job_id: str | None = None) ->
 @dataclass(slots=True)
 class _Run:
     committer: TableCommitter
-    commit_user: str
-    kind: CommitKind
+    group: MergeGroup
     snapshots: list[Snapshot] = field(default_factory=list)
-    _waiting: list[CommitMessage] = field(default_factory=list)
     _committed: dict[bytes, list[CommitMessage]] = field(default_factory=dict)
     _seconds: dict[bytes, float] = field(default_factory=dict)
     _dropped: dict[bytes, int] = field(default_factory=dict)
     _error: TableStoreError | None = None
-    _group_started: float = field(default_factory=time.monotonic)
 
     def take(self, merged: MergedFiles) -> None:
         partition = merged.task.partition
         self._seconds[partition] = self._seconds.get(partition, 0.0) + merged.seconds
         if merged.message is None:
-            # A replaced file may have expired meanwhile, which is a lost race; a missing live file is an error.
-            if isinstance(merged.error, NotFoundError) and has_lost_race(self.committer, merged.task):
+            if is_lost(self.committer, merged.task, merged.error):
                 self._drop(partition)
             else:
                 self._error = self._error or merged.error
             return
-        self._waiting.append(merged.message)
-        is_old = time.monotonic() - self._group_started >= _GROUP_SECONDS
-        if len(self._waiting) >= _GROUP_TASKS or is_old:
+        self.group.add(merged)
+        if self.group.is_due:
             self.commit()
 
     def commit(self) -> None:
-        messages, self._waiting = self._waiting, []
-        self._group_started = time.monotonic()
-        if not messages:
-            return
-        done = commit_compacted(self.committer, messages, commit_user=self.commit_user, kind=self.kind)
+        done = self.group.commit(self.committer)
         if done.snapshot is not None:
             self.snapshots.append(done.snapshot)
         for message in done.committed:
@@ -244,7 +219,7 @@ class _Run:
         close = getattr(done, "close", None)
         if close is not None:
             close()
-        delete_new_files(self.committer.ref, self._waiting)
+        self.group.discard(self.committer.ref)
 
     def result_of(self, partition: PartitionPlan) -> PartitionResult:
         messages = self._committed.get(partition.data, [])

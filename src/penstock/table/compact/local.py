@@ -23,8 +23,9 @@ from penstock.table.store import MetadataStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.table.compact.job import CompactionResult, Execute, MergedFiles
+    from penstock.table.compact.job import CompactionResult, Execute
     from penstock.table.compact.plan import CompactionPlan
+    from penstock.table.compact.task import MergedFiles
     from penstock.table.partition_scope import OverwriteScope
     from penstock.table.ref import TableRef
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
-    from penstock.table.compact.job import Execute, MergedFiles
+    from penstock.table.compact.job import Execute
+    from penstock.table.compact.task import MergedFiles
     from penstock.table.ref import TableRef
 
     Key = tuple[bytes, int, int]

@@ -1,4 +1,4 @@
-"""A compaction task, and the sizes that decide which files are merged."""
+"""A compaction task, its result, and the sizes that decide which files are merged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from penstock.options import CompactOptions, ReadOptions, WriteOptions
 from penstock.options.values import MAX_LONG
 
 if TYPE_CHECKING:
+    from penstock.errors import TableStoreError
     from penstock.format.manifest.entry import DataFileMeta
+    from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
 
@@ -35,6 +37,21 @@ class CompactTask:
     def size_bytes(self) -> int:
         """Bytes to read."""
         return sum(file.file_size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedFiles:
+    """The result of one task.
+
+    Attributes:
+        message: None if the task failed with ``error``.
+        seconds: duration of the rewrite.
+    """
+
+    task: CompactTask
+    message: CommitMessage | None
+    error: TableStoreError | None
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

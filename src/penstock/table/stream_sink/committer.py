@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError, NotFoundError, TableStoreError
+from penstock.format.hint import decode_hint, encode_hint
+from penstock.format.layout import query_directory
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.discard import commit_or_discard, delete_job_files_beside, delete_new_files, delete_staging
-from penstock.table.commit.first_batch import note_first_batch
 from penstock.table.commit.lookup import OwnCommits, search_commits
 from penstock.table.commit.request import CommitRequest
 from penstock.table.identity import load_identity
@@ -376,3 +377,25 @@ def _commit(
         # If another process committed the batch first, the snapshot is its own: check that it has the same rows.
         is_committed(batch, OwnCommits(last=snapshot, is_complete=True), table=committer.ref.name)
     return snapshot
+
+
+def note_first_batch(store: MetadataStore, query_id: str, latest_id: int) -> int | None:
+    """Record that a query whose checkpoint cannot be read is about to commit its first batch.
+
+    Without that, a replayed first batch could not be distinguished from a new query's first batch once its snapshot has
+    expired. The file ``.penstock/queries/<query>`` of a table holds the id of the latest snapshot when the first batch
+    was about to be committed; only later snapshots can be the query's.
+
+    Returns:
+        None if this is the first time; otherwise the id of the latest snapshot at the first time.
+
+    Raises:
+        StorageError: the storage failed.
+    """
+    path = f"{query_directory(store.location)}/{query_id}"
+    if store.file_io.put_if_absent(path, encode_hint(latest_id)):
+        return None
+    try:
+        return decode_hint(store.file_io.read(path)) or 0
+    except NotFoundError:
+        return None

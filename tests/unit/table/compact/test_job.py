@@ -15,15 +15,9 @@ from penstock.clocks import local_wall_millis
 from penstock.errors import InvalidFilterError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.compact.job import (
-    CompactionResult,
-    MergedFiles,
-    merge_in_threads,
-    merge_one,
-    plan_only,
-    run_compaction,
-)
+from penstock.table.compact.job import CompactionResult, merge_in_threads, merge_one, plan_only, run_compaction
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
+from penstock.table.compact.task import MergedFiles
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.store import MetadataStore
 

@@ -14,9 +14,9 @@ from penstock.errors import StorageError
 from penstock.format.manifest.entry import DataFileMeta
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import commit_append, open_committer
-from penstock.table.compact.job import MergedFiles, merge_in_threads, merge_one
+from penstock.table.compact.job import merge_in_threads, merge_one
 from penstock.table.compact.precommit import merge_before_commit, pack_new
-from penstock.table.compact.task import CompactSizes
+from penstock.table.compact.task import CompactSizes, MergedFiles
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:

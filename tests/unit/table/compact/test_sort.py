@@ -14,8 +14,9 @@ from penstock.errors import FormatError, InvalidOptionError, UnsupportedFeatureE
 from penstock.format.manifest.entry import FileSource
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
-from penstock.table.compact.job import CompactionResult, MergedFiles, plan_only, run_compaction
+from penstock.table.compact.job import CompactionResult, plan_only, run_compaction
 from penstock.table.compact.sort import OrderStrategy, SortJob, SortOrder, count_ranges, plan_sort, sorted_message
+from penstock.table.compact.task import MergedFiles
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.read.scan import plan_scan
 from penstock.table.store import MetadataStore
