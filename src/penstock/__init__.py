@@ -52,7 +52,9 @@ __all__ = [
     "InvalidSchemaError",
     "InvalidSqlError",
     "LeaseHeldError",
+    "ManifestCompaction",
     "MergedFiles",
+    "MissingFile",
     "MoveColumn",
     "NotFoundError",
     "OptionWarning",
@@ -129,6 +131,8 @@ if TYPE_CHECKING:
     from penstock.predicate.tree import Predicate, col
     from penstock.spark.stream.progress import StreamProgress, last_progress
     from penstock.spark.write.progress import WriteProgress, last_write
+    from penstock.table.actions.manifests import ManifestCompaction
+    from penstock.table.actions.missing_files import MissingFile
     from penstock.table.compact.job import CompactionResult, PartitionResult
     from penstock.table.compact.state import CompactionState, WaitingFiles
     from penstock.table.compact.task import MergedFiles
@@ -158,7 +162,9 @@ _HOMES: Final = {
     "Finding": "penstock.table.inspect.fsck",
     "FindingKind": "penstock.table.inspect.fsck",
     "FsckReport": "penstock.table.inspect.fsck",
+    "ManifestCompaction": "penstock.table.actions.manifests",
     "MergedFiles": "penstock.table.compact.task",
+    "MissingFile": "penstock.table.actions.missing_files",
     "MoveColumn": "penstock.catalog.changes",
     "OrphanFile": "penstock.table.expire.orphan_candidates",
     "OrphanKind": "penstock.table.expire.orphan_candidates",

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.api.completeness import TableCompleteness
 from penstock.api.deferred import spark_entry
 from penstock.api.given import Names, Options, names_of, texts_of
+from penstock.api.tags import TableTags
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
-from penstock.options import PartitionExpireOptions, TagOptions, check_keys
+from penstock.errors import InvalidOptionError
+from penstock.options import PartitionExpireOptions, check_keys
 from penstock.table.actions.changes import open_committer
+from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
+from penstock.table.actions.missing_files import MissingFile, drop_missing_files, find_missing_files
 from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
 from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
-from penstock.table.expire.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
-from penstock.table.expire.tags import delete_tag, expire_tags
 from penstock.table.stale_schema import at_latest_schema
-from penstock.table.stream.consumers import delete_consumer, reset_consumer
-from penstock.table.tags.store import create_tag
+from penstock.table.stream.consumers import clear_consumers, delete_consumer, reset_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,56 +34,8 @@ if TYPE_CHECKING:
     from penstock.table.compact.task import MergedFiles
 
 
-class TableMaintenance(TableCompleteness):
-    """Tags, rollback, consumers, compaction, expiration, orphans; ``Table`` is the whole handle."""
-
-    # Tags and rollback
-
-    def create_tag(self, name: str, *, snapshot_id: int | None = None, time_retained: str | None = None) -> None:
-        """Give a snapshot a name that keeps it from expiring.
-
-        Args:
-            snapshot_id: None for the latest.
-            time_retained: such as ``7 d``; None for ``tag.default-time-retained`` of the table, or for ever.
-
-        Raises:
-            AlreadyExistsError: the table has a tag of that name.
-            NotFoundError: there is no such snapshot.
-        """
-        options = self._ref.parsed(TagOptions)
-        create_tag(self._checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
-
-    def delete_tag(self, name: str) -> None:
-        """Delete a tag; what only it kept of an expired snapshot goes too. Raises ``NotFoundError``."""
-        delete_tag(self._ref, self._checked_store, name)
-
-    def rollback_to(
-        self,
-        *,
-        snapshot_id: int | None = None,
-        tag: str | None = None,
-        watermark: int | datetime | None = None,
-        dry_run: bool = False,
-    ) -> RollbackPlan:
-        """Make an older snapshot the latest; what came after it is gone.
-
-        Writers may commit meanwhile: they wait for its end, at most 5 s, and add to the older snapshot.
-
-        Args:
-            watermark: the newest snapshot whose watermark is not beyond it; ms of event time, or a datetime, local
-                without a zone.
-            dry_run: only return what would go.
-
-        Raises:
-            NotFoundError: there is no such snapshot or tag.
-            InvalidOptionError: not exactly one target.
-            CommitConflictError: another rollback was made meanwhile, or writers left no moment for it.
-        """
-        store = self._checked_store
-        plan = plan_rollback(store, snapshot_id=snapshot_id, tag=tag, watermark=_to_millis(watermark))
-        if not dry_run:
-            apply_rollback(store, plan)
-        return plan
+class TableMaintenance(TableTags):
+    """Consumers, compaction, expiration, orphans; ``Table`` is the whole handle."""
 
     # Consumers
 
@@ -106,6 +59,27 @@ class TableMaintenance(TableCompleteness):
             LeaseHeldError: a query reads as it.
         """
         delete_consumer(self._checked_store, consumer_id)
+
+    def clear_consumers(self, including: str = ".*", excluding: str | None = None) -> tuple[str, ...]:
+        """Delete the consumers whose whole id matches a regular expression.
+
+        Args:
+            excluding: keep those that match this one.
+
+        Returns:
+            Ids of the deleted ones.
+
+        Raises:
+            LeaseHeldError: queries read as some of them; the others are deleted.
+            InvalidOptionError: no regular expression.
+        """
+        try:
+            wanted, kept = re.compile(including), None if excluding is None else re.compile(excluding)
+        except re.error as error:
+            raise InvalidOptionError(
+                f"table {self.name}: '{error.pattern!s}' is no regular expression for consumers: {error}"
+            ) from None
+        return clear_consumers(self._checked_store, wanted, kept)
 
     # Compaction
 
@@ -205,18 +179,6 @@ class TableMaintenance(TableCompleteness):
         )
         return expirer.run(rules, dry_run=dry_run)
 
-    def expire_tags(self, *, dry_run: bool = False) -> tuple[str, ...]:
-        """Delete tags that have outlived the ``time_retained`` they were made with; commits do this by themselves.
-
-        Args:
-            dry_run: only find them.
-
-        Returns:
-            Their names.
-        """
-        check_writable(self._ref)
-        return expire_tags(self._ref, self._checked_store, dry_run=dry_run)
-
     def expire_partitions(
         self, *, expiration_time: str | None = None, dry_run: bool = False
     ) -> tuple[ExpiredPartition, ...]:
@@ -265,6 +227,34 @@ class TableMaintenance(TableCompleteness):
         return remove_orphan_files(
             self._ref, older_than_millis=_to_millis(older_than), dry_run=dry_run, allow_recent=allow_recent
         )
+
+    def compact_manifests(self, *, dry_run: bool = False) -> ManifestCompaction:
+        """Merge the manifests that are small, or that hold entries of deleted files; commits merge fewer at a time.
+
+        Args:
+            dry_run: only count them.
+        """
+        check_writable(self._ref)
+        return compact_manifests(open_committer(self._ref, self._checked_store, adds_rows=False), dry_run=dry_run)
+
+    def remove_missing_files(self, *, dry_run: bool = True) -> tuple[MissingFile, ...]:
+        """Find data files of the latest snapshot that are not on storage; remove them from the table when told so.
+
+        Their rows are lost then, and the others can be read again. Before that, look for the files: a snapshot or a
+        copy that has them can be restored.
+
+        Args:
+            dry_run: only find them.
+
+        Raises:
+            StorageError: a directory cannot be listed.
+            CommitConflictError: another commit has replaced one of them meanwhile; do it again.
+        """
+        check_writable(self._ref)
+        missing = find_missing_files(self._ref, self._checked_store)
+        if not dry_run:
+            drop_missing_files(open_committer(self._ref, self._store, adds_rows=False), missing)
+        return missing
 
 
 def _to_millis(moment: datetime | int | None) -> int | None:

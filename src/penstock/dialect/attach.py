@@ -11,7 +11,7 @@ from penstock.api.catalog import Catalog
 from penstock.api.deferred import spark_entry
 from penstock.api.given import check_spark
 from penstock.dialect.parse.statements import Argument, Call
-from penstock.dialect.run.procedures import PROCEDURES, call
+from penstock.dialect.run.procedures.registry import PROCEDURES, call
 from penstock.dialect.state import SqlState
 
 if TYPE_CHECKING:

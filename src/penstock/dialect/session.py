@@ -15,7 +15,7 @@ from penstock.dialect.run import rows as run_rows
 from penstock.dialect.run import show
 from penstock.dialect.run import view_statements as run_views
 from penstock.dialect.run.explain import explain
-from penstock.dialect.run.procedures import call
+from penstock.dialect.run.procedures.registry import call
 from penstock.dialect.state import SqlState
 from penstock.errors import TableStoreError
 from penstock.printable import mask_text

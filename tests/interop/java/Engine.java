@@ -164,6 +164,24 @@ public final class Engine {
             case "until": // the id of the snapshot that a rollback to a watermark goes back to
                 return MAPPER.valueToTree(
                         table.snapshotManager().earlierOrEqualWatermark(request.get("watermark").asLong()).id());
+            case "since": // the ids of the first snapshots since a time and a watermark
+                return MAPPER.createArrayNode()
+                        .add(table.snapshotManager().laterOrEqualTimeMills(request.get("time").asLong()).id())
+                        .add(table.snapshotManager().laterOrEqualWatermark(request.get("watermark").asLong()).id());
+            case "at": // the id of the newest snapshot until a time
+                return MAPPER.valueToTree(
+                        table.snapshotManager().earlierOrEqualTimeMills(request.get("time").asLong()).id());
+            case "replace_tag":
+                table.replaceTag(request.get("name").asText(), request.get("snapshot").asLong(), null);
+                return null;
+            case "rename_tag":
+                table.renameTag(request.get("name").asText(), request.get("to").asText());
+                return null;
+            case "compact_manifests":
+                try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) {
+                    commit.compactManifests();
+                }
+                return null;
             case "mark_done":
                 new SuccessFileMarkDoneAction(table.fileIO(), table.location())
                         .markDone(request.get("partition").asText());

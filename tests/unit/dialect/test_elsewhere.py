@@ -47,9 +47,11 @@ def test_a_table_may_have_such_a_word_for_its_name(shop: Sql) -> None:
 def test_procedures_are_listed_with_their_arguments(sql: Sql) -> None:
     found = sql.rows("SHOW PROCEDURES")
     assert {"procedure name": "sys.create_tag", "arguments": "table, tag, snapshot_id, time_retained"} in found
-    assert [row["procedure name"] for row in sql.rows("SHOW PROCEDURES LIKE '%tag'")] == [
+    assert [row["procedure name"] for row in sql.rows("SHOW PROCEDURES LIKE '%e_tag'")] == [
         "sys.create_tag",
         "sys.delete_tag",
+        "sys.rename_tag",
+        "sys.replace_tag",
     ]
 
 

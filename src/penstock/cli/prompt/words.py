@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from prompt_toolkit.completion import Completer, Completion
 
 from penstock.dialect.parse.tables import scan
-from penstock.dialect.run.procedures import PROCEDURES
+from penstock.dialect.run.procedures.registry import PROCEDURES
 from penstock.dialect.settings import KEYS
 from penstock.errors import TableStoreError
 from penstock.format.watermark import computed_columns

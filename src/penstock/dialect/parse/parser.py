@@ -34,7 +34,7 @@ from penstock.dialect.parse.statements import (
     UseDatabase,
 )
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.types.sql import read_name, read_string
+from penstock.format.types.sql import read_name, read_string, read_type
 from penstock.format.types.tokens import TokenKind
 
 if TYPE_CHECKING:
@@ -241,6 +241,19 @@ def _read_argument(reader: StatementReader) -> Argument:
 
 
 def _read_value(reader: StatementReader) -> str | int | float | bool | None:
+    """Read a literal, or ``CAST(literal AS type)``; arguments are converted to what the procedure expects anyway."""
+    if not (reader.at_words("CAST") and reader.ahead(1).text == "("):
+        return _read_plain_value(reader)
+    reader.take()
+    reader.take()
+    value = _read_plain_value(reader)
+    reader.expect_words("AS")
+    read_type(reader)
+    reader.expect_sign(")", "after the type of the CAST")
+    return value
+
+
+def _read_plain_value(reader: StatementReader) -> str | int | float | bool | None:
     word = reader.take_any("TRUE", "FALSE", "NULL")
     if word is not None:
         return {"TRUE": True, "FALSE": False}.get(word)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.catalog.filesystem import load_location
 from penstock.dialect.outcome import Outcome, rows
-from penstock.dialect.run.procedures import PROCEDURES
+from penstock.dialect.run.procedures.registry import PROCEDURES
 from penstock.dialect.run.query_columns import view_columns
 from penstock.format.text.names import quoted
 from penstock.format.types.data_types import with_nullability

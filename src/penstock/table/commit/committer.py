@@ -214,10 +214,14 @@ class TableCommitter:
     ) -> tuple[Prepared | None, tuple[Merge, ...]]:
         """Write all metadata of an attempt except for the snapshot; None if there is nothing to commit."""
         delta = build_delta(request, base, ref=self.ref, store=self.store, index=self.index)
-        if not delta and not request.commit_empty and not _moves_watermark(request, base):
+        is_empty = not delta and not request.commit_empty and not _moves_watermark(request, base)
+        if is_empty and not request.merges_manifests:
             writer.delete_written()
             return None, ()
         merges = self._merge(base, writer) if merges is None else merges
+        if is_empty and not merges:
+            writer.delete_written()
+            return None, ()
         return self._prepare(request, base, delta, merges, writer), merges
 
     def _load_base(self) -> Snapshot | None:

@@ -26,6 +26,7 @@ class CommitRequest:
         check_committed: first check whether this user has committed this identifier or a later one (a replayed batch).
         committed_after_id: that check reads only snapshots after this id; 0 for all snapshots.
         commit_empty: make a snapshot even when nothing changes.
+        merges_manifests: only merge manifests, all that can be; no snapshot where there is nothing to merge.
     """
 
     commit_user: str
@@ -38,3 +39,4 @@ class CommitRequest:
     check_committed: bool = False
     committed_after_id: int = 0
     commit_empty: bool = False
+    merges_manifests: bool = False

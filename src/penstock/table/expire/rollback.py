@@ -16,7 +16,7 @@ from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.commit.announced import forget_expiration
 from penstock.table.commit.fence import clear_below, put_fence, remove_fences
 from penstock.table.commit.rolling_back import rolling_back
-from penstock.table.read.travel import nearest_with_watermark, newest_before, utc_text, watermark_of
+from penstock.table.read.travel import nearest_with_watermark, newest_before, resolve_snapshot, utc_text, watermark_of
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
@@ -41,11 +41,17 @@ class RollbackPlan:
 
 
 def plan_rollback(
-    store: MetadataStore, *, snapshot_id: int | None = None, tag: str | None = None, watermark: int | None = None
+    store: MetadataStore,
+    *,
+    snapshot_id: int | None = None,
+    tag: str | None = None,
+    timestamp_millis: int | None = None,
+    watermark: int | None = None,
 ) -> RollbackPlan:
     """Find what a rollback to a snapshot, to a tag, or to a point in event time would delete.
 
     Args:
+        timestamp_millis: ms since 1970-01-01 UTC; the target is the newest snapshot committed then or before.
         watermark: ms of event time; the target is the newest snapshot whose watermark is not later. For a snapshot
             without a watermark, that of the nearest earlier snapshot that has one counts.
 
@@ -53,9 +59,14 @@ def plan_rollback(
         InvalidOptionError: not exactly one target was given.
         NotFoundError: there is no such snapshot or tag.
     """
-    if [snapshot_id, tag, watermark].count(None) != 2:
-        raise InvalidOptionError(f"table {store.name}: a rollback takes either a snapshot id, or a tag, or a watermark")
-    target = _find_target(store, snapshot_id, tag, watermark)
+    if [snapshot_id, tag, timestamp_millis, watermark].count(None) != 3:
+        raise InvalidOptionError(
+            f"table {store.name}: a rollback takes either a snapshot id, or a tag, or a timestamp, or a watermark"
+        )
+    target = _newest_until(store, watermark) if watermark is not None else None
+    target = target or resolve_snapshot(store, snapshot_id=snapshot_id, tag=tag, timestamp_millis=timestamp_millis)
+    if target is None:
+        raise NotFoundError(f"table {store.name}: nothing was committed yet, so there is nothing to go back to")
     ids = store.list_snapshot_ids()
     return RollbackPlan(
         target=target,
@@ -104,12 +115,6 @@ def _apply(store: MetadataStore, plan: RollbackPlan) -> Snapshot:
         file_io.delete(tag_path(location, name))
         file_io.delete(tag_success_path(location, name))
     return latest
-
-
-def _find_target(store: MetadataStore, snapshot_id: int | None, tag: str | None, watermark: int | None) -> Snapshot:
-    if tag is not None:
-        return store.load_tag(tag).snapshot
-    return store.load_snapshot(snapshot_id or 0) if watermark is None else _newest_until(store, watermark)
 
 
 def _newest_until(store: MetadataStore, watermark: int) -> Snapshot:

@@ -11,9 +11,10 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from penstock.clocks import EPOCH, local_now
+from penstock.clocks import EPOCH, local_now, to_wall_clock
 from penstock.errors import NotFoundError, TableStoreError
-from penstock.format.layout import tag_path, tag_success_path
+from penstock.format.layout import tag_directory, tag_name_of, tag_path, tag_success_path
+from penstock.format.tag import encode_tag
 from penstock.options import RetentionOptions, TagOptions
 from penstock.table.bulk_files import delete_files, thread_count
 from penstock.table.expire.branches import load_branch_readers
@@ -30,6 +31,7 @@ from penstock.table.expire.readded import ReaddedFiles
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries
 from penstock.table.tags.reader import TagReader
+from penstock.table.tags.store import is_kept, note_tag, tag_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -57,6 +59,41 @@ def delete_tag(ref: TableRef, store: MetadataStore, name: str) -> Snapshot:
         store.file_io.delete(tag_success_path(store.location, name))
     forget_snapshot(ref, store, snapshot)
     return snapshot
+
+
+def replace_tag(
+    ref: TableRef,
+    store: MetadataStore,
+    name: str,
+    *,
+    snapshot_id: int | None = None,
+    time_retained: str | None = None,
+    now: Callable[[], datetime] = local_now,
+) -> Tag:
+    """Give the name of a tag to another snapshot; if the former one has expired, its files are deleted.
+
+    The file is replaced in one step, so readers always find a tag.
+
+    Args:
+        snapshot_id: None for the latest.
+        time_retained: such as ``7 d``; None for what the options say, or for ever.
+
+    Raises:
+        NotFoundError: there is no such tag or snapshot, or the snapshot is about to expire; the tag is as before then.
+    """
+    before, options, path = store.load_tag(name), ref.parsed(TagOptions), tag_path(store.location, name)
+    tag = tag_of(store, snapshot_id, time_retained, options, now=now)
+    store.file_io.write(path, encode_tag(tag))
+    if tag.snapshot.id != before.snapshot.id and not is_kept(store, name, tag.snapshot.id):
+        store.file_io.write(path, encode_tag(before))
+        raise NotFoundError(
+            f"table {store.name}: snapshot {tag.snapshot.id} is about to expire, its files are being deleted: tag a "
+            "later one"
+        )
+    note_tag(store, name, options)
+    if tag.snapshot.id != before.snapshot.id:
+        forget_snapshot(ref, store, before.snapshot)
+    return tag
 
 
 def forget_snapshot(ref: TableRef, store: MetadataStore, snapshot: Snapshot) -> None:
@@ -87,19 +124,44 @@ def find_expired_tags(tags: Mapping[str, Tag], *, now: Callable[[], datetime] = 
 
 
 def expire_tags(
-    ref: TableRef, store: MetadataStore, *, dry_run: bool = False, reader: TagReader | None = None
+    ref: TableRef,
+    store: MetadataStore,
+    *,
+    older_than_millis: int | None = None,
+    dry_run: bool = False,
+    reader: TagReader | None = None,
 ) -> tuple[str, ...]:
     """Delete the tags whose retention time has passed; return their names, sorted.
 
     Args:
+        older_than_millis: also delete all tags that were made before, ms since 1970-01-01 UTC; a tag without a
+            retention has no time of creation, so the time of its file counts, as in the reference.
         dry_run: only find them.
         reader: a reader that is kept between calls reads only new tags.
     """
-    names = find_expired_tags((reader or TagReader(ref.file_io, ref.location)).load())
-    for name in () if dry_run else names:
+    tags = (reader or TagReader(ref.file_io, ref.location)).load()
+    names = set(find_expired_tags(tags))
+    if older_than_millis is not None:
+        names |= _made_before(ref, tags, older_than_millis)
+    for name in () if dry_run else sorted(names):
         with suppress(NotFoundError):  # another process has deleted the tag
             delete_tag(ref, store, name)
-    return names
+    return tuple(sorted(names))
+
+
+def _made_before(ref: TableRef, tags: Mapping[str, Tag], millis: int) -> set[str]:
+    """Return the tags that were made before a time. Files without a modification time are not among them."""
+    files = {tag_name_of(each.name): each.modified_millis for each in ref.file_io.list(tag_directory(ref.location))}
+    wall_clock_nanos = to_wall_clock(millis) * 1_000_000
+    found = set()
+    for name, tag in tags.items():
+        if tag.create_time is not None and tag.retained_seconds is not None:
+            is_before = tag.create_time < wall_clock_nanos
+        else:
+            is_before = 0 < files.get(name, 0) < millis
+        if is_before:
+            found.add(name)
+    return found
 
 
 def _delete_files(ref: TableRef, store: MetadataStore, gone: Snapshot) -> None:

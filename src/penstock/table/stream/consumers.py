@@ -6,15 +6,17 @@ Source:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from penstock.clocks import utc_millis
-from penstock.errors import InvalidOptionError, NotFoundError
+from penstock.errors import InvalidOptionError, LeaseHeldError, NotFoundError
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import consumer_directory, consumer_id_of, consumer_path
 from penstock.table.lease.holder import acquire, discard_lease, find_holder
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
 
     from penstock.table.lease.holder import Lease
@@ -95,6 +97,38 @@ def delete_consumer(store: MetadataStore, consumer_id: str) -> None:
     with _acquire(store, consumer_id):
         store.file_io.delete(consumer_path(store.location, consumer_id))
         discard_lease(store.file_io, store.location, lease_of(consumer_id))
+
+
+def clear_consumers(
+    store: MetadataStore, including: re.Pattern[str], excluding: re.Pattern[str] | None = None
+) -> tuple[str, ...]:
+    """Delete the consumers whose whole id matches; return their ids, sorted.
+
+    Args:
+        excluding: of those, keep the consumers whose whole id matches this.
+
+    Raises:
+        LeaseHeldError: queries read as some of them; the others are deleted.
+    """
+    cleared: list[str] = []
+    held: list[str] = []
+    for consumer_id in store.list_consumers():
+        is_kept = excluding is not None and excluding.fullmatch(consumer_id)
+        if is_kept or not including.fullmatch(consumer_id):
+            continue
+        # Without waiting for the end of a lease, as ``delete_consumer`` does.
+        if find_holder(store.file_io, store.location, lease_of(consumer_id)) is not None:
+            held.append(consumer_id)
+            continue
+        with suppress(NotFoundError):  # another process has deleted it
+            delete_consumer(store, consumer_id)
+            cleared.append(consumer_id)
+    if held:
+        raise LeaseHeldError(
+            f"table {store.name}: queries read as the consumers {', '.join(map(repr, held))}, which are kept: stop the "
+            f"queries first; deleted were {', '.join(map(repr, cleared)) or 'none'}"
+        )
+    return tuple(cleared)
 
 
 def check_consumer(store: MetadataStore, consumer_id: str) -> None:

@@ -19,6 +19,7 @@ from penstock.io.settings import flush
 from penstock.options import TagOptions, parse_duration_ms
 from penstock.table.commit.announced import is_expiring
 from penstock.table.success import write_success
+from penstock.table.tags.reader import TagReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,7 @@ def create_tag(
     """Create a tag for a snapshot.
 
     Args:
-        snapshot_id: None for the latest.
+        snapshot_id: None for the latest; the snapshot of another tag may have expired.
         time_retained: such as ``7 d``; None for what the options say, or for ever.
         options: of the table; None for the defaults.
         now: local wall clock as if it were UTC.
@@ -49,18 +50,49 @@ def create_tag(
         InvalidOptionError: a name that is blank, all digits, or would leave the directory of tags.
         NotFoundError: there is no such snapshot, or it is about to expire.
     """
-    _check_name(name, store.name)
-    snapshot = store.load_latest_snapshot() if snapshot_id is None else store.load_snapshot(snapshot_id)
-    if snapshot is None:
-        raise NotFoundError(f"table {store.name} has no snapshot to tag; append to it first")
+    check_tag_name(name, store.name)
     options = options or TagOptions()
-    retained_ms = options.default_time_retained_ms if time_retained is None else parse_duration_ms(time_retained)
-    tag = new_tag(snapshot, retained_ms, now=now)
+    tag = tag_of(store, snapshot_id, time_retained, options, now=now)
     if not put_tag(store, name, tag, options):
         raise AlreadyExistsError(
             f"table {store.name} has a tag '{name}' already; delete it first, or choose another name"
         )
     return tag
+
+
+def tag_of(
+    store: MetadataStore,
+    snapshot_id: int | None,
+    time_retained: str | None,
+    options: TagOptions,
+    *,
+    now: Callable[[], datetime] = local_now,
+) -> Tag:
+    """Return a tag of a snapshot, which is not written yet; for the arguments see ``create_tag``.
+
+    Raises:
+        NotFoundError: there is no such snapshot, and no tag of it.
+        InvalidOptionError: ``time_retained`` is no duration.
+    """
+    snapshot = store.load_latest_snapshot() if snapshot_id is None else _find_snapshot(store, snapshot_id)
+    if snapshot is None:
+        raise NotFoundError(f"table {store.name} has no snapshot to tag; append to it first")
+    retained_ms = options.default_time_retained_ms if time_retained is None else parse_duration_ms(time_retained)
+    return new_tag(snapshot, retained_ms, now=now)
+
+
+def _find_snapshot(store: MetadataStore, snapshot_id: int) -> Snapshot:
+    """Load a snapshot; one that has expired is taken from a tag of it."""
+    found = store.find_snapshot(snapshot_id)
+    if found is None:
+        found = next((each for each in tagged_snapshots(store) if each.id == snapshot_id), None)
+    return store.load_snapshot(snapshot_id) if found is None else found
+
+
+def tagged_snapshots(store: MetadataStore) -> list[Snapshot]:
+    """Return the snapshots that have tags, by their ids."""
+    found = {tag.snapshot.id: tag.snapshot for tag in TagReader(store.file_io, store.location).load().values()}
+    return [found[each] for each in sorted(found)]
 
 
 def new_tag(snapshot: Snapshot, retained_ms: int | None, *, now: Callable[[], datetime] = local_now) -> Tag:
@@ -80,11 +112,11 @@ def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> b
     """Create a tag, and its success file if the options ask for one; False when the name is taken.
 
     Raises:
-        NotFoundError: the snapshot's files are being deleted; there is no such tag then.
+        NotFoundError: the snapshot's files are being deleted, and no other tag keeps them; the tag is not made then.
     """
     if not _put(store, name, encode_tag(tag)):
         return False
-    if is_expiring(store, tag.snapshot.id):
+    if not is_kept(store, name, tag.snapshot.id):
         store.file_io.delete(tag_path(store.location, name))
         raise NotFoundError(
             f"table {store.name}: snapshot {tag.snapshot.id} is about to expire, its files are being deleted: tag a "
@@ -92,6 +124,39 @@ def put_tag(store: MetadataStore, name: str, tag: Tag, options: TagOptions) -> b
         )
     note_tag(store, name, options)
     return True
+
+
+def is_kept(store: MetadataStore, name: str, snapshot_id: int) -> bool:
+    """Whether no expiration may delete the files of a snapshot that has just got a tag of this name.
+
+    An expired snapshot keeps its files as long as it has another tag; that has to be there after the new one was made.
+    """
+    if not is_expiring(store, snapshot_id):
+        return True
+    tags = TagReader(store.file_io, store.location).load()
+    return any(other != name and tag.snapshot.id == snapshot_id for other, tag in tags.items())
+
+
+def rename_tag(store: MetadataStore, name: str, new_name: str, options: TagOptions) -> None:
+    """Give a tag another name; its snapshot, its age and its retention stay.
+
+    The new name is made before the old one goes, so that the snapshot always has one of them.
+
+    Raises:
+        NotFoundError: there is no such tag.
+        AlreadyExistsError: the table has a tag of the new name.
+        InvalidOptionError: the new name is blank, all digits, or would leave the directory of tags.
+    """
+    check_tag_name(new_name, store.name)
+    tag = store.load_tag(name)
+    if not _put(store, new_name, encode_tag(tag)):
+        raise AlreadyExistsError(
+            f"table {store.name} has a tag '{new_name}' already; delete it first, or choose another name"
+        )
+    note_tag(store, new_name, options)
+    store.file_io.delete(tag_path(store.location, name))
+    if options.create_success_file:
+        store.file_io.delete(tag_success_path(store.location, name))
 
 
 def note_tag(store: MetadataStore, name: str, options: TagOptions) -> None:
@@ -113,7 +178,8 @@ def _put(store: MetadataStore, name: str, data: bytes) -> bool:
         raise
 
 
-def _check_name(name: str, table: str) -> None:
+def check_tag_name(name: str, table: str) -> None:
+    """Check that a tag may have this name. Raises ``InvalidOptionError``."""
     if not name.strip() or "/" in name or name in {".", ".."}:
         raise InvalidOptionError(f"table {table}: '{name}' is no name for a tag: it is blank or a path")
     if name.isdecimal():

@@ -117,9 +117,9 @@ def test_commits_of_a_handle_that_lived_through_it_follow_the_new_history() -> N
 
 def test_exactly_one_target_is_to_be_named_and_must_be_there() -> None:
     store = history(new_table())
-    with pytest.raises(InvalidOptionError, match="either a snapshot id, or a tag, or a watermark"):
+    with pytest.raises(InvalidOptionError, match="or a tag, or a timestamp, or a watermark"):
         plan_rollback(store)
-    with pytest.raises(InvalidOptionError, match="either a snapshot id, or a tag, or a watermark"):
+    with pytest.raises(InvalidOptionError, match="or a tag, or a timestamp, or a watermark"):
         plan_rollback(store, snapshot_id=1, tag="two")
     with pytest.raises(NotFoundError, match=r"snapshot 9 does not exist yet; snapshots 1 to 5 are there"):
         plan_rollback(store, snapshot_id=9)
@@ -256,5 +256,5 @@ def test_where_all_watermarks_are_beyond_it_nothing_is_rolled_back(
 
 
 def test_a_watermark_and_another_target_are_refused() -> None:
-    with pytest.raises(InvalidOptionError, match="either a snapshot id, or a tag, or a watermark"):
+    with pytest.raises(InvalidOptionError, match="or a tag, or a timestamp, or a watermark"):
         plan_rollback(with_watermarks(1), snapshot_id=1, watermark=1)

@@ -73,6 +73,13 @@ class Arguments:
             raise self.error(f"expects a number of at most 64 bits for {name}, found {text[:_SHOWN]}")
         return number
 
+    def needed_integer(self, name: str) -> int:
+        """Return a required number. Raises ``InvalidOptionError`` if it is missing."""
+        number = self.integer(name)
+        if number is None:
+            raise self.error(f"needs the argument {name}")
+        return number
+
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a boolean. Raises ``InvalidOptionError``."""
         text = self.text(name)

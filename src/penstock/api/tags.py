@@ -1,0 +1,159 @@
+"""Tags and rollback: the part of a table's handle that names states and goes back to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.api.completeness import TableCompleteness
+from penstock.catalog.checks.features import check_writable
+from penstock.clocks import to_millis
+from penstock.errors import InvalidOptionError
+from penstock.options import TagCreation, TagOptions
+from penstock.table.actions.auto_tags import TagMaker
+from penstock.table.expire.rollback import RollbackPlan, apply_rollback, plan_rollback
+from penstock.table.expire.tags import delete_tag, expire_tags, replace_tag
+from penstock.table.tags.first import first_since, first_with_watermark
+from penstock.table.tags.store import create_tag, rename_tag
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from penstock.format.snapshot import Snapshot
+
+
+class TableTags(TableCompleteness):
+    """Tags and rollback; ``Table`` is the whole handle."""
+
+    def create_tag(
+        self,
+        name: str,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: datetime | int | None = None,
+        watermark: datetime | int | None = None,
+        time_retained: str | None = None,
+    ) -> Snapshot:
+        """Give a snapshot a name that keeps it from expiring; without a position it is the latest.
+
+        Args:
+            snapshot_id: also of an expired snapshot that another tag keeps.
+            timestamp: the first snapshot that was committed then or later, in ms since 1970-01-01 UTC or as a datetime
+                (local without a zone).
+            watermark: the first snapshot whose watermark has reached it; ms of event time, or a datetime.
+            time_retained: such as ``7 d``; None for ``tag.default-time-retained`` of the table, or for ever.
+
+        Returns:
+            The snapshot.
+
+        Raises:
+            AlreadyExistsError: the table has a tag of that name.
+            NotFoundError: there is no such snapshot.
+            InvalidOptionError: more than one position, or a name that cannot be one.
+        """
+        if [snapshot_id, timestamp, watermark].count(None) < 2:
+            raise InvalidOptionError(
+                f"table {self.name}: a tag is made of a snapshot id, or of a timestamp, or of a watermark"
+            )
+        store = self._checked_store
+        if timestamp is not None:
+            snapshot_id = first_since(store, to_millis(timestamp)).id
+        elif watermark is not None:
+            snapshot_id = first_with_watermark(store, to_millis(watermark)).id
+        options = self._ref.parsed(TagOptions)
+        tag = create_tag(store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
+        return tag.snapshot
+
+    def replace_tag(self, name: str, *, snapshot_id: int | None = None, time_retained: str | None = None) -> Snapshot:
+        """Give the name of a tag to another snapshot; what only the tag kept of an expired snapshot goes.
+
+        Args:
+            snapshot_id: None for the latest.
+            time_retained: as for ``create_tag``.
+
+        Raises:
+            NotFoundError: there is no such tag or snapshot.
+        """
+        return replace_tag(
+            self._ref, self._checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained
+        ).snapshot
+
+    def rename_tag(self, name: str, new_name: str) -> None:
+        """Give a tag another name.
+
+        Raises:
+            NotFoundError: there is no such tag.
+            AlreadyExistsError: the table has a tag of the new name.
+        """
+        rename_tag(self._checked_store, name, new_name, self._ref.parsed(TagOptions))
+
+    def delete_tag(self, name: str) -> None:
+        """Delete a tag; what only it kept of an expired snapshot goes too. Raises ``NotFoundError``."""
+        delete_tag(self._ref, self._checked_store, name)
+
+    def expire_tags(self, *, older_than: datetime | int | None = None, dry_run: bool = False) -> tuple[str, ...]:
+        """Delete tags that have outlived the ``time_retained`` they were made with; commits do this by themselves.
+
+        Args:
+            older_than: also all tags that were made before, in ms since 1970-01-01 UTC or as a datetime (local without
+                a zone).
+            dry_run: only find them.
+
+        Returns:
+            Their names.
+        """
+        check_writable(self._ref)
+        millis = None if older_than is None else to_millis(older_than)
+        return expire_tags(self._ref, self._checked_store, older_than_millis=millis, dry_run=dry_run)
+
+    def create_due_tags(self) -> tuple[str, ...]:
+        """Make the tags that ``tag.automatic-creation`` asks for and no commit has made yet, and expire old ones.
+
+        Returns:
+            Names of the new tags; empty for a table whose options ask for none, and for ``batch``, whose tags are made
+            by batch commits alone.
+        """
+        check_writable(self._ref)
+        options, store = self._ref.parsed(TagOptions), self._checked_store
+        latest, made = store.load_latest_snapshot(), tuple[str, ...]()
+        if latest is not None and options.automatic_creation in {TagCreation.PROCESS_TIME, TagCreation.WATERMARK}:
+            made = TagMaker(self._ref, store, options).run(latest)
+        if options.time_expire_enabled:
+            expire_tags(self._ref, store)
+        return made
+
+    def rollback_to(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp: datetime | int | None = None,
+        watermark: int | datetime | None = None,
+        dry_run: bool = False,
+    ) -> RollbackPlan:
+        """Make an older snapshot the latest; what came after it is gone.
+
+        Writers may commit meanwhile: they wait for its end, at most 5 s, and add to the older snapshot.
+
+        Args:
+            timestamp: the newest snapshot committed then or before, in ms since 1970-01-01 UTC or as a datetime (local
+                without a zone).
+            watermark: the newest snapshot whose watermark is not beyond it; ms of event time, or a datetime, local
+                without a zone.
+            dry_run: only return what would go.
+
+        Raises:
+            NotFoundError: there is no such snapshot or tag.
+            InvalidOptionError: not exactly one target.
+            CommitConflictError: another rollback was made meanwhile, or writers left no moment for it.
+        """
+        store = self._checked_store
+        plan = plan_rollback(
+            store,
+            snapshot_id=snapshot_id,
+            tag=tag,
+            timestamp_millis=None if timestamp is None else to_millis(timestamp),
+            watermark=None if watermark is None else to_millis(watermark),
+        )
+        if not dry_run:
+            apply_rollback(store, plan)
+        return plan

@@ -1,0 +1,1 @@
+"""``CALL sys.…``: the procedures of Paimon, as calls of the API."""

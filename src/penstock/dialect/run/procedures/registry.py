@@ -1,0 +1,57 @@
+"""All procedures by name: those of ``penstock.sql``, and of ``CALL`` in a catalog that is attached to Spark.
+
+Source:
+    Paimon's Flink procedures: names, arguments and their order; docs/spec/compaction.md section 7.1.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from penstock.dialect.run.procedures import compaction, retention, tags
+from penstock.dialect.run.procedures.arguments import Arguments
+from penstock.errors import InvalidSqlError, TableStoreError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.dialect.outcome import Outcome
+    from penstock.dialect.parse.statements import Call
+    from penstock.dialect.run.procedures.procedure import Procedure
+    from penstock.dialect.state import SqlState
+
+PROCEDURES: Final[Mapping[str, Procedure]] = {**compaction.PROCEDURES, **tags.PROCEDURES, **retention.PROCEDURES}
+"""All procedures, by name."""
+
+# Words in the names of Paimon procedures that Penstock cannot support.
+_REFUSED: Final = {
+    "branch": "branches are not supported; a tag keeps a snapshot, and a copy of the table takes other rows",
+    "fast_forward": "branches are not supported",
+    "migrate": "tables of Hive are not adopted; penstock import copies their files",
+    "rescale": "the number of buckets of a table stays; make a new table and INSERT INTO it",
+}
+
+
+def call(state: SqlState, statement: Call) -> Outcome:
+    """Run a procedure.
+
+    Raises:
+        InvalidSqlError: there is no such procedure.
+        UnsupportedFeatureError: Paimon has this procedure, but Penstock does not have the feature.
+        InvalidOptionError: the procedure does not accept these arguments.
+        TableStoreError: as the method that the procedure calls.
+    """
+    procedure = PROCEDURES.get(statement.procedure)
+    if procedure is None:
+        raise _unknown(statement.procedure)
+    return procedure.run(state, Arguments(statement.procedure, procedure.parameters, statement.arguments))
+
+
+def _unknown(name: str) -> TableStoreError:
+    reason = next((reason for word, reason in _REFUSED.items() if word in name), None)
+    if reason is not None:
+        return UnsupportedFeatureError(f"there is no procedure sys.{name}: {reason}")
+    near = get_close_matches(name, PROCEDURES, n=1)
+    hint = f"did you mean sys.{near[0]}?" if near else f"there are {', '.join(PROCEDURES)}"
+    return InvalidSqlError(f"there is no procedure sys.{name}; {hint}")

@@ -1,0 +1,77 @@
+"""Merging of all manifests of a table on request, by a commit that changes no rows.
+
+Source:
+    Paimon ``core:operation/FileStoreCommitImpl.java`` (``compactManifest``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.format.snapshot import CommitKind
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.manifest_merge import merge_manifests
+from penstock.table.commit.request import CommitRequest
+
+if TYPE_CHECKING:
+    from penstock.format.snapshot import Snapshot
+    from penstock.options import ManifestOptions
+    from penstock.table.commit.committer import TableCommitter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestCompaction:
+    """What a compaction of manifests did, or would do.
+
+    Attributes:
+        manifests_before: manifests of the snapshot before it.
+        rewritten: of those, the ones that are written anew.
+        manifests_after: None in a dry run.
+        snapshot: the new snapshot; None where nothing was to be merged, and in a dry run.
+    """
+
+    manifests_before: int
+    rewritten: int
+    manifests_after: int | None
+    snapshot: Snapshot | None
+
+
+def compact_manifests(committer: TableCommitter, *, dry_run: bool = False) -> ManifestCompaction:
+    """Merge the manifests that are small or hold entries of deleted files, whatever their number.
+
+    Raises:
+        TableStoreError: as ``TableCommitter.commit``.
+    """
+    store = committer.store
+    committer.manifest_options = merge_everything(committer.manifest_options)
+    base = store.load_latest_snapshot()
+    manifests = store.load_manifests(base) if base is not None else ()
+    merges = merge_manifests(
+        manifests,
+        committer.manifest_options,
+        lambda meta: store.load_manifest(meta.file_name, meta.file_size),
+        lambda _entries: (),
+    )
+    rewritten = sum(len(part.inputs) for merge in merges for part in merge.parts)
+    snapshot = None
+    if rewritten and not dry_run:
+        snapshot = committer.commit(
+            CommitRequest(
+                commit_user=new_commit_user(committer.options.user_prefix),
+                kind=CommitKind.COMPACT,
+                merges_manifests=True,
+            )
+        )
+    after = len(store.load_manifests(snapshot)) if snapshot is not None else len(manifests)
+    return ManifestCompaction(
+        manifests_before=len(manifests),
+        rewritten=rewritten,
+        manifests_after=None if dry_run else after,
+        snapshot=snapshot,
+    )
+
+
+def merge_everything(options: ManifestOptions) -> ManifestOptions:
+    """Return the options with thresholds that no manifest stays below."""
+    return replace(options, manifest_full_compaction_threshold_bytes=1, manifest_merge_min_count=1)

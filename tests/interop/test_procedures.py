@@ -1,0 +1,61 @@
+"""Procedures have the same effect here and in Java Paimon."""
+
+import shutil
+from pathlib import Path
+
+from tests.interop import ours
+from tests.interop.engines import JavaPaimon
+
+from penstock.table.read.travel import watermark_of
+from penstock.table.store import MetadataStore
+from penstock.table.tags.first import first_since, first_with_watermark
+
+
+def filled(location: Path) -> MetadataStore:
+    ours.create(location, "k INT, dt STRING", options={"write-only": "true"})
+    for number, watermark in enumerate([10, 20, 20, 50]):
+        ours.append_until(location, [{"k": number, "dt": "a"}], watermark)
+    return MetadataStore(ours.load(location)._ref)
+
+
+def test_times_and_watermarks_mean_the_same_snapshots(java: JavaPaimon, location: Path) -> None:
+    store = filled(location)
+    times = [store.load_snapshot(each).time_millis for each in store.list_snapshot_ids()]
+    for time in {*times, times[0] + 1, times[-1]} & set(range(times[0], times[-1] + 1)):
+        assert ours.load(location).rollback_to(timestamp=time, dry_run=True).target.id == java.ask(
+            "at", location, time=time
+        )
+    for time, watermark in zip([0, *times[1:]], [1, 10, 11, 50], strict=True):
+        found = [first_since(store, time), first_with_watermark(store, watermark)]
+        theirs = java.ask("since", location, time=time, watermark=watermark)
+        assert found[0].id == theirs[0]
+        assert watermark_of(found[1]) == watermark_of(store.load_snapshot(theirs[1]))
+
+
+def test_tags_are_moved_and_renamed_to_the_same_files(java: JavaPaimon, location: Path, tmp_path: Path) -> None:
+    filled(location)
+    theirs = tmp_path / "v" / "d.db" / "t"
+    shutil.copytree(location, theirs)
+    for each in (location, theirs):
+        ours.load(each).create_tag("one", snapshot_id=1)
+    ours.load(location).replace_tag("one", snapshot_id=2)
+    ours.load(location).rename_tag("one", "two")
+    java.ask("replace_tag", theirs, name="one", snapshot=2)
+    java.ask("rename_tag", theirs, name="one", to="two")
+    assert [each.name for each in (location / "tag").iterdir()] == ["tag-two"]
+    assert (location / "tag" / "tag-two").read_bytes() == (theirs / "tag" / "tag-two").read_bytes()
+
+
+def test_manifests_are_merged_to_the_same_number(java: JavaPaimon, location: Path, tmp_path: Path) -> None:
+    filled(location)
+    theirs = tmp_path / "v" / "d.db" / "t"
+    shutil.copytree(location, theirs)
+    ours.load(location).compact_manifests()
+    java.ask("compact_manifests", theirs)
+    mine, other = (ours.load(each).latest_snapshot() for each in (location, theirs))
+    assert mine is not None
+    assert other is not None
+    assert (mine.id, mine.commit_kind, mine.commit_identifier) == (other.id, other.commit_kind, other.commit_identifier)
+    assert (mine.total_record_count, mine.delta_record_count) == (other.total_record_count, other.delta_record_count)
+    assert ours.load(location).manifests().num_rows == ours.load(theirs).manifests().num_rows == 1
+    assert java.read(location) == java.read(theirs)
