@@ -22,6 +22,8 @@ Made by `scripts/api_page.py` from the docstrings. All names on this page are im
 """
 _CHANGES: Final = "penstock.catalog.changes"
 _STARS: Final = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}
+_NAMESPACES: Final = {"TableInspection": "inspect", "TableMaintenance": "maintenance", "TableVersions": "versions"}
+"""Classes whose methods are called through an attribute of a table, and are methods of the table too."""
 _ORDER: Final = ("Catalog", "Table", "Functions", "Schema changes", "Results", "Errors and warnings")
 
 
@@ -43,6 +45,8 @@ def render_page() -> str:
 def _section(name: str, target: griffe.Object) -> str:
     if name in {"Catalog", "Table"}:
         return name
+    if name in _NAMESPACES:
+        return "Table"
     if target.path.startswith(_CHANGES):
         return "Schema changes"
     if target.path.startswith("penstock.errors."):
@@ -57,6 +61,11 @@ def _entry(target: griffe.Object) -> Iterator[str]:
         if target.name in {"Catalog", "Table"}:
             for member in _methods(target):
                 yield from _function(member, f"{target.name}.{member.name}")
+        elif target.name in _NAMESPACES:
+            space = _NAMESPACES[target.name]
+            yield f"`Table.{space}` has these methods, and so has `Table`: `table.{space}.x` is `table.x`.\n"
+            for member in _methods(target):
+                yield from _function(member, f"Table.{space}.{member.name}")
     elif isinstance(target, griffe.Function):
         yield from _function(target, target.name)
     else:

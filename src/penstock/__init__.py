@@ -79,8 +79,11 @@ __all__ = [
     "StreamProgress",
     "Table",
     "TableCompaction",
+    "TableInspection",
+    "TableMaintenance",
     "TableSchema",
     "TableStoreError",
+    "TableVersions",
     "TimedOutError",
     "UnsupportedFeatureError",
     "UpdateColumnComment",
@@ -103,9 +106,12 @@ __all__ = [
 if TYPE_CHECKING:
     from penstock.api.catalog import Catalog
     from penstock.api.compact_tables import TableCompaction
+    from penstock.api.inspection import TableInspection
+    from penstock.api.maintenance import TableMaintenance
     from penstock.api.read_at import ReadAt
     from penstock.api.register import register
     from penstock.api.table import Table
+    from penstock.api.versions import TableVersions
     from penstock.catalog.changes import (
         AddColumn,
         DropColumn,
@@ -184,7 +190,10 @@ _HOMES: Final = {
     "StreamProgress": "penstock.spark.stream.progress",
     "Table": "penstock.api.table",
     "TableCompaction": "penstock.api.compact_tables",
+    "TableInspection": "penstock.api.inspection",
+    "TableMaintenance": "penstock.api.maintenance",
     "TableSchema": "penstock.format.schema",
+    "TableVersions": "penstock.api.versions",
     "UpdateColumnComment": "penstock.catalog.changes",
     "UpdateColumnDefault": "penstock.catalog.changes",
     "UpdateColumnNullability": "penstock.catalog.changes",

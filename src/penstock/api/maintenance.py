@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from penstock.api.deferred import spark_entry
 from penstock.api.given import Names, Options, names_of, texts_of
-from penstock.api.tags import TableTags
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
@@ -21,6 +20,7 @@ from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
+from penstock.table.mark_done.partitions import mark_due_partitions, mark_named_partitions
 from penstock.table.stale_schema import at_latest_schema
 from penstock.table.stream.consumers import clear_consumers, delete_consumer, reset_consumer
 
@@ -30,12 +30,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from penstock.api.handle import TableHandle
     from penstock.table.compact.job import CompactionResult
     from penstock.table.compact.task import MergedFiles
+    from penstock.table.mark_done.marker import DonePartition
 
 
-class TableMaintenance(TableTags):
-    """Consumers, compaction, expiration, orphans; ``Table`` is the whole handle."""
+class TableMaintenance:
+    """Consumers, compaction, expiration, marks, orphans: ``table.maintenance``."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
 
     # Consumers
 
@@ -49,7 +54,7 @@ class TableMaintenance(TableTags):
             NotFoundError: that snapshot has expired, or is further ahead.
             LeaseHeldError: a query reads as this consumer.
         """
-        reset_consumer(self._checked_store, consumer_id, next_snapshot)
+        reset_consumer(self._table.checked_store, consumer_id, next_snapshot)
 
     def delete_consumer(self, consumer_id: str) -> None:
         """Delete a consumer, so that what it has not read may expire.
@@ -58,7 +63,7 @@ class TableMaintenance(TableTags):
             NotFoundError: there is no such consumer.
             LeaseHeldError: a query reads as it.
         """
-        delete_consumer(self._checked_store, consumer_id)
+        delete_consumer(self._table.checked_store, consumer_id)
 
     def clear_consumers(self, including: str = ".*", excluding: str | None = None) -> tuple[str, ...]:
         """Delete the consumers whose whole id matches a regular expression.
@@ -77,9 +82,9 @@ class TableMaintenance(TableTags):
             wanted, kept = re.compile(including), None if excluding is None else re.compile(excluding)
         except re.error as error:
             raise InvalidOptionError(
-                f"table {self.name}: '{error.pattern!s}' is no regular expression for consumers: {error}"
+                f"table {self._table.name}: '{error.pattern!s}' is no regular expression for consumers: {error}"
             ) from None
-        return clear_consumers(self._checked_store, wanted, kept)
+        return clear_consumers(self._table.checked_store, wanted, kept)
 
     # Compaction
 
@@ -127,8 +132,8 @@ class TableMaintenance(TableTags):
                 of the others no file is left.
         """
         given = texts_of(options)
-        check_keys(given, table=self.name, stacklevel=3)
-        ref = for_compaction(at_latest_schema(self._ref, self._checked_store), given)
+        check_keys(given, table=self._table.name, stacklevel=3)
+        ref = for_compaction(at_latest_schema(self._table.ref, self._table.checked_store), given)
         check_writable(ref)
         request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
         order = parse_order(ref, order_strategy, names_of(order_by))
@@ -172,8 +177,8 @@ class TableMaintenance(TableTags):
             StorageError: not everything could be deleted; doing it again goes on.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
-        check_writable(self._ref)
-        expirer = SnapshotExpirer(self._ref, self._checked_store)
+        check_writable(self._table.ref)
+        expirer = SnapshotExpirer(self._table.ref, self._table.checked_store)
         rules = expirer.rules(
             retain_max=retain_max, retain_min=retain_min, older_than=_to_millis(older_than), max_deletes=max_deletes
         )
@@ -196,12 +201,12 @@ class TableMaintenance(TableTags):
             InvalidOptionError: no expiration time, no partition columns, or a pattern that does not fit them.
             CommitConflictError: others replaced some of the files meanwhile; do it again.
         """
-        check_writable(self._ref)
+        check_writable(self._table.ref)
         given = {} if expiration_time is None else {"partition.expiration-time": expiration_time}
-        options = PartitionExpireOptions.parse(self._ref.options, given, table=self.name)
-        found = find_expired_partitions(self._ref, self._checked_store, options=options)
+        options = PartitionExpireOptions.parse(self._table.ref.options, given, table=self._table.name)
+        found = find_expired_partitions(self._table.ref, self._table.checked_store, options=options)
         if not dry_run:
-            committer = open_committer(self._ref, self._store, adds_rows=False)
+            committer = open_committer(self._table.ref, self._table.store, adds_rows=False)
             drop_expired_partitions(committer, found, batch_size=options.batch_size)
         return found
 
@@ -223,9 +228,9 @@ class TableMaintenance(TableTags):
             StorageError: something cannot be listed or read, or be deleted.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
-        check_writable(self._ref)
+        check_writable(self._table.ref)
         return remove_orphan_files(
-            self._ref, older_than_millis=_to_millis(older_than), dry_run=dry_run, allow_recent=allow_recent
+            self._table.ref, older_than_millis=_to_millis(older_than), dry_run=dry_run, allow_recent=allow_recent
         )
 
     def compact_manifests(self, *, dry_run: bool = False) -> ManifestCompaction:
@@ -234,8 +239,10 @@ class TableMaintenance(TableTags):
         Args:
             dry_run: only count them.
         """
-        check_writable(self._ref)
-        return compact_manifests(open_committer(self._ref, self._checked_store, adds_rows=False), dry_run=dry_run)
+        check_writable(self._table.ref)
+        return compact_manifests(
+            open_committer(self._table.ref, self._table.checked_store, adds_rows=False), dry_run=dry_run
+        )
 
     def remove_missing_files(self, *, dry_run: bool = True) -> tuple[MissingFile, ...]:
         """Find data files of the latest snapshot that are not on storage; remove them from the table when told so.
@@ -250,11 +257,40 @@ class TableMaintenance(TableTags):
             StorageError: a directory cannot be listed.
             CommitConflictError: another commit has replaced one of them meanwhile; do it again.
         """
-        check_writable(self._ref)
-        missing = find_missing_files(self._ref, self._checked_store)
+        check_writable(self._table.ref)
+        missing = find_missing_files(self._table.ref, self._table.checked_store)
         if not dry_run:
-            drop_missing_files(open_committer(self._ref, self._store, adds_rows=False), missing)
+            drop_missing_files(open_committer(self._table.ref, self._table.store, adds_rows=False), missing)
         return missing
+
+    def mark_partitions_done(
+        self, partitions: Sequence[Mapping[str, object]] | None = None, *, dry_run: bool = False
+    ) -> tuple[DonePartition, ...]:
+        """Mark partitions done: write the file ``_SUCCESS`` into their directories, for whoever waits for it.
+
+        A partition that is marked again keeps the time of its first mark. Commits do this by themselves where the
+        options ``partition.idle-time-to-done`` or ``partition.end-input-to-done`` ask for it.
+
+        Args:
+            partitions: each such as ``{"dt": "2026-01-01"}``; one that leaves columns out stands for all that agree
+                with it, one that names all also for a partition without rows. None for those that are due by the
+                options and have no mark since their last rows.
+            dry_run: only say which.
+
+        Returns:
+            Them, with the times of their marks.
+
+        Raises:
+            InvalidOptionError: no partition, names of other columns, values that do not fit; or with None, options that
+                do not say when a partition is done.
+            NotFoundError: no partition agrees.
+            UnsupportedFeatureError: ``partition.mark-done-action`` asks for more than ``success-file``, or a table that
+                Penstock only reads.
+        """
+        check_writable(self._table.ref)
+        if partitions is None:
+            return mark_due_partitions(self._table.ref, self._table.checked_store, dry_run=dry_run)
+        return mark_named_partitions(self._table.ref, self._table.checked_store, partitions, dry_run=dry_run)
 
 
 def _to_millis(moment: datetime | int | None) -> int | None:

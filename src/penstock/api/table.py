@@ -16,11 +16,18 @@ from penstock.api.given import (
     partition_of,
     texts_of,
 )
+from penstock.api.handle import TableHandle
+from penstock.api.inspection import TableInspection
 from penstock.api.maintenance import TableMaintenance
+from penstock.api.namespace import MethodOf
 from penstock.api.read_at import ReadAt, position_options
 from penstock.api.rows import Rows, arrow_rows
+from penstock.api.versions import TableVersions
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import load_location
+from penstock.clocks import to_millis
+from penstock.datafile.types import to_arrow_schema
+from penstock.errors import InvalidOptionError
 from penstock.options import Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.table.actions import changes
@@ -31,6 +38,8 @@ from penstock.table.inspect.explain import explain_plan
 from penstock.table.read.as_of import translate_as_of
 from penstock.table.read.batches import open_batches, read_arrow
 from penstock.table.read.query import Query, plan_query
+from penstock.table.read.wait import WaitPolicy, wait_for_watermark
+from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
 from penstock.table.stream.tail import LocalStreamReader, PollOptions
 from penstock.table.write.writer import write_arrow
@@ -38,22 +47,40 @@ from penstock.table.write.writer import write_arrow
 if TYPE_CHECKING:
     import os
     from collections.abc import Generator, Mapping
+    from datetime import datetime
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.predicate.tree import Predicate
     from penstock.table.message import CommitMessage
 
 
-class Table(TableMaintenance):
+class Table:
     """A table at the schema it was loaded with. Get one from ``Catalog``.
 
     Rows go in as Spark DataFrames or Arrow, and come out as either; every method that changes rows is one commit.
     Not for use by several threads at once; each thread loads its own.
+
+    What reads metadata is in ``inspect``, what maintains the table in ``maintenance``, tags and rollback in
+    ``versions``; their methods are methods of the table too.
     """
+
+    def __init__(self, ref: TableRef) -> None:
+        if not isinstance(ref, TableRef):
+            raise InvalidOptionError(
+                f"{type(self).__name__}({ref!r}): Catalog.load_table('database.table') opens a table by its name, "
+                f"{type(self).__name__}.at('<path>') by its place"
+            )
+        self._ref = ref
+        self._handle = TableHandle(ref)
+
+    @property
+    def _store(self) -> MetadataStore:
+        return self._handle.store
 
     @staticmethod
     def at(location: str | os.PathLike[str]) -> Table:
@@ -73,6 +100,55 @@ class Table(TableMaintenance):
         check_keys(given, table=self.name, stacklevel=3)
         return Table(self._ref.with_options(given))
 
+    # The table
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, location={self.location!r}, schema_id={self.schema.id})"
+
+    @property
+    def name(self) -> str:
+        """``database.table``, or the location where no catalog was asked."""
+        return self._ref.name
+
+    @property
+    def location(self) -> str:
+        """The table's directory."""
+        return self._ref.location
+
+    @property
+    def schema(self) -> TableSchema:
+        """Columns, keys and stored options."""
+        return self._ref.schema
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The columns as ``to_arrow`` returns them."""
+        return to_arrow_schema(self._ref.schema.fields)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Stored options with those of this use on top."""
+        return self._ref.options
+
+    def latest_snapshot(self) -> Snapshot | None:
+        """Load the latest snapshot; None when nothing was ever committed."""
+        return self._handle.checked_store.load_latest_snapshot()
+
+    @property
+    def inspect(self) -> TableInspection:
+        """What the table's metadata say."""
+        return TableInspection(self._handle)
+
+    @property
+    def maintenance(self) -> TableMaintenance:
+        """Consumers, compaction, expiration, marks, orphans."""
+        return TableMaintenance(self._handle)
+
+    @property
+    def versions(self) -> TableVersions:
+        """Tags, and rollback to older snapshots."""
+        return TableVersions(self._handle)
+
     # Rows in
 
     def append(self, rows: Rows) -> Snapshot | None:
@@ -91,7 +167,7 @@ class Table(TableMaintenance):
             CommitUnknownError: the storage did not say whether it landed.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
-        return changes.commit_append(self._committer(), self._write(rows))
+        return changes.commit_append(self._handle.committer(), self._write(rows))
 
     def overwrite(self, rows: Rows, *, partition: Mapping[str, object] | str | None = None) -> Snapshot | None:
         """Put rows in the place of others.
@@ -111,7 +187,7 @@ class Table(TableMaintenance):
         """
         spec = None if partition is None else partition_of(partition, self.name)
         scope = changes.overwrite_scope(self._ref, spec)
-        return changes.commit_overwrite(self._committer(), self._write(rows), scope)
+        return changes.commit_overwrite(self._handle.committer(), self._write(rows), scope)
 
     def write_stream(
         self,
@@ -163,7 +239,7 @@ class Table(TableMaintenance):
 
     def truncate(self) -> Snapshot | None:
         """Remove all rows by a new snapshot."""
-        return changes.truncate(self._committer())
+        return changes.truncate(self._handle.committer())
 
     def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Snapshot | None:
         """Remove the rows of partitions by a new snapshot.
@@ -171,7 +247,7 @@ class Table(TableMaintenance):
         Args:
             partitions: each such as ``{"dt": "2026-01-01"}``, where None means NULL, or ``dt=2026-01-01``.
         """
-        return changes.drop_partitions(self._committer(), [partition_of(each, self.name) for each in partitions])
+        return changes.drop_partitions(self._handle.committer(), [partition_of(each, self.name) for each in partitions])
 
     # Rows out
 
@@ -323,6 +399,65 @@ class Table(TableMaintenance):
     ) -> str:
         """Say which files a read would open, and what pruned the others; reads metadata only."""
         return explain_plan(self._query(filter, options, position_options(at, "explain")).plan)
+
+    def wait_until(self, watermark: int | datetime, *, timeout: float | None = None, interval: float = 1.0) -> Snapshot:
+        """Wait until the table's latest snapshot has a watermark that has reached a point in event time.
+
+        It has all rows of earlier event times then, but for those that come late. Read exactly that state with
+        ``to_arrow(snapshot_id=...)``.
+
+        Args:
+            watermark: ms of event time, or a datetime, local without a zone. The event time of a column without a zone
+                counts as UTC.
+            timeout: seconds; None for as long as it takes, 0 to look once.
+            interval: seconds between looks; each asks the storage three things.
+
+        Returns:
+            The first such snapshot that was seen.
+
+        Raises:
+            TimedOutError: it has not in time; the message says how far the table is.
+            NotFoundError: the table was dropped.
+            InvalidOptionError: a timeout below zero, or an interval that is not above it.
+        """
+        return wait_for_watermark(
+            self._handle.checked_store, to_millis(watermark), WaitPolicy(timeout=timeout, interval=interval)
+        )
+
+    # Also methods of the table
+
+    system_table = MethodOf("inspect", TableInspection.system_table)
+    snapshots = MethodOf("inspect", TableInspection.snapshots)
+    schemas = MethodOf("inspect", TableInspection.schemas)
+    files = MethodOf("inspect", TableInspection.files)
+    partitions = MethodOf("inspect", TableInspection.partitions)
+    buckets = MethodOf("inspect", TableInspection.buckets)
+    manifests = MethodOf("inspect", TableInspection.manifests)
+    tags = MethodOf("inspect", TableInspection.tags)
+    consumers = MethodOf("inspect", TableInspection.consumers)
+    compaction_debt = MethodOf("inspect", TableInspection.compaction_debt)
+    history = MethodOf("inspect", TableInspection.history)
+    fsck = MethodOf("inspect", TableInspection.fsck)
+    lag = MethodOf("inspect", TableInspection.lag)
+
+    reset_consumer = MethodOf("maintenance", TableMaintenance.reset_consumer)
+    delete_consumer = MethodOf("maintenance", TableMaintenance.delete_consumer)
+    clear_consumers = MethodOf("maintenance", TableMaintenance.clear_consumers)
+    compact = MethodOf("maintenance", TableMaintenance.compact)
+    expire_snapshots = MethodOf("maintenance", TableMaintenance.expire_snapshots)
+    expire_partitions = MethodOf("maintenance", TableMaintenance.expire_partitions)
+    remove_orphan_files = MethodOf("maintenance", TableMaintenance.remove_orphan_files)
+    compact_manifests = MethodOf("maintenance", TableMaintenance.compact_manifests)
+    remove_missing_files = MethodOf("maintenance", TableMaintenance.remove_missing_files)
+    mark_partitions_done = MethodOf("maintenance", TableMaintenance.mark_partitions_done)
+
+    create_tag = MethodOf("versions", TableVersions.create_tag)
+    replace_tag = MethodOf("versions", TableVersions.replace_tag)
+    rename_tag = MethodOf("versions", TableVersions.rename_tag)
+    delete_tag = MethodOf("versions", TableVersions.delete_tag)
+    expire_tags = MethodOf("versions", TableVersions.expire_tags)
+    create_due_tags = MethodOf("versions", TableVersions.create_due_tags)
+    rollback_to = MethodOf("versions", TableVersions.rollback_to)
 
     def _query(
         self,

@@ -1,10 +1,9 @@
-"""Tags and rollback: the part of a table's handle that names states and goes back to them."""
+"""Tags, which name snapshots, and rollback to older ones."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.api.completeness import TableCompleteness
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
@@ -18,11 +17,15 @@ from penstock.table.tags.store import create_tag, rename_tag
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from penstock.api.handle import TableHandle
     from penstock.format.snapshot import Snapshot
 
 
-class TableTags(TableCompleteness):
-    """Tags and rollback; ``Table`` is the whole handle."""
+class TableVersions:
+    """Tags, and rollback to older snapshots: ``table.versions``."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
 
     def create_tag(
         self,
@@ -52,14 +55,14 @@ class TableTags(TableCompleteness):
         """
         if [snapshot_id, timestamp, watermark].count(None) < 2:
             raise InvalidOptionError(
-                f"table {self.name}: a tag is made of a snapshot id, or of a timestamp, or of a watermark"
+                f"table {self._table.name}: a tag is made of a snapshot id, or of a timestamp, or of a watermark"
             )
-        store = self._checked_store
+        store = self._table.checked_store
         if timestamp is not None:
             snapshot_id = first_since(store, to_millis(timestamp)).id
         elif watermark is not None:
             snapshot_id = first_with_watermark(store, to_millis(watermark)).id
-        options = self._ref.parsed(TagOptions)
+        options = self._table.ref.parsed(TagOptions)
         tag = create_tag(store, name, snapshot_id=snapshot_id, time_retained=time_retained, options=options)
         return tag.snapshot
 
@@ -74,7 +77,7 @@ class TableTags(TableCompleteness):
             NotFoundError: there is no such tag or snapshot.
         """
         return replace_tag(
-            self._ref, self._checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained
+            self._table.ref, self._table.checked_store, name, snapshot_id=snapshot_id, time_retained=time_retained
         ).snapshot
 
     def rename_tag(self, name: str, new_name: str) -> None:
@@ -84,11 +87,11 @@ class TableTags(TableCompleteness):
             NotFoundError: there is no such tag.
             AlreadyExistsError: the table has a tag of the new name.
         """
-        rename_tag(self._checked_store, name, new_name, self._ref.parsed(TagOptions))
+        rename_tag(self._table.checked_store, name, new_name, self._table.ref.parsed(TagOptions))
 
     def delete_tag(self, name: str) -> None:
         """Delete a tag; what only it kept of an expired snapshot goes too. Raises ``NotFoundError``."""
-        delete_tag(self._ref, self._checked_store, name)
+        delete_tag(self._table.ref, self._table.checked_store, name)
 
     def expire_tags(self, *, older_than: datetime | int | None = None, dry_run: bool = False) -> tuple[str, ...]:
         """Delete tags that have outlived the ``time_retained`` they were made with; commits do this by themselves.
@@ -101,9 +104,9 @@ class TableTags(TableCompleteness):
         Returns:
             Their names.
         """
-        check_writable(self._ref)
+        check_writable(self._table.ref)
         millis = None if older_than is None else to_millis(older_than)
-        return expire_tags(self._ref, self._checked_store, older_than_millis=millis, dry_run=dry_run)
+        return expire_tags(self._table.ref, self._table.checked_store, older_than_millis=millis, dry_run=dry_run)
 
     def create_due_tags(self) -> tuple[str, ...]:
         """Make the tags that ``tag.automatic-creation`` asks for and no commit has made yet, and expire old ones.
@@ -112,13 +115,13 @@ class TableTags(TableCompleteness):
             Names of the new tags; empty for a table whose options ask for none, and for ``batch``, whose tags are made
             by batch commits alone.
         """
-        check_writable(self._ref)
-        options, store = self._ref.parsed(TagOptions), self._checked_store
+        check_writable(self._table.ref)
+        options, store = self._table.ref.parsed(TagOptions), self._table.checked_store
         latest, made = store.load_latest_snapshot(), tuple[str, ...]()
         if latest is not None and options.automatic_creation in {TagCreation.PROCESS_TIME, TagCreation.WATERMARK}:
-            made = TagMaker(self._ref, store, options).run(latest)
+            made = TagMaker(self._table.ref, store, options).run(latest)
         if options.time_expire_enabled:
-            expire_tags(self._ref, store)
+            expire_tags(self._table.ref, store)
         return made
 
     def rollback_to(
@@ -146,7 +149,7 @@ class TableTags(TableCompleteness):
             InvalidOptionError: not exactly one target.
             CommitConflictError: another rollback was made meanwhile, or writers left no moment for it.
         """
-        store = self._checked_store
+        store = self._table.checked_store
         plan = plan_rollback(
             store,
             snapshot_id=snapshot_id,

@@ -1,0 +1,108 @@
+"""What a table's metadata say: snapshots, files, history, the lag of readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.table.inspect.fsck import FsckReport, check_table
+from penstock.table.inspect.history.commits import DEFAULT_LIMIT
+from penstock.table.inspect.history.history import load_history
+from penstock.table.inspect.history.stored import history_table
+from penstock.table.inspect.system import load_system_table
+from penstock.table.stream.lag import measure_lag
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.api.handle import TableHandle
+
+
+class TableInspection:
+    """Reads a table's metadata and changes nothing: ``table.inspect``."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+
+    def system_table(self, name: str, *, snapshot_id: int | None = None) -> pa.Table:
+        """Return a system table, such as ``snapshots``, ``files``, ``partitions`` or ``compaction``.
+
+        Args:
+            snapshot_id: for those that speak of one snapshot; None for the latest.
+        """
+        store = self._table.checked_store
+        snapshot = None if snapshot_id is None else store.load_snapshot(snapshot_id)
+        return load_system_table(name, self._table.ref, store, snapshot)
+
+    def snapshots(self) -> pa.Table:
+        """All snapshots, oldest first."""
+        return self.system_table("snapshots")
+
+    def schemas(self) -> pa.Table:
+        """All schemas, oldest first."""
+        return self.system_table("schemas")
+
+    def files(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Data files of a snapshot."""
+        return self.system_table("files", snapshot_id=snapshot_id)
+
+    def partitions(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Partitions of a snapshot, with rows, files and bytes."""
+        return self.system_table("partitions", snapshot_id=snapshot_id)
+
+    def buckets(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Buckets of a snapshot, with rows, files and bytes."""
+        return self.system_table("buckets", snapshot_id=snapshot_id)
+
+    def manifests(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Manifests of a snapshot."""
+        return self.system_table("manifests", snapshot_id=snapshot_id)
+
+    def tags(self) -> pa.Table:
+        """All tags."""
+        return self.system_table("tags")
+
+    def consumers(self) -> pa.Table:
+        """All consumers and their positions."""
+        return self.system_table("consumers")
+
+    def compaction_debt(self, *, snapshot_id: int | None = None) -> pa.Table:
+        """Small files of a snapshot, partition by partition, and what a full compaction would merge of them."""
+        return self.system_table("compaction", snapshot_id=snapshot_id)
+
+    def history(self, *, limit: int = DEFAULT_LIMIT) -> pa.Table:
+        """Return what each commit did and what the table held after it, oldest first; reads metadata only.
+
+        Rows, files and bytes that were added and removed are those of data files: a merge adds what it removes.
+
+        Args:
+            limit: newest snapshots to look at; each costs three reads or more.
+
+        Returns:
+            Columns ``snapshot_id, commit_kind, commit_time, commit_user, added_rows, added_files, added_bytes,
+            removed_rows, removed_files, removed_bytes, rows, files, bytes, small_files, watermark,
+            event_time_lag_ms``.
+        """
+        return history_table(load_history(self._table.ref, self._table.checked_store, limit=limit))
+
+    def fsck(self, *, all_snapshots: bool = False) -> FsckReport:
+        """Check that all metadata can be read and that every live file is there with its size; changes nothing.
+
+        Args:
+            all_snapshots: of every snapshot and tag, not only of the latest snapshot.
+        """
+        return check_table(self._table.ref, self._table.checked_store, all_snapshots=all_snapshots)
+
+    def lag(self, *checkpoints: str) -> pa.Table:
+        """Measure how far readers are behind: a row for each consumer, and for each Spark query by its checkpoint.
+
+        Args:
+            checkpoints: of streaming queries that read this table; paths or URIs.
+
+        Returns:
+            Columns ``reader, kind, next_snapshot_id, latest_snapshot_id, snapshots_behind, files_behind,
+            bytes_behind, rows_behind, event_time_lag_ms, oldest_unread_ms, expired_snapshots``.
+
+        Raises:
+            NotFoundError: a checkpoint that does not exist, or of a query that does not read this table.
+        """
+        return measure_lag(self._table.ref, self._table.checked_store, checkpoints)
