@@ -30,6 +30,8 @@ __all__ = [
     "AddColumn",
     "AlreadyExistsError",
     "Catalog",
+    "ChangeResult",
+    "ChangedFile",
     "CheckpointError",
     "CommitConflictError",
     "CommitKind",
@@ -53,6 +55,9 @@ __all__ = [
     "InvalidSqlError",
     "LeaseHeldError",
     "ManifestCompaction",
+    "MergeDelete",
+    "MergeInsert",
+    "MergeUpdate",
     "MergedFiles",
     "MissingFile",
     "MoveColumn",
@@ -142,6 +147,8 @@ if TYPE_CHECKING:
     from penstock.table.compact.job import CompactionResult, PartitionResult
     from penstock.table.compact.state import CompactionState, WaitingFiles
     from penstock.table.compact.task import MergedFiles
+    from penstock.table.dml.merge import MergeDelete, MergeInsert, MergeUpdate
+    from penstock.table.dml.result import ChangedFile, ChangeResult
     from penstock.table.expire.orphan_candidates import OrphanFile, OrphanKind
     from penstock.table.expire.orphans import OrphanReport
     from penstock.table.expire.partitions import ExpiredPartition
@@ -156,6 +163,8 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "AddColumn": "penstock.catalog.changes",
     "Catalog": "penstock.api.catalog",
+    "ChangeResult": "penstock.table.dml.result",
+    "ChangedFile": "penstock.table.dml.result",
     "CommitKind": "penstock.format.snapshot",
     "CompactionResult": "penstock.table.compact.job",
     "CompactionState": "penstock.table.compact.state",
@@ -171,6 +180,9 @@ _HOMES: Final = {
     "ManifestCompaction": "penstock.table.actions.manifests",
     "MergedFiles": "penstock.table.compact.task",
     "MissingFile": "penstock.table.actions.missing_files",
+    "MergeDelete": "penstock.table.dml.merge",
+    "MergeInsert": "penstock.table.dml.merge",
+    "MergeUpdate": "penstock.table.dml.merge",
     "MoveColumn": "penstock.catalog.changes",
     "OrphanFile": "penstock.table.expire.orphan_candidates",
     "OrphanKind": "penstock.table.expire.orphan_candidates",

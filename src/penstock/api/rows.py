@@ -57,6 +57,13 @@ def arrow_rows(rows: object, ref: TableRef) -> ArrowRows:
     )
 
 
+def as_table(rows: ArrowRows) -> pa.Table:
+    """Return Arrow rows as a table in memory."""
+    if isinstance(rows, pa.RecordBatchReader):
+        return rows.read_all()
+    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+
+
 def _from_dicts(rows: Sequence[Mapping[str, Any]], ref: TableRef) -> pa.Table:
     names = dict.fromkeys(name for row in rows for name in row) if rows else dict.fromkeys(ref.schema.field_names)
     types = {field.name: field.type for field in to_arrow_schema(ref.schema.fields)}

@@ -21,6 +21,7 @@ from penstock.api.inspection import TableInspection
 from penstock.api.maintenance import TableMaintenance
 from penstock.api.namespace import MethodOf
 from penstock.api.read_at import ReadAt, position_options
+from penstock.api.row_changes import RowChanges
 from penstock.api.rows import Rows, arrow_rows
 from penstock.api.versions import TableVersions
 from penstock.catalog.checks.features import check_writable
@@ -65,7 +66,7 @@ class Table:
     Rows go in as Spark DataFrames or Arrow, and come out as either; every method that changes rows is one commit.
     Not for use by several threads at once; each thread loads its own.
 
-    What reads metadata is in ``inspect``, what maintains the table in ``maintenance``, tags and rollback in
+    What changes rows that are there is in ``rows``, what reads metadata in ``inspect``, what maintains the table in ``maintenance``, tags and rollback in
     ``versions``; their methods are methods of the table too.
     """
 
@@ -138,6 +139,11 @@ class Table:
     def inspect(self) -> TableInspection:
         """What the table's metadata say."""
         return TableInspection(self._handle)
+
+    @property
+    def rows(self) -> RowChanges:
+        """DELETE, UPDATE and MERGE."""
+        return RowChanges(self._handle)
 
     @property
     def maintenance(self) -> TableMaintenance:
@@ -425,6 +431,10 @@ class Table:
         )
 
     # Also methods of the table
+
+    delete = MethodOf("rows", RowChanges.delete)
+    update = MethodOf("rows", RowChanges.update)
+    merge = MethodOf("rows", RowChanges.merge)
 
     system_table = MethodOf("inspect", TableInspection.system_table)
     snapshots = MethodOf("inspect", TableInspection.snapshots)

@@ -95,6 +95,11 @@ class SparkEntry:
         return merge_if_asked(write_dataframe(df, ref), ref, SparkMerger(spark=df.sparkSession, ref=ref).execute)
 
     @staticmethod
+    def collect(df: DataFrame) -> pa.Table:
+        """Return the rows of a DataFrame, in the memory of this process."""
+        return df.toArrow()
+
+    @staticmethod
     def read(spark: SparkSession, query: Query, store: MetadataStore, columns: Sequence[str] | None) -> DataFrame:
         """Return a planned read as a DataFrame; see ``to_frame``."""
         return to_frame(spark, query.ref, store, query.plan, columns)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 
 if TYPE_CHECKING:
+    from penstock.format.snapshot import Snapshot
     from penstock.table.message import CommitMessage
     from penstock.table.partition_scope import OverwriteScope
 
@@ -27,6 +28,8 @@ class CommitRequest:
         committed_after_id: that check reads only snapshots after this id; 0 for all snapshots.
         commit_empty: make a snapshot even when nothing changes.
         merges_manifests: only merge manifests, all that can be; no snapshot where there is nothing to merge.
+        read: the snapshot that the changes were computed from, if no other may come in between; ``has_read`` is set
+            then, and the snapshot is None where nothing was ever committed.
     """
 
     commit_user: str
@@ -40,3 +43,5 @@ class CommitRequest:
     committed_after_id: int = 0
     commit_empty: bool = False
     merges_manifests: bool = False
+    has_read: bool = False
+    read: Snapshot | None = None

@@ -1,0 +1,140 @@
+"""Changes of rows that are there already: DELETE, UPDATE and MERGE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+
+from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.api.given import Names, filter_of, names_of
+from penstock.api.rows import Rows, arrow_rows, as_table
+from penstock.catalog.checks.features import check_writable
+from penstock.errors import InvalidFilterError
+from penstock.predicate.parse import parse_filter
+from penstock.table.actions.changes import open_committer
+from penstock.table.dml.by_filter import DeleteRows, UpdateRows
+from penstock.table.dml.merge import MatchedClause, MergeClauses, MergeInsert, MergeRows
+from penstock.table.dml.run import run_change
+from penstock.table.dml.values import NewValues
+from penstock.table.stale_schema import at_latest_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from penstock.api.handle import TableHandle
+    from penstock.predicate.tree import Predicate
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.dml.result import ChangeResult
+
+T = TypeVar("T")
+Clauses: TypeAlias = "T | Sequence[T]"
+
+
+class RowChanges:
+    """DELETE, UPDATE and MERGE by copy on write: ``table.rows``."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+
+    def delete(self, where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
+        """Delete the rows for which a condition is true, in one commit.
+
+        Files that hold such rows are replaced by files without them, in the same bucket and at the same place in its
+        order; all other files stay. Rows that others append meanwhile are deleted too if the condition is true for
+        them, or were appended after the deletion.
+
+        Args:
+            where: such as ``"dt = '2026-01-01' AND price > 10"`` or ``penstock.col("price") > 10``.
+            dry_run: only return what would change.
+
+        Returns:
+            The snapshot, of kind OVERWRITE, and the files that were replaced; without a snapshot if no row was hit.
+
+        Raises:
+            InvalidFilterError: a condition that does not fit the table.
+            CommitConflictError: others committed again and again meanwhile; nothing was changed.
+            CommitUnknownError: the storage did not say whether it landed.
+            UnsupportedFeatureError: a table that Penstock only reads, or one with deletion vectors.
+        """
+        committer = self._change_committer()
+        return run_change(committer, DeleteRows(predicate=self._condition(where)), dry_run=dry_run)
+
+    def update(self, set: Mapping[str, object], where: Predicate | str, *, dry_run: bool = False) -> ChangeResult:
+        """Set columns of the rows for which a condition is true, in one commit.
+
+        Rows stay where they are in their bucket; one whose partition or bucket key changes is appended to its new
+        bucket.
+
+        Args:
+            set: column to value: a constant, or an expression of ``pyarrow.compute`` over the row before, such as
+                ``{"price": pc.field("price") * 2}``.
+            where: as for ``delete``.
+            dry_run: only return what would change.
+
+        Raises:
+            NotFoundError: no such column.
+            SchemaMismatchError: a value that its column cannot hold; nothing was changed.
+            TableStoreError: as ``delete``.
+        """
+        committer = self._change_committer()
+        values = NewValues(committer.ref, set)
+        return run_change(committer, UpdateRows(predicate=self._condition(where), values=values), dry_run=dry_run)
+
+    def merge(
+        self,
+        source: Rows,
+        on: Mapping[str, str] | Names,
+        *,
+        matched: Clauses[MatchedClause] = (),
+        not_matched: Clauses[MergeInsert] = (),
+        not_matched_by_source: Clauses[MatchedClause] = (),
+        dry_run: bool = False,
+    ) -> ChangeResult:
+        """Update, delete and add rows by those of a source with equal keys, in one commit.
+
+        Files without a row to change stay; rows that change stay where they are in their bucket; new rows are
+        appended. Of the clauses for a row, the first whose condition is true acts.
+
+        Args:
+            source: as for ``append``; it is held in memory, also where it is a Spark DataFrame.
+            on: the columns that rows match by, in table and source, or ``{"id": "source_id"}`` where names differ. A
+                NULL matches nothing.
+            matched: what becomes of rows with a row in the source: ``MergeUpdate()`` or ``MergeDelete()``, or several.
+            not_matched: what to do with rows of the source that the table does not have: ``MergeInsert()``.
+            not_matched_by_source: what becomes of rows that the source does not have; all files are read then.
+            dry_run: only return what would change.
+
+        Raises:
+            InvalidOptionError: a row matches several rows of the source; nothing was changed.
+            NotFoundError, SchemaMismatchError: columns that do not fit.
+            TableStoreError: as ``delete``.
+        """
+        committer = self._change_committer()
+        if is_spark_object(source):
+            rows = spark_entry().collect(cast("DataFrame", source))
+        else:
+            rows = as_table(arrow_rows(source, committer.ref))
+        keys = dict(on) if isinstance(on, Mapping) else {name: name for name in names_of(on) or ()}
+        clauses = MergeClauses(
+            matched=_several(matched),
+            not_matched=_several(not_matched),
+            not_matched_by_source=_several(not_matched_by_source),
+        )
+        return run_change(committer, MergeRows(committer.ref, rows, keys, clauses), dry_run=dry_run)
+
+    def _change_committer(self) -> TableCommitter:
+        check_writable(self._table.ref)
+        ref = at_latest_schema(self._table.ref, self._table.checked_store)
+        return open_committer(ref, self._table.store)
+
+    def _condition(self, where: Predicate | str) -> Predicate:
+        condition = filter_of(where, self._table.name)
+        if condition is None:
+            raise InvalidFilterError(f"table {self._table.name}: say which rows; truncate removes all of them")
+        return parse_filter(condition) if isinstance(condition, str) else condition
+
+
+def _several(clauses: Clauses[T]) -> tuple[T, ...]:
+    return tuple(clauses) if isinstance(clauses, list | tuple) else (cast("T", clauses),)

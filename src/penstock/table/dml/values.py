@@ -1,0 +1,152 @@
+"""New values of rows: constants, and expressions over the columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import acero
+
+from penstock.datafile.conform import make_batch
+from penstock.datafile.types import to_arrow_schema
+from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
+from penstock.options import BucketOptions
+from penstock.table.write.check_rows import conform_batch, plan_conform
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from penstock.datafile.types import ArrowAny
+    from penstock.table.ref import TableRef
+
+
+class NewValues:
+    """New values of some columns, computed from the rows before the change.
+
+    Args:
+        ref: the table.
+        values: column to constant, or to an expression of ``pyarrow.compute`` over the columns.
+
+    Attributes:
+        names: the columns that get values.
+
+    Raises:
+        InvalidOptionError: there is no column to set.
+        NotFoundError: the table has no such column.
+        SchemaMismatchError: a constant does not fit its column.
+    """
+
+    def __init__(self, ref: TableRef, values: Mapping[str, object]) -> None:
+        if not values:
+            raise InvalidOptionError(f"table {ref.name}: name the columns to set, such as {{'price': 0}}")
+        self._ref = ref
+        self._schema = to_arrow_schema(ref.schema.fields)
+        self.names = tuple(values)
+        for name in self.names:
+            if name not in self._schema.names:
+                raise NotFoundError(
+                    f"table {ref.name}: no column '{name}' to set; its columns are {', '.join(self._schema.names)}"
+                )
+        self._expressions = {name: self._expression(name, value) for name, value in values.items()}
+        fields = {field.name: field for field in ref.schema.fields}
+        self._conform_schema = replace(
+            ref.schema, fields=tuple(fields[name] for name in self.names), partition_keys=(), primary_keys=()
+        )
+        keys = (*ref.schema.partition_keys, *_bucket_key(ref))
+        self.key_names = tuple(name for name in self.names if name in keys)
+
+    def of(self, rows: pa.RecordBatch) -> dict[str, ArrowAny]:
+        """Return the new values of some rows, which may have more columns than the table, in the table's types.
+
+        Raises:
+            SchemaMismatchError: a value does not fit its column.
+            InvalidOptionError: an expression names an unknown column, or cannot be evaluated.
+        """
+        values = evaluate_all(rows, self._expressions, self._ref.name)
+        given = pa.RecordBatch.from_arrays([self._as_number(*each) for each in values.items()], names=list(values))
+        conformed = conform_batch(given, plan_conform(self._conform_schema, given.schema, self._ref.name))
+        return {name: conformed.column(name) for name in self.names}
+
+    def _as_number(self, name: str, array: ArrowAny) -> ArrowAny:
+        """Return an array of numbers in the column's type: expressions over small integers have larger ones."""
+        wanted = self._schema.field(name).type
+        if array.type == wanted or not (_is_number(array.type) and _is_number(wanted)):
+            return array
+        try:
+            return array.cast(wanted)
+        except pa.ArrowInvalid as error:
+            raise SchemaMismatchError(
+                f"table {self._ref.name}: a new value of column '{name}' does not fit {wanted}: {error}"
+            ) from error
+
+    def _expression(self, name: str, value: object) -> pc.Expression:
+        if isinstance(value, pc.Expression):
+            return value
+        try:
+            return pc.scalar(pa.scalar(value, self._schema.field(name).type))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
+            raise SchemaMismatchError(
+                f"table {self._ref.name}: column '{name}' cannot be set to {value!r}: {error}"
+            ) from error
+
+
+def _bucket_key(ref: TableRef) -> tuple[str, ...]:
+    options = ref.parsed(BucketOptions)
+    return tuple(options.bucket_key) if options.bucket > 1 else ()
+
+
+def _is_number(arrow_type: pa.DataType) -> bool:
+    types = pa.types
+    return types.is_integer(arrow_type) or types.is_floating(arrow_type) or types.is_decimal(arrow_type)
+
+
+def evaluate_all(rows: pa.RecordBatch, expressions: Mapping[str, pc.Expression], table: str) -> dict[str, ArrowAny]:
+    """Evaluate expressions on rows.
+
+    Raises:
+        InvalidOptionError: an expression names an unknown column, or cannot be evaluated.
+    """
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([rows])))
+    project = acero.Declaration(
+        "project", acero.ProjectNodeOptions(list(expressions.values()), list(expressions)), inputs=[source]
+    )
+    try:
+        result = project.to_table(use_threads=False).combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InvalidOptionError(f"table {table}: an expression cannot be evaluated: {error}") from error
+    return {name: _one_chunk(result.column(name)) for name in expressions}
+
+
+def _one_chunk(column: pa.ChunkedArray[Any]) -> ArrowAny:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def put_values(batch: pa.RecordBatch, places: npt.NDArray[np.int64], values: Mapping[str, ArrowAny]) -> pa.RecordBatch:
+    """Return the batch with new values in some rows.
+
+    Args:
+        places: rows that get the values, in the order of the values.
+    """
+    positions = np.arange(batch.num_rows)
+    positions[places] = batch.num_rows + np.arange(len(places))
+    taken = pa.array(positions)
+    arrays = [
+        pa.concat_arrays([batch.column(name), values[name]]).take(taken) if name in values else batch.column(name)
+        for name in batch.schema.names
+    ]
+    return make_batch(arrays, batch.schema, batch.num_rows)
+
+
+def differs(before: ArrowAny, after: ArrowAny) -> npt.NDArray[np.bool_]:
+    """Return where two columns differ; NULL equals NULL."""
+    unequal: ArrowAny = pc.not_equal(before, after)
+    lost_or_found: ArrowAny = pc.xor(pc.is_null(before), pc.is_null(after))
+    answer: npt.NDArray[np.bool_] = pc.if_else(pc.is_null(unequal), lost_or_found, unequal).to_numpy(
+        zero_copy_only=False
+    )
+    return answer
