@@ -34,6 +34,8 @@ NOT_EXPORTED = {
     "penstock.api.given.Names",
     "penstock.api.given.Options",
     "penstock.api.rows.Rows",
+    "penstock.api.row_changes.Clauses",
+    "penstock.table.dml.merge.MatchedClause",
 }
 
 
