@@ -76,6 +76,7 @@ __all__ = [
     "Retainer",
     "RetainerKind",
     "RollbackPlan",
+    "RowChanges",
     "SchemaChange",
     "SchemaMismatchError",
     "SetOption",
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
     from penstock.api.maintenance import TableMaintenance
     from penstock.api.read_at import ReadAt
     from penstock.api.register import register
+    from penstock.api.row_changes import RowChanges
     from penstock.api.table import Table
     from penstock.api.versions import TableVersions
     from penstock.catalog.changes import (
@@ -195,6 +197,7 @@ _HOMES: Final = {
     "RenameColumn": "penstock.catalog.changes",
     "Retainer": "penstock.table.expire.plan",
     "RetainerKind": "penstock.table.expire.plan",
+    "RowChanges": "penstock.api.row_changes",
     "RollbackPlan": "penstock.table.expire.rollback",
     "SchemaChange": "penstock.catalog.changes",
     "SetOption": "penstock.catalog.changes",

@@ -66,8 +66,8 @@ class Table:
     Rows go in as Spark DataFrames or Arrow, and come out as either; every method that changes rows is one commit.
     Not for use by several threads at once; each thread loads its own.
 
-    What changes rows that are there is in ``rows``, what reads metadata in ``inspect``, what maintains the table in ``maintenance``, tags and rollback in
-    ``versions``; their methods are methods of the table too.
+    What changes rows that are there is in ``rows``, what reads metadata in ``inspect``, what maintains the table in
+    ``maintenance``, tags and rollback in ``versions``; their methods are methods of the table too.
     """
 
     def __init__(self, ref: TableRef) -> None:
