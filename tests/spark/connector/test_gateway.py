@@ -15,6 +15,7 @@ from penstock.spark.connector import catalog as catalog_module
 from penstock.spark.connector import gateway, local_rows, procedures, scan, scan_builder, statistics, table, write
 from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
 from penstock.spark.connector.proxy import Proxy
+from penstock.spark.connector.stream import micro_batches
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
 PROXIES = sorted(
     {
         member
-        for module in (catalog_module, scan, scan_builder, statistics, table, write, local_rows, procedures)
+        for module in (
+            catalog_module,
+            scan,
+            scan_builder,
+            statistics,
+            table,
+            write,
+            local_rows,
+            procedures,
+            micro_batches,
+        )
         for _, member in inspect.getmembers(module, inspect.isclass)
         if issubclass(member, Proxy) and member is not Proxy
     },

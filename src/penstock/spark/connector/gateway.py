@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyspark
 from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.sql.udf import _wrap_function
 
@@ -37,14 +37,22 @@ _CONNECTOR: Final = "org.apache.spark.sql.connector."
 _SQL: Final = "org.apache.spark.sql."
 
 PRIVATE: Final = {
+    "Attributes": f"{_SQL}catalyst.types.DataTypeUtils",
+    "Dataset": f"{_SQL}classic.Dataset",
     "FileIndex": f"{_SQL}execution.streaming.runtime.MetadataLogFileIndex",
+    "FilePartition": f"{_SQL}execution.datasources.FilePartition",
+    "InternalRow": f"{_SQL}catalyst.InternalRow",
     "OrcScan": f"{_SQL}execution.datasources.v2.orc.OrcScan",
     "ParquetScan": f"{_SQL}execution.datasources.v2.parquet.ParquetScan",
+    "PartitionedFile": f"{_SQL}execution.datasources.PartitionedFile",
     "PredicateUtils": f"{_SQL}internal.connector.PredicateUtils",
     "PythonInputPartition": f"{_SQL}execution.datasources.v2.python.PythonInputPartition",
     "PythonPartitionReaderFactory": f"{_SQL}execution.datasources.v2.python.PythonPartitionReaderFactory",
+    "SerializedOffset": f"{_SQL}execution.streaming.runtime.SerializedOffset",
+    "SparkPath": "org.apache.spark.paths.SparkPath",
     "SparkSession": f"{_SQL}classic.SparkSession",
     "SpecificInternalRow": f"{_SQL}catalyst.expressions.SpecificInternalRow",
+    "StreamingRelation": f"{_SQL}catalyst.streaming.StreamingRelationV2",
     "UserDefinedPythonDataSource": f"{_SQL}execution.datasources.v2.python.UserDefinedPythonDataSource",
     "V2Columns": f"{_SQL}connector.catalog.CatalogV2Util",
 }
@@ -154,6 +162,21 @@ class Bridge:
         """Return a ``java.util.OptionalLong``."""
         optional = self.jvm.java.util.OptionalLong
         return optional.empty() if number is None else optional.of(number)
+
+    def stream_frame(self, session: SparkSession, name: str, table: object, schema: StructType) -> DataFrame:
+        """Return a streaming DataFrame of a table that no catalog has.
+
+        Args:
+            name: of the table, in plans.
+            table: implements ``SupportsRead``.
+        """
+        relation = self.private("StreamingRelation")
+        given: JavaObject = session._jsparkSession
+        nothing = self.nothing()
+        attributes = self.private("Attributes").toAttributes(self.schema(schema))
+        no_name = getattr(relation, "apply$default$9")()
+        plan = relation(nothing, name, table, self.case_insensitive({}), attributes, nothing, nothing, nothing, no_name)
+        return DataFrame(self.private("Dataset").ofRows(given, plan), session)
 
     def v1_filter(self, predicate: JavaObject) -> JavaObject | None:
         """Convert a predicate to a V1 filter, which Spark's readers take; None if there is no such filter."""

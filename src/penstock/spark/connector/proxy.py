@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
 
 from pyspark.errors.exceptions.captured import CapturedException
@@ -28,18 +28,24 @@ class Proxy:
 
     Args:
         bridge: access to the JVM.
-        key: identifies the value of the object; objects of one class with equal keys are equal.
+        key: identifies the value of the object; objects of one class with equal keys are equal. Or a function that
+            returns the key, called when Spark first asks.
     """
 
     interfaces: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, bridge: Bridge, key: str) -> None:
+    def __init__(self, bridge: Bridge, key: str | Callable[[], str]) -> None:
         self._bridge = bridge
-        self._key = f"{type(self).__name__}[{key}]"
+        self._key_source = key
 
     def __init_subclass__(cls) -> None:
         # Py4J reads the names of interfaces from this class.
         cls.Java = type("Java", (), {"implements": list(cls.interfaces)})  # type: ignore[attr-defined] # made for Py4J
+
+    @cached_property
+    def _key(self) -> str:
+        key = self._key_source
+        return f"{type(self).__name__}[{key if isinstance(key, str) else key()}]"
 
     def hashCode(self) -> int:
         """Return the same hash for equal objects, in the range of a Java ``int``."""

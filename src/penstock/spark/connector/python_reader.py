@@ -12,36 +12,41 @@ from typing import TYPE_CHECKING
 
 from penstock.spark.connector.gateway import wrapped_class
 from penstock.spark.python_worker import ensure_python_worker
-from penstock.spark.read.frame import ReadTask
 from penstock.spark.source import PenstockDataSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.read.split import DataSplit
-    from penstock.table.ref import TableRef
+    from penstock.table.stream.tasks import StreamTask
 
 
-def python_factory(bridge: Bridge, spark: SparkSession, ref: TableRef, schema: StructType) -> JavaObject:
-    """Return the factory that makes readers of splits on executors.
+def python_factory(
+    bridge: Bridge,
+    spark: SparkSession,
+    task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> JavaObject:
+    """Return the factory that makes readers on executors.
 
     Args:
-        schema: the columns to read.
+        task: takes batches of partitions, each a pickled value, and returns rows.
+        schema: the columns of the rows.
     """
     ensure_python_worker(spark)
-    task = ReadTask(ref=ref, columns=tuple(schema.fieldNames()))
     source = bridge.private("UserDefinedPythonDataSource")(wrapped_class(spark, PenstockDataSource))
     factory = bridge.private("PythonPartitionReaderFactory")
     function = bytearray(pickle.dumps((task, schema)))
     return factory(source, function, bridge.schema(schema), bridge.nothing(), bridge.nothing())
 
 
-def python_partitions(bridge: Bridge, splits: Sequence[DataSplit]) -> JavaObject:
-    """Return one partition for each split."""
+def python_partitions(bridge: Bridge, values: Sequence[DataSplit] | Sequence[StreamTask]) -> JavaObject:
+    """Return one partition for each value."""
     made = bridge.private("PythonInputPartition")
-    partitions = [made(place, bytearray(pickle.dumps(split))) for place, split in enumerate(splits)]
+    partitions = [made(place, bytearray(pickle.dumps(value))) for place, value in enumerate(values)]
     return bridge.array(bridge.connector("read.InputPartition"), partitions)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -17,13 +19,16 @@ from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filter
 from penstock.spark.connector.python_reader import python_factory, python_partitions
 from penstock.spark.connector.statistics import ScanStatistics
+from penstock.spark.connector.stream.micro_batches import TableStream
+from penstock.spark.read.frame import ReadTask
+from penstock.spark.stream.progress import listen
 from penstock.spark.types import to_spark_schema
 from penstock.table.inspect.explain import format_predicate
 from penstock.table.read.batches import select_fields
 from penstock.table.read.split import plan_splits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.table.read.query import PinnedRead
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
+    from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
 _LOG: Final = logging.getLogger(__name__)
@@ -43,6 +49,8 @@ class ScanRequest:
     """Input of a scan.
 
     Attributes:
+        pin: returns the pinned read, always the same; the first call loads it.
+        stream: the table with the options of the read, if it is a stream, which is not pinned.
         schema: the columns to read, in Spark's types.
         pushed: filters that Spark pushed down.
         limit: number of matching rows that are enough; None for all.
@@ -50,7 +58,8 @@ class ScanRequest:
     """
 
     spark: SparkSession
-    read: PinnedRead
+    pin: Callable[[], PinnedRead]
+    stream: TableRef
     store: MetadataStore
     identity: str
     schema: StructType
@@ -58,8 +67,12 @@ class ScanRequest:
     limit: int | None
 
     @property
+    def read(self) -> PinnedRead:
+        """The pinned read."""
+        return self.pin()
+
     def key(self) -> str:
-        """Key of the scan: scans with equal keys read the same rows."""
+        """Return the key of the scan: scans with equal keys read the same rows."""
         filters = format_predicate(And(operands=tuple(each.predicate for each in self.pushed)))
         point = self.read.point
         snapshot = "changes" if point is None else point.snapshot.id if point.snapshot else "empty"
@@ -70,26 +83,50 @@ class ScanRequest:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Files:
+    """The files of a scan before runtime filters, and how they are read.
+
+    Attributes:
+        columns: the columns that the reader returns.
+        reason: why Spark's own reader does not read them; None if it does.
+    """
+
+    plan: ScanPlan
+    splits: tuple[DataSplit, ...]
+    columns: StructType
+    file_format: FileFormat
+    reason: str | None
+
+
 class TableScan(Proxy):
-    """One scan; its files are planned in the constructor."""
+    """One scan, of a batch or of a stream. The files of a batch are planned when Spark first asks about them."""
 
     interfaces: ClassVar = (f"{_READ}SupportsRuntimeV2Filtering", f"{_READ}SupportsReportStatistics")
 
     def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
-        super().__init__(bridge, request.key)
+        super().__init__(bridge, self._text)
         self._request = request
-        self._plan = self._planned(())
-        self._splits = _enough(plan_splits(request.read.ref, self._plan), request.limit)
-        ref = request.read.ref
-        fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
-        self._reason = why_not_native(ref, request.store, self._splits, fields)
-        self._columns = request.schema
-        self._format = common_format(self._splits) or FileFormat.PARQUET
+        self._stream: TableStream | None = None
         self._runtime: tuple[Pushed, ...] = ()
-        if self._reason is not None:
+
+    @cached_property
+    def _files(self) -> _Files:
+        request = self._request
+        ref = request.read.ref
+        plan = self._planned(())
+        splits = _enough(plan_splits(ref, plan), request.limit)
+        fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
+        reason, columns = why_not_native(ref, request.store, splits, fields), request.schema
+        if reason is not None:
             # Arrow batches without columns lose their rows, so read at least one column.
-            self._columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
-            _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, self._reason)
+            columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
+            _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reason)
+        file_format = common_format(splits) or FileFormat.PARQUET
+        return _Files(plan=plan, splits=splits, columns=columns, file_format=file_format, reason=reason)
+
+    def _text(self) -> str:
+        return self._request.key() if self._stream is None else self._stream.toString()
 
     def _planned(self, more: Sequence[Pushed]) -> ScanPlan:
         request = self._request
@@ -100,15 +137,22 @@ class TableScan(Proxy):
     @from_spark
     def readSchema(self) -> JavaObject:
         """Return the columns of the rows."""
-        return self._bridge.schema(self._columns)
+        return self._bridge.schema(self._request.schema if self._stream is not None else self._files.columns)
 
     @from_spark
     def description(self) -> str:
         """Describe the scan, for ``explain``."""
-        plan, funnel = self._plan, self._plan.funnel
+        if self._stream is not None:
+            return self._stream.description()
+        files = self._files
+        plan, funnel = files.plan, files.plan.funnel
         if plan.snapshot is None:
             return "nothing was committed yet"
-        way = f"{self._format} reader of Spark" if self._reason is None else f"Python workers, because {self._reason}"
+        way = (
+            f"{files.file_format} reader of Spark"
+            if files.reason is None
+            else f"Python workers, because {files.reason}"
+        )
         pushed = format_predicate(plan.predicate.root, plan.predicate.fields)
         steps = [f"{stage.name} {stage.files}" for stage in funnel.stages[1:]]
         left = f" (left by {', '.join(steps)})" if steps else ""
@@ -125,14 +169,18 @@ class TableScan(Proxy):
     @from_spark
     def toBatch(self) -> JavaObject:
         """Return the partitions to read, pruned by runtime filters if Spark has passed some."""
-        splits = self._splits
+        splits = self._files.splits
         if self._runtime:
             splits = plan_splits(self._request.read.ref, self._planned(self._runtime))
         return TableBatch(self._bridge, self, splits, self._runtime)
 
-    def toMicroBatchStream(self, location: str) -> None:
-        """Refuse: the table does not claim to be one."""
-        self._refuse("a micro-batch stream")
+    @from_spark
+    def toMicroBatchStream(self, location: str) -> JavaObject:
+        """Return the source of a streaming query; its checkpoint has a place for the source, which is not used."""
+        request = self._request
+        listen(request.spark).follow(reader := uuid.uuid4().hex, request.stream)
+        self._stream = TableStream(self._bridge, request.spark, request.stream, request.schema, reader=reader)
+        return self._stream
 
     def toContinuousStream(self, location: str) -> None:
         """Refuse: the table does not claim to be one."""
@@ -154,9 +202,11 @@ class TableScan(Proxy):
 
     @from_spark
     def estimateStatistics(self) -> JavaObject:
-        """Return bytes and rows of the files to read."""
-        size = sum(file.file_size for split in self._splits for file in split.files)
-        rows = sum(split.row_count for split in self._splits)
+        """Return bytes and rows of the files to read; none for a stream, which has no end."""
+        if self._stream is not None:
+            return ScanStatistics(self._bridge, size_bytes=None, rows=None)
+        size = sum(file.file_size for split in self._files.splits for file in split.files)
+        rows = sum(split.row_count for split in self._files.splits)
         return ScanStatistics(self._bridge, size_bytes=size, rows=rows)
 
     # SupportsRuntimeV2Filtering
@@ -186,15 +236,16 @@ class TableScan(Proxy):
 
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
         """Return the partitions and their reader factory."""
-        request, bridge = self._request, self._bridge
-        if self._reason is None:
+        request, bridge, files = self._request, self._bridge, self._files
+        if files.reason is None:
             filters = [bridge.v1_filter(each.given) for each in request.pushed if each.is_for_files]
-            native = list_native(request.read.ref, splits, self._format)
-            scan = native_scan(bridge, native, self._columns, [each for each in filters if each is not None])
+            native = list_native(request.read.ref, splits, files.file_format)
+            scan = native_scan(bridge, native, files.columns, [each for each in filters if each is not None])
             return scan.planInputPartitions(), scan.createReaderFactory()
+        task = ReadTask(ref=request.read.ref, columns=tuple(files.columns.fieldNames()))
         return (
             python_partitions(bridge, splits),
-            python_factory(bridge, request.spark, request.read.ref, self._columns),
+            python_factory(bridge, request.spark, task, files.columns),
         )
 
     def _refuse(self, what: str) -> None:

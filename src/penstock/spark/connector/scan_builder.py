@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import StructType
@@ -14,13 +14,16 @@ from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filter
 from penstock.spark.connector.scan import ScanRequest, TableScan
 from penstock.table.identity import check_same_table
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.read.query import PinnedRead
-    from penstock.table.store import MetadataStore
+    from penstock.table.ref import TableRef
 
 _READ: Final = "org.apache.spark.sql.connector.read."
 
@@ -29,6 +32,8 @@ class TableScanBuilder(Proxy):
     """Collects the push-downs of one scan; each scan has its own builder.
 
     Args:
+        pin: loads the pinned read, if the scan is not one of a stream.
+        stream: the table with the options of the read, for a stream.
         schema: all columns of the table, in Spark's types.
     """
 
@@ -43,20 +48,26 @@ class TableScanBuilder(Proxy):
         self,
         bridge: Bridge,
         spark: SparkSession,
-        read: PinnedRead,
-        store: MetadataStore,
+        pin: Callable[[], PinnedRead],
+        stream: TableRef,
         identity: str,
         schema: StructType,
     ) -> None:
         super().__init__(bridge, f"{id(self)}")
         self._spark = spark
-        self._read = read
-        self._store = store
+        self._pin = pin
+        self._stream = stream
+        # A separate store: threads may plan scans of one DataFrame at the same time.
+        self._store = MetadataStore(stream)
         self._identity = identity
         self._schema = schema
         self._pushed: tuple[Pushed, ...] = ()
         self._answers: Answers | None = None
         self._limit: int | None = None
+
+    @cached_property
+    def _read(self) -> PinnedRead:
+        return self._pin()
 
     @from_spark
     def pushPredicates(self, predicates: JavaObject) -> JavaObject:
@@ -106,13 +117,14 @@ class TableScanBuilder(Proxy):
     @from_spark
     def build(self) -> JavaObject:
         """Plan the scan."""
-        check_same_table(self._read.ref)
+        check_same_table(self._stream)
         if self._answers is not None:
             text = f"{self._identity} from metadata: {self._answers.text}"
             return LocalRows(self._bridge, text, self._answers.schema, partial(self._answers.to_rows, self._bridge))
         request = ScanRequest(
             spark=self._spark,
-            read=self._read,
+            pin=lambda: self._read,
+            stream=self._stream,
             store=self._store,
             identity=self._identity,
             schema=self._schema,

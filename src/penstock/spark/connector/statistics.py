@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class ScanStatistics(Proxy):
-    """Bytes and rows of the files of a scan, before filters on rows."""
+    """Bytes and rows of the files of a scan, before filters on rows; None if they are not known."""
 
     interfaces: ClassVar = ("org.apache.spark.sql.connector.read.Statistics",)
 
-    def __init__(self, bridge: Bridge, *, size_bytes: int, rows: int) -> None:
+    def __init__(self, bridge: Bridge, *, size_bytes: int | None, rows: int | None) -> None:
         super().__init__(bridge, f"{size_bytes} bytes, {rows} rows")
         self._size_bytes = size_bytes
         self._rows = rows

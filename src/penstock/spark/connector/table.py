@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import StructField, StructType
@@ -21,13 +22,15 @@ from penstock.table.read.query import PinnedRead, pin_read
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.ref import TableRef
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
-_CAPABILITIES: Final = ("BATCH_READ", "V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER")
+_CAPABILITIES: Final = ("BATCH_READ", "MICRO_BATCH_READ", "V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER")
 
 
 class CatalogTable(Proxy):
@@ -105,9 +108,15 @@ class CatalogTable(Proxy):
         Args:
             options: options of ``spark.read.option(...).table(...)`` or of ``WITH (...)``.
         """
-        # A separate store: threads may plan scans of one DataFrame at the same time.
+        own = own_options(options)
+        check_keys(own, table=self._ref.name)
         return TableScanBuilder(
-            self._bridge, self._spark, self._read_with(options), MetadataStore(self._ref), self._identity, self._schema
+            self._bridge,
+            self._spark,
+            partial(self._read_with, own),
+            self._ref.with_options(own),
+            self._identity,
+            self._schema,
         )
 
     @from_spark
@@ -147,12 +156,8 @@ class CatalogTable(Proxy):
         """Return none."""
         return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
 
-    def _read_with(self, options: JavaObject) -> PinnedRead:
-        own = own_options(options)
-        if not own:
-            return self._read
-        check_keys(own, table=self._read.ref.name)
-        return pin_read(self._read.ref.with_options(own), MetadataStore(self._ref))
+    def _read_with(self, own: Mapping[str, str]) -> PinnedRead:
+        return pin_read(self._read.ref.with_options(own), MetadataStore(self._ref)) if own else self._read
 
 
 def _nullable(schema: StructType) -> StructType:

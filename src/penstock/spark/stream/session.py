@@ -6,20 +6,26 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.errors import UnsupportedFeatureError
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
+from penstock.spark.declared import check_columns, check_not_outdated
 from penstock.spark.stream.spread import spread_tasks
 from penstock.table.lease.files import LEASE_MS
 from penstock.table.lease.holder import LeaseKeeper, acquire
 from penstock.table.store import MetadataStore
 from penstock.table.stream.align.membership import open_membership
+from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.aligned import AlignedScanner
 from penstock.table.stream.consumers import check_consumer_id, lease_of, record_progress
+from penstock.table.stream.event_time import usable_watermark
 from penstock.table.stream.limits import NO_LIMITS, limits_of
 from penstock.table.stream.offset import Phase, decode_offset, encode_offset
 from penstock.table.stream.scanner import StreamScanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark.sql.types import StructType
 
     from penstock.predicate.tree import Predicate
     from penstock.table.ref import TableRef
@@ -70,6 +76,7 @@ class StreamSession:
         self._store = MetadataStore(ref)
         self._follower = StreamScanner(ref, self._store, predicate=predicate)
         self._aligned = AlignedScanner(self._follower, open_membership(ref, clock=clock), clock=clock, sleep=sleep)
+        self._is_aligned = AlignmentRule.of(ref) is not None
         self._until: int | None = None
         self._idle: tuple[dict[str, Any], float, int] | None = None
         self._report: dict[str, Any] | None = None
@@ -96,8 +103,14 @@ class StreamSession:
             applies_limits: whether the options that limit a micro-batch apply.
 
         Raises:
+            UnsupportedFeatureError: a query of a single batch in an alignment group.
             TableStoreError: as ``StreamScanner.advance``; or the lease of the consumer was lost.
         """
+        if self._is_aligned and not applies_limits:
+            raise UnsupportedFeatureError(
+                f"table {self._ref.name}: option 'scan.watermark.alignment.group' lets a source wait for others, which "
+                "a query of a single batch cannot: use trigger(availableNow=True) in the place of trigger(once=True)"
+            )
         if self._lease is not None:
             self._lease.check()
         if self._is_early(start):
@@ -178,6 +191,32 @@ class StreamSession:
             "reader": self._reader,
         }
         return {key: value for key, value in found.items() if value is not None}
+
+
+def open_session(
+    ref: TableRef,
+    schema: StructType,
+    predicate: Predicate | None,
+    *,
+    reader: str,
+    parallelism: int,
+    is_inferred: bool,
+) -> StreamSession:
+    """Open the session of a query whose columns Spark has fixed already.
+
+    Args:
+        schema: the columns that Spark expects.
+        is_inferred: whether Spark got the columns from us, and not from the user.
+
+    Raises:
+        SchemaMismatchError: the table does not have these columns (any more).
+        TableStoreError: as ``StreamSession``.
+    """
+    if is_inferred:
+        check_not_outdated(ref, schema)
+    declared = usable_watermark(ref)
+    check_columns(ref, schema, event_time=None if declared is None else declared.column)
+    return StreamSession(ref, predicate, reader=reader, parallelism=parallelism)
 
 
 def following_snapshot(offset: StreamOffset) -> int | None:

@@ -11,7 +11,6 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -24,17 +23,11 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from penstock.errors import UnsupportedFeatureError
 from penstock.options import StreamOptions
-from penstock.spark.batches import to_spark_batches
-from penstock.spark.declared import check_columns, check_not_outdated
 from penstock.spark.plain_errors import without_frames
-from penstock.spark.stream.session import StreamSession
-from penstock.table.read.batches import TableReader
-from penstock.table.read.prefetch import read_ahead
-from penstock.table.store import MetadataStore
+from penstock.spark.stream.session import open_session
+from penstock.spark.stream.task import read_task
 from penstock.table.stream.align.progress import AlignmentRule
-from penstock.table.stream.event_time import usable_watermark
 from penstock.table.stream.limits import limits_of
 from penstock.table.stream.offset import UNRESOLVED, encode_offset
 
@@ -46,12 +39,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.predicate.tree import Predicate
+    from penstock.spark.stream.session import StreamSession
     from penstock.table.ref import TableRef
     from penstock.table.stream.tasks import StreamTask
 
-# Decode one file while Spark takes the rows of the previous one; more threads would only take Spark's cores.
-_THREADS: Final = 2
-_BATCHES_AHEAD: Final = 2
 # Spark has no limit by snapshots; any limit will do that is not ReadAllAvailable.
 _SOME_LIMIT: Final = ReadMaxFiles(2**31 - 1)
 
@@ -129,11 +120,6 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - PySpark's name
         """Return the end of the next micro-batch; ``start`` itself if there is nothing to read."""
         # Spark passes ReadAllAvailable if no limit is set, and for a trigger that ignores the limits.
-        if self._is_aligned and isinstance(limit, ReadAllAvailable):
-            raise UnsupportedFeatureError(
-                f"table {self._ref.name}: option 'scan.watermark.alignment.group' lets a source wait for others, which "
-                "a query of a single batch cannot: use trigger(availableNow=True) in the place of trigger(once=True)"
-            )
         return self._open().advance(start, applies_limits=not isinstance(limit, ReadAllAvailable))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - PySpark's name
@@ -149,10 +135,7 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the rows of a task in the order of delivery."""
         if not isinstance(partition, StreamPartition):
             return
-        ref = partition.ref
-        reader = TableReader(ref, MetadataStore(ref), self._schema.fieldNames())
-        files = [partial(reader.read_file, split, file) for split in partition.task.splits for file in split.files]
-        yield from to_spark_batches(read_ahead(files, threads=_THREADS, items_ahead=_BATCHES_AHEAD), self._schema)
+        yield from read_task(partition.ref, partition.task, self._schema)
 
     @without_frames
     def commit(self, end: dict[str, Any]) -> None:
@@ -166,11 +149,12 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> StreamSession:
         if self._session is None:
-            if self._is_inferred:
-                check_not_outdated(self._ref, self._schema)
-            declared = usable_watermark(self._ref)
-            check_columns(self._ref, self._schema, event_time=None if declared is None else declared.column)
-            self._session = StreamSession(
-                self._ref, self._predicate, reader=self._reader, parallelism=self._parallelism
+            self._session = open_session(
+                self._ref,
+                self._schema,
+                self._predicate,
+                reader=self._reader,
+                parallelism=self._parallelism,
+                is_inferred=self._is_inferred,
             )
         return self._session
