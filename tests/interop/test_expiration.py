@@ -7,6 +7,7 @@ from tests.interop import ours
 from tests.interop.canonical import sort_rows
 from tests.interop.engines import Engine, Row
 
+from penstock.catalog.changes import AddColumn
 from penstock.clocks import utc_millis
 from penstock.testing.garbage import needed_files, stored_files
 
@@ -56,3 +57,46 @@ def test_snapshots_of_an_engine_expire_here(engine: Engine, location: Path) -> N
     found = clean_up(location, 1)
     assert (found.snapshot_ids, found.data_files) == ((1, 2, 3, 4), 3)
     assert engine.read(location) == ours.read(location) == [row(4, "b"), row(5, "b")]
+
+
+def test_engines_pass_over_what_a_rollback_of_ours_leaves_among_the_schemas(java: Engine, location: Path) -> None:
+    ours.create(location, "k INT, dt STRING", options={"write-only": "true"})
+    for number in range(1, 6):
+        ours.append(location, [row(number, "a")])
+    ours.load(location).rollback_to(snapshot_id=2)
+    [record] = [path for path in (location / "schema").iterdir() if not path.name.startswith("schema-")]
+    assert record.name == "rolled-back-4-7"
+    expected = [row(1, "a"), row(2, "a")]
+    assert java.read(location) == expected
+    for number in range(6, 11):
+        java.append(location, [row(number, "b")])
+        expected.append(row(number, "b"))
+        ours.append(location, [row(number + 10, "b")])
+        expected.append(row(number + 10, "b"))
+    assert java.read(location) == ours.read(location) == sort_rows(expected)
+    java.ask("alter", location, changes=[["set", "snapshot.num-retained.min", "1"]])
+    ours.alter(location, [AddColumn(column="n", type="INT")])
+    java.ask("rollback", location, snapshot=11)
+    java.ask("expire", location, retain=1)
+    java.append(location, [row(99, "c") | {"n": 1}])
+    assert len(java.read(location)) == 12
+    assert len(ours.read(location)) == 12
+    assert record.exists()
+    assert ours.load(location).fsck(all_snapshots=True).findings == ()
+
+
+def test_pypaimon_passes_over_what_a_rollback_of_ours_leaves_among_the_schemas(
+    pypaimon: Engine, location: Path
+) -> None:
+    ours.create(location, "k INT, dt STRING", options={"write-only": "true"})
+    for number in range(1, 6):
+        ours.append(location, [row(number, "a")])
+    ours.load(location).rollback_to(snapshot_id=2)
+    expected = [row(1, "a"), row(2, "a")]
+    assert pypaimon.read(location) == expected
+    for number in range(6, 9):
+        pypaimon.append(location, [row(number, "b")])
+        ours.append(location, [row(number + 10, "b")])
+        expected += [row(number, "b"), row(number + 10, "b")]
+    assert pypaimon.read(location) == ours.read(location) == sort_rows(expected)
+    assert (location / "schema" / "rolled-back-4-7").exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 
 class Guard(StrEnum):
@@ -47,9 +47,6 @@ class Guard(StrEnum):
     ORPHAN_SNAPSHOTS = "orphan removal looks at all snapshots"
     DELETIONS_ONLY = "expiration deletes data files that a delta deleted, no others"
 
-
-PLANNED: Final = {Guard.BASE_IN_LINE, Guard.KEPT_IN_LINE}
-"""Rules that the code has not yet: see "What is left" in design/0020."""
 
 Guards: TypeAlias = "frozenset[Guard]"
 

@@ -47,6 +47,8 @@ __all__ = [
     "expiring_path",
     "extra_file_paths",
     "format_of",
+    "freed_ids_of",
+    "freed_ids_path",
     "index_directory",
     "index_path",
     "latest_hint_path",
@@ -86,6 +88,7 @@ SUCCESS_NAME: Final = "_SUCCESS"
 """The file that marks a partition as done; also the suffix of a tag's success file."""
 
 _SCHEMA_PREFIX: Final = "schema-"
+_FREED_IDS_PREFIX: Final = "rolled-back-"
 _SNAPSHOT_PREFIX: Final = "snapshot-"
 _TAG_PREFIX: Final = "tag-"
 _CONSUMER_PREFIX: Final = "consumer-"
@@ -132,6 +135,14 @@ def schema_directory(location: str) -> str:
 def schema_path(location: str, schema_id: int) -> str:
     """Return the schema file of that id."""
     return f"{location}/schema/{_SCHEMA_PREFIX}{schema_id}"
+
+
+def freed_ids_path(location: str, first: int, last: int) -> str:
+    """Return the file whose name records that a rollback has freed these snapshot ids; ``last`` included.
+
+    It is among the schemas, whose directory every commit lists; other engines ignore it.
+    """
+    return f"{schema_directory(location)}/{_FREED_IDS_PREFIX}{first}-{last}"
 
 
 def snapshot_directory(location: str) -> str:
@@ -269,6 +280,13 @@ def changelog_id_of(name: str) -> int | None:
 def schema_id_of(name: str) -> int | None:
     """Return the schema id in a file name; None for other files."""
     return _number_after(_SCHEMA_PREFIX, name)
+
+
+def freed_ids_of(name: str) -> range | None:
+    """Return the snapshot ids that a file name records as freed by a rollback; None for other files."""
+    first, _, last = (_rest_after(_FREED_IDS_PREFIX, name) or "").partition("-")
+    first_id, last_id = _number_after("", first), _number_after("", last)
+    return None if first_id is None or last_id is None else range(first_id, last_id + 1)
 
 
 def tag_name_of(name: str) -> str | None:

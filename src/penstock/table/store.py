@@ -15,6 +15,7 @@ from penstock.format.layout import (
     consumer_id_of,
     consumer_path,
     earliest_hint_path,
+    freed_ids_of,
     latest_hint_path,
     manifest_path,
     schema_directory,
@@ -95,6 +96,19 @@ class TableLocation:
         return DEFAULT_LIMITS
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaFiles:
+    """A listing of a table's schema directory.
+
+    Attributes:
+        ids: of all schemas, ascending; empty where there is no table.
+        freed_ids: snapshot ids that rollbacks have freed, in no particular order.
+    """
+
+    ids: tuple[int, ...]
+    freed_ids: tuple[range, ...]
+
+
 class MetadataStore:
     """Loads snapshots, schemas, manifests, tags and consumers of one table.
 
@@ -129,10 +143,24 @@ class MetadataStore:
         Raises:
             NotFoundError: there is no schema, so this is no table.
         """
-        ids = self.list_schema_ids()
-        if not ids:
+        return self._last_of(self.list_schema_ids())
+
+    def list_schema_files(self) -> SchemaFiles:
+        """List the schema directory once: schema ids, and the snapshot ids that rollbacks have freed.
+
+        Raises:
+            NotFoundError: there is no schema, so this is no table.
+        """
+        names = [status.name for status in self.file_io.list(schema_directory(self.location)) if not status.is_dir]
+        ids = sorted(number for number in map(schema_id_of, names) if number is not None)
+        self._last_of(ids)
+        freed = [found for found in map(freed_ids_of, names) if found is not None]
+        return SchemaFiles(ids=tuple(ids), freed_ids=tuple(freed))
+
+    def _last_of(self, schema_ids: Sequence[int]) -> int:
+        if not schema_ids:
             raise NotFoundError(f"{self.location} is no table: it holds no schema/schema-0; check the location")
-        return ids[-1]
+        return schema_ids[-1]
 
     def load_latest_schema(self) -> TableSchema:
         """Load the schema of the largest id. Raises as ``latest_schema_id`` and ``load_schema`` do."""

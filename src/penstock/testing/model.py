@@ -64,9 +64,11 @@ class TableModel:
         return self.snapshots[-1].rows if self.snapshots else ()
 
     def append(self, rows: Iterable[ModelRow], *, watermark: int | None = None) -> ModelSnapshot | None:
-        """Add rows; without rows, return None and make no snapshot."""
+        """Add rows; without rows and without a later watermark, return None and make no snapshot."""
         added = tuple(rows)
-        return self._commit(CommitKind.APPEND, self.rows, added, watermark) if added else None
+        before = self.latest.watermark if self.latest else None
+        is_later = watermark is not None and (before is None or before < watermark)
+        return self._commit(CommitKind.APPEND, self.rows, added, watermark) if added or is_later else None
 
     def overwrite(self, rows: Iterable[ModelRow], is_replaced: Callable[[ModelRow], bool]) -> ModelSnapshot:
         """Replace the rows that ``is_replaced`` accepts."""

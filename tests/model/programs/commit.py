@@ -49,6 +49,8 @@ PUT_TRIES = 2
 
 CUT_SHORT = "cut short"
 
+NOT_TAKEN_BACK = "the latest snapshot came late, and is not taken back"
+
 RACES = 4
 """Attempts before a commit is given up; no scenario has so many commits that others make."""
 
@@ -130,18 +132,24 @@ def load_latest(guards: Guards) -> Program:
 def commit(guards: Guards, request: Request) -> Program:
     """``TableCommitter.commit``; returns ``Landed``, ``Conflict`` or ``Unknown``."""
     base = yield Call(load_base, (guards,))
+    if base is NOT_TAKEN_BACK:
+        return Conflict(NOT_TAKEN_BACK)
     return Become(look_and_attempt, (guards, request, base, request.after_id))
 
 
 def load_base(guards: Guards) -> Program:
-    """``TableCommitter._load_base``: waits for the end of a rollback.
+    """``TableCommitter._load_base``: waits for the end of a rollback, and until a late put is taken back.
 
     The code waits for 5 s and builds on the fence then, for rollbacks that were killed. Here none takes so long.
+    Whether a late put is taken back within that time is open: here the second look decides.
     """
     latest = yield Call(load_latest, (guards,))
     if latest is not None and latest.rolled_back_to is not None:
         return Become(load_base, (guards,))
-    return latest
+    if Guard.BASE_IN_LINE not in guards or latest is None or (yield Call(is_in_line, (latest,))):
+        return latest
+    again = yield Call(load_latest, (guards,))
+    return NOT_TAKEN_BACK if again == latest else Become(load_base, (guards,))
 
 
 def look_and_attempt(guards: Guards, request: Request, base: Snapshot | None, after_id: int) -> Program:
@@ -179,8 +187,6 @@ def attempt(guards: Guards, request: Request, base: Snapshot | None) -> Program:
         if metadata is None:
             return Become(go_on_without, (guards, request, base))
         live = metadata.live
-        if Guard.BASE_IN_LINE in guards and not (yield Call(is_in_line, (base,))):
-            return Become(go_on_beside, (guards, request, base))
     if Guard.INPUTS_LIVE in guards and any(entry not in live for entry in request.deleted):
         return Conflict("a file to replace is gone")
     snapshot = build_snapshot(request, base)
@@ -206,14 +212,6 @@ def go_on_without(guards: Guards, request: Request, base: Snapshot) -> Program:
     return Become(go_on, (guards, request, base))
 
 
-def go_on_beside(guards: Guards, request: Request, base: Snapshot) -> Program:
-    """Wait until a snapshot that came late is taken back."""
-    newer = yield Call(load_base, (guards,))
-    if newer == base:
-        return Conflict("the base was rolled back")
-    return Become(look_and_attempt, (guards, request, newer, max(base.id, request.after_id)))
-
-
 def give_way(
     guards: Guards, request: Request, base: Snapshot | None, snapshot: Snapshot, is_unknown: object
 ) -> Program:
@@ -229,6 +227,8 @@ def go_on(guards: Guards, request: Request, base: Snapshot | None) -> Program:
     if request.uid.endswith(f".{RACES}"):
         return Conflict(LOST_RACES)
     newer = yield Call(load_base, (guards,))
+    if newer is NOT_TAKEN_BACK:
+        return Conflict(NOT_TAKEN_BACK)
     after_id = max(base.id if base else 0, request.after_id)
     return Become(look_and_attempt, (guards, next_attempt(request), newer, after_id))
 
@@ -310,7 +310,7 @@ def is_announced(snapshot_id: int) -> Program:
 
 
 def is_in_line(base: Snapshot) -> Program:
-    """``is_in_line``: whether the latest snapshot follows the one before it, where a rollback made its id free."""
+    """``is_built_on_previous``: whether a snapshot follows the one before it, where a rollback made its id free."""
     ranges = yield list_paths(ROLLED_BACK)
     if not any(first <= base.id <= last for first, last in map(_range_of, ranges)):
         return True

@@ -33,7 +33,7 @@ from penstock.format.snapshot_json import check_snapshot, decode_snapshot, encod
 from penstock.io.settings import flush, relaxed
 from penstock.table.commit.announced import is_announced
 from penstock.table.commit.delta import build_delta
-from penstock.table.commit.fence import wait_for_rollback
+from penstock.table.commit.fence import load_base
 from penstock.table.commit.flush import flush_new_files
 from penstock.table.commit.late_put import is_in_time
 from penstock.table.commit.lookup import search_commits
@@ -131,6 +131,7 @@ class TableCommitter:
     after_commit: Callable[[Snapshot], None] = field(default=lambda _snapshot: None)
     on_idle: Callable[[], None] = field(default=lambda: None)
     check_alone: Callable[[], None] | None = None
+    _schema_id: int = 0
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """Commit the request as one snapshot.
@@ -227,7 +228,9 @@ class TableCommitter:
     def _load_base(self) -> Snapshot | None:
         """Load the latest snapshot, after a check that the table is still the one that the changes were made for."""
         check_same_table(self.ref)
-        return wait_for_rollback(self.store, self.store.load_latest_snapshot(), self.sleep)
+        base, schemas = load_base(self.store, self.sleep)
+        self._schema_id = schemas.ids[-1]
+        return base
 
     def _find_committed(
         self, request: CommitRequest, base: Snapshot | None, *, known: Snapshot | None = None
@@ -282,7 +285,7 @@ class TableCommitter:
         merges: tuple[Merge, ...],
         writer: ManifestWriter,
     ) -> Prepared:
-        schema_id = self.store.latest_schema_id()
+        schema_id = self._schema_id
         check_schema_of_merges(self.ref, self.store, request.messages, schema_id)
         base_manifests = apply_merges(self._manifests(base), merges)
         base_list = writer.write_list(base_manifests)

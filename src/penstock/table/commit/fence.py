@@ -18,6 +18,7 @@ from penstock.format.layout import latest_hint_path, manifest_path, snapshot_pat
 from penstock.format.snapshot import CommitKind
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.options import ManifestOptions
+from penstock.table.commit.freed_ids import ROLLED_BACK_TO, is_built_on_previous, record_freed_ids
 from penstock.table.commit.late_put import is_there
 from penstock.table.commit.manifest_write import ManifestWriter
 
@@ -25,10 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.format.snapshot import Snapshot
-    from penstock.table.store import MetadataStore
-
-ROLLED_BACK_TO: Final = "penstock.rolled-back-to"
-"""Property of a fence: the id of the rollback's target."""
+    from penstock.table.store import MetadataStore, SchemaFiles
 
 _TRIES: Final = 100
 _DELETE_TRIES: Final = 2
@@ -43,18 +41,29 @@ def is_fence(snapshot: Snapshot | None) -> bool:
     return snapshot is not None and ROLLED_BACK_TO in dict(snapshot.properties)
 
 
-def wait_for_rollback(store: MetadataStore, latest: Snapshot | None, sleep: Callable[[float], None]) -> Snapshot | None:
-    """Wait until no rollback is running, and return the latest snapshot; after 5 s, return the fence to build on.
+def load_base(store: MetadataStore, sleep: Callable[[float], None]) -> tuple[Snapshot | None, SchemaFiles]:
+    """Load the latest snapshot to build on it, with a listing of the schemas; wait while a rollback is running.
 
-    Args:
-        latest: the latest snapshot, as loaded before.
+    After 5 s, the snapshot may be a fence, which can be built on too.
+
+    Raises:
+        CommitConflictError: the latest snapshot does not follow the one before it, also after 5 s.
+        NotFoundError: there is no table any more.
     """
-    for _ in range(_LOOKS):
-        if not is_fence(latest):
-            return latest
-        sleep(_LOOK_SECONDS)
-        latest = store.load_latest_snapshot()
-    return latest
+    latest = store.load_latest_snapshot()
+    for looks_left in range(_LOOKS, -1, -1):
+        if not is_fence(latest) or not looks_left:
+            schemas = store.list_schema_files()
+            if latest is None or is_built_on_previous(store, latest, schemas.freed_ids):
+                return latest, schemas
+        if looks_left:
+            sleep(_LOOK_SECONDS)
+            latest = store.load_latest_snapshot()
+    raise CommitConflictError(
+        f"table {store.name}: snapshot {latest.id if latest else 0} holds what was rolled back, because its writer was "
+        "paused while the table was rolled back; that writer has not deleted it for 5 s, and nothing was committed: "
+        "try again, or roll back once more if the writer has died"
+    )
 
 
 def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
@@ -76,6 +85,7 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
     for _ in range(_TRIES):
         with writer.deleted_on_error():
             latest = store.load_latest_snapshot() or target
+            record_freed_ids(store, target.id, latest.id)
         fence = replace(fence, id=latest.id + 1)
         path = snapshot_path(store.location, fence.id)
         try:

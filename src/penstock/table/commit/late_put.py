@@ -13,6 +13,7 @@ from penstock.errors import StorageError
 from penstock.format.layout import snapshot_path
 from penstock.format.manifest.entry import FileKind
 from penstock.table.commit.announced import is_announced
+from penstock.table.commit.freed_ids import is_built_on_previous
 from penstock.table.read.scan import live_entries
 
 if TYPE_CHECKING:
@@ -57,7 +58,13 @@ def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, 
     # If ours is the only snapshot, the base has expired: after a rollback, an older snapshot would exist.
     if ids == (snapshot.id,) and store.list_schema_ids():
         return True  # without a schema, the table was dropped meanwhile
-    if base is not None and ids[-1:] == (snapshot.id,) and is_announced(store, base.id):
+    if (
+        base is not None
+        and ids[-1:] == (snapshot.id,)
+        and is_announced(store, base.id)
+        # The expiration may have left the base to a rollback.
+        and is_built_on_previous(store, snapshot, store.list_schema_files().freed_ids)
+    ):
         # Lower ids in the listing are late puts of other writers, on ids of snapshots that expired with the base; their
         # writers are about to delete them. Other processes may already read ours as the latest snapshot.
         return True

@@ -24,6 +24,7 @@ from penstock.io.shortcuts import has_file
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.commit.announced import announce_expiration, expiring_end
+from penstock.table.commit.freed_ids import is_built_on_previous
 from penstock.table.commit.late_put import is_there
 from penstock.table.commit.rolling_back import is_rolling_back
 from penstock.table.expire.chunk import Chunk, ChunkFinder, add_file_holds
@@ -34,6 +35,7 @@ from penstock.table.tags.reader import TagReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
 
@@ -195,19 +197,23 @@ class SnapshotExpirer:
         """Find the files to delete and announce the expiration, so that these snapshots cannot become tags or targets.
 
         Returns:
-            None if the chunk must not be deleted: another expiration is ahead, or a rollback runs or has run.
+            None if the chunk must not be deleted: another expiration is ahead, a rollback runs or has run, or the first
+            kept snapshot was put late and is about to be deleted.
         """
         chunk = self._finder.find(first, end, latest_id)
         if chunk is None or dry_run:
             return chunk
+        kept = chunk.kept
+        if not is_built_on_previous(self._store, kept, self._store.list_schema_files().freed_ids):
+            return None
         announce_expiration(self._store, end)
         if not self._finder.has_seen_all_tags():
             chunk = self._finder.find(first, end, latest_id)
-        return None if chunk is None or is_rolling_back(self._store) or self._was_rolled_back(chunk) else chunk
+        return None if is_rolling_back(self._store) or self._was_rolled_back(kept) else chunk
 
-    def _was_rolled_back(self, chunk: Chunk) -> bool:
-        """Whether a rollback was made since the chunk was found."""
-        return expiring_end(self._store) < chunk.end or not is_there(self._store, chunk.kept)
+    def _was_rolled_back(self, kept: Snapshot) -> bool:
+        """Whether a rollback was made since the first kept snapshot was read."""
+        return expiring_end(self._store) < kept.id or not is_there(self._store, kept)
 
     def _find_earliest(self, *, dry_run: bool) -> int | None:
         """Return the id of the earliest snapshot; correct the hint if it is wrong, except in a dry run."""

@@ -86,28 +86,6 @@ def check_expiration(seed: int) -> None:
     assert set(found) <= {1, *run.acknowledged, *run.unknown}
 
 
-def is_built_on_late_put(scheduler: Scheduler) -> bool:
-    """Whether a third one built on a snapshot that was put late, before its writer took it back.
-
-    That gap is known: design/0020-late-puts.md.
-    """
-    there, late = {1, 2, 3, 4}, set[int]()
-    for name, operation, path, done in scheduler.events:
-        if "/snapshot-" not in path or not done:
-            continue
-        snapshot_id = int(path.rpartition("-")[2])
-        if operation is Operation.DELETE:
-            there.discard(snapshot_id)
-            late.discard(snapshot_id)
-        if operation is Operation.PUT_IF_ABSENT:
-            if snapshot_id - 1 in late:
-                return True
-            if name != "r" and snapshot_id - 1 not in there:
-                late.add(snapshot_id)
-            there.add(snapshot_id)
-    return False
-
-
 def check_rollback(seed: int) -> None:
     run = Run(seed)
     commit_rows(run.ref, 1, 2, 3, 4)
@@ -117,8 +95,6 @@ def check_rollback(seed: int) -> None:
     run.run()
     assert set(run.scheduler.errors) <= {"r"}
     assert all(isinstance(error, CommitConflictError) for error in run.scheduler.errors.values())
-    if is_built_on_late_put(run.scheduler):
-        return
     found = row_counts(run.ref)
     assert len(found) == len(set(found)), found
     assert found[:2] == [1, 2]

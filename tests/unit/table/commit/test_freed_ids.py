@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.table.commit.interleaved import PausedFileIO, commit_rows, expire_to
+from tests.unit.table.commit_tables import append, committer, live, new_table, on, row_counts, rows
+
+from penstock.errors import CommitConflictError
+from penstock.format.layout import freed_ids_of, freed_ids_path, snapshot_path
+from penstock.format.snapshot_json import encode_snapshot
+from penstock.table.commit.freed_ids import is_built_on_previous
+from penstock.table.expire.rollback import apply_rollback, plan_rollback
+from penstock.table.store import MetadataStore
+from penstock.testing.file_io import Operation, RecordingFileIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.table.ref import TableRef
+
+SECONDS = 20.0
+
+
+def roll_back(ref: TableRef, target: int) -> None:
+    apply_rollback(MetadataStore(ref), plan_rollback(MetadataStore(ref), snapshot_id=target))
+
+
+class LatePut:
+    """A writer paused before its put on a snapshot that is rolled back; its put comes when the fence has just gone.
+
+    Args:
+        meanwhile: what others do after the put, before the writer looks whether it came late; given the event after
+            which the writer goes on, and one that says that it has ended.
+    """
+
+    def __init__(
+        self,
+        ref: TableRef,
+        meanwhile: Callable[[threading.Event, threading.Event], None],
+        *,
+        is_rollback_over: bool = False,
+    ) -> None:
+        self._ref, self._is_rollback_over = ref, is_rollback_over
+        self._others = threading.Thread(target=lambda: meanwhile(self.may_go_on, self.is_over))
+        self._is_put, self._gone = threading.Event(), threading.Event()
+        self.may_go_on, self.is_over = threading.Event(), threading.Event()
+        self._rollback = threading.Thread(target=self._roll_back)
+
+    def run(self) -> None:
+        """Run everybody to the end."""
+        paused = PausedFileIO(self._ref.file_io, "/snapshot-4", before=self._before, after=self._after)
+        try:
+            committer(on(self._ref, paused)).commit(append(rows(99)))
+        finally:
+            self.is_over.set()
+            for thread in (self._others, self._rollback):
+                thread.join()
+
+    def _roll_back(self) -> None:
+        if self._is_rollback_over:
+            deleted = PausedFileIO(self._ref.file_io, "/snapshot-2", after=self._wait_for_put)
+            # The first snapshot is replaced, so its deletion is the last.
+        else:
+            deleted = PausedFileIO(self._ref.file_io, "/snapshot-4", after=self._wait_for_put)
+            deleted.was_paused = True  # by its put, which comes first
+            real = deleted.put_if_absent
+
+            def put_if_absent(path: str, data: bytes) -> bool:
+                done = real(path, data)
+                deleted.was_paused = False
+                return done
+
+            deleted.put_if_absent = put_if_absent  # type: ignore[method-assign] # the pause is at the deletion
+        roll_back(on(self._ref, deleted), 1)
+
+    def _wait_for_put(self) -> None:
+        self._gone.set()
+        if self._is_rollback_over:
+            self._is_put.wait(SECONDS)
+        else:
+            self.is_over.wait(SECONDS)
+
+    def _before(self) -> None:
+        self._rollback.start()
+        assert self._gone.wait(SECONDS)
+
+    def _after(self) -> None:
+        self._is_put.set()
+        if self._is_rollback_over:
+            self._rollback.join()
+        self._others.start()
+        assert self.may_go_on.wait(SECONDS)
+
+
+def test_nobody_builds_on_a_snapshot_put_late_after_a_rollback() -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3)
+
+    def build(may_go_on: threading.Event, is_over: threading.Event) -> None:
+        ours = committer(ref)
+
+        def sleep(_seconds: float) -> None:
+            may_go_on.set()
+            is_over.wait(0.2)
+
+        ours.sleep = sleep
+        try:
+            assert ours.commit(append(rows(6))) is not None
+        finally:
+            may_go_on.set()
+
+    LatePut(ref, build).run()
+    assert sorted(row_counts(ref)) == [1, 6, 99], "what was rolled back stays away, and both appends are there"
+    commit_rows(ref, 7, 8, 9)
+    assert sorted(row_counts(ref)) == [1, 6, 7, 8, 9, 99]
+
+
+def test_nothing_expires_below_a_snapshot_put_late_after_a_rollback() -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3)
+
+    def expire(may_go_on: threading.Event, _is_over: threading.Event) -> None:
+        try:
+            expire_to(ref, 1)
+        finally:
+            may_go_on.set()
+
+    LatePut(ref, expire, is_rollback_over=True).run()
+    assert sorted(row_counts(ref)) == [1, 99]
+
+
+def put_late(ref: TableRef) -> None:
+    """Leave a snapshot on rolled-back ones, as a writer does that is killed right after its put."""
+    store = MetadataStore(ref)
+    late = store.load_snapshot(4)
+    roll_back(ref, 1)
+    ref.file_io.put_if_absent(snapshot_path(ref.location, 4), encode_snapshot(late))
+    ref.file_io.write(f"{ref.location}/snapshot/LATEST", b"4")
+
+
+def test_a_late_snapshot_whose_writer_died_fails_commits_until_the_table_is_rolled_back_once_more() -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3, 4)
+    put_late(ref)
+    with pytest.raises(CommitConflictError, match="snapshot 4 holds what was rolled back"):
+        commit_rows(ref, 6)
+    roll_back(ref, 1)
+    commit_rows(ref, 6)
+    assert row_counts(ref) == [1, 6]
+
+
+def test_a_rollback_records_the_ids_that_it_frees_and_none_twice() -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3)
+    roll_back(ref, 1)
+    store = MetadataStore(ref)
+    assert store.list_schema_files().freed_ids == (range(3, 6),)
+    commit_rows(ref, 4)
+    roll_back(ref, 1)
+    assert store.list_schema_files().freed_ids == (range(3, 6),)
+    assert store.list_schema_ids() == (0,)
+
+
+@pytest.mark.parametrize("options", [{}, {"manifest.merge-min-count": "2", "manifest.target-file-size": "1 kb"}])
+def test_commits_go_on_through_all_freed_ids_and_expire_there(options: dict[str, str]) -> None:
+    ref = new_table(options)
+    commit_rows(ref, 1, 2, 3, 4, 5)
+    roll_back(ref, 1)
+    store, counts = MetadataStore(ref), [1]
+    for number in range(10, 20):
+        commit_rows(ref, number)
+        counts.append(number)
+        assert sorted(row_counts(ref)) == counts
+        latest = store.load_latest_snapshot()
+        assert latest is not None
+        assert is_built_on_previous(store, latest, store.list_schema_files().freed_ids)
+        if number % 3 == 0:
+            expire_to(ref, 1)
+    assert len(live(ref)) == len(counts)
+
+
+def test_an_attempt_of_a_commit_lists_the_schemas_once() -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3)
+    roll_back(ref, 1)
+    recording = RecordingFileIO(ref.file_io)
+    committer(on(ref, recording)).commit(append(rows(4)))
+    assert len(recording.paths(Operation.LIST, containing="/schema")) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["rolled-back-3", "rolled-back-3-", "rolled-back-x-4", "schema-3-4", "rolled-back-03-4"]
+)
+def test_other_names_record_nothing(name: str) -> None:
+    assert freed_ids_of(name) is None
+
+
+def test_the_name_of_a_record_reads_back() -> None:
+    assert freed_ids_of(freed_ids_path("x", 3, 12).rpartition("/")[2]) == range(3, 13)
