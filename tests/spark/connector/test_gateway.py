@@ -13,6 +13,7 @@ import penstock
 from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector import catalog as catalog_module
 from penstock.spark.connector import gateway, local_rows, procedures, scan, scan_builder, statistics, table, write
+from penstock.spark.connector.actions import dynamic_overwrite
 from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
 from penstock.spark.connector.proxy import Proxy
 from penstock.spark.connector.stream import micro_batches
@@ -35,9 +36,10 @@ PROXIES = sorted(
             local_rows,
             procedures,
             micro_batches,
+            dynamic_overwrite,
         )
         for _, member in inspect.getmembers(module, inspect.isclass)
-        if issubclass(member, Proxy) and member is not Proxy
+        if issubclass(member, Proxy) and member.interfaces
     },
     key=lambda each: each.__name__,
 )

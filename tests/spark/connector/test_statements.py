@@ -115,12 +115,109 @@ def test_rows_are_added_and_replaced(spark: SparkSession, run: Callable[[str], l
     assert _rows(table) == [(2, "b"), (3, "c"), (5, "a")]
     run("INSERT INTO penstock.d.sales REPLACE WHERE dt >= 'b' VALUES (6, 'b')")
     assert _rows(table) == [(5, "a"), (6, "b")]
-    # Spark has no way to hand over such a write as a DataFrame; Table.overwrite does it.
-    with pytest.raises(AnalysisException, match="does not support dynamic overwrite"):
-        spark.createDataFrame([(7, "b")], "id INT, dt STRING").writeTo("penstock.d.sales").overwritePartitions()
+    spark.createDataFrame([(7, "b"), (8, "c")], "id INT, dt STRING").writeTo("penstock.d.sales").overwritePartitions()
+    assert _rows(table) == [(5, "a"), (7, "b"), (8, "c")]
     run("INSERT OVERWRITE penstock.d.sales SELECT id + 1, dt FROM penstock.d.sales WHERE dt <> 'b'")
-    assert _rows(table) == [(6, "a")]
+    assert _rows(table) == [(6, "a"), (9, "c")]
     assert table.snapshots()["commit_kind"].to_pylist()[-3:] == ["OVERWRITE"] * 3
+
+
+def test_dynamic_mode_replaces_the_partitions_of_the_rows(
+    spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog
+) -> None:
+    run("CREATE TABLE penstock.d.dyn (id INT, dt STRING, hr INT) PARTITIONED BY (dt, hr)")
+    table = catalog.load_table("d.dyn")
+    run("INSERT INTO penstock.d.dyn VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 1), (4, NULL, 1)")
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        run("INSERT OVERWRITE penstock.d.dyn VALUES (5, 'a', 1), (6, NULL, 1)")
+        assert _rows(table) == [(2, "a", 2), (3, "b", 1), (5, "a", 1), (6, None, 1)]
+        run("INSERT OVERWRITE penstock.d.dyn PARTITION (dt = 'a', hr) VALUES (7, 2)")
+        assert _rows(table) == [(3, "b", 1), (5, "a", 1), (6, None, 1), (7, "a", 2)]
+        before = table.latest_snapshot()
+        run("INSERT OVERWRITE penstock.d.dyn SELECT * FROM penstock.d.dyn WHERE id > 100")
+        assert table.latest_snapshot() == before
+        with pytest.raises(PySparkException):
+            run("INSERT OVERWRITE penstock.d.dyn SELECT id, raise_error('stop'), hr FROM penstock.d.dyn")
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert _rows(table) == [(3, "b", 1), (5, "a", 1), (6, None, 1), (7, "a", 2)]
+    assert table.snapshots()["commit_kind"].to_pylist() == ["APPEND", "OVERWRITE", "OVERWRITE"]
+
+
+def test_partitions_are_listed_dropped_and_truncated(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run(
+        "CREATE TABLE penstock.d.parts (id INT, s STRING, n INT, d DATE, t TIMESTAMP_NTZ, e DECIMAL(5, 2)) "
+        "PARTITIONED BY (s, n, d, t, e)"
+    )
+    run(
+        "INSERT INTO penstock.d.parts VALUES (1, 'a', 1, DATE '2026-01-02', TIMESTAMP_NTZ '2026-01-02 03:04:05', 1.5), "
+        "(2, NULL, NULL, NULL, NULL, NULL), (3, 'b', 2, DATE '1500-01-01', TIMESTAMP_NTZ '2026-01-02 03:04:05', 2)"
+    )
+    table = catalog.load_table("d.parts")
+    empty = "s=null/n=null/d=null/t=null/e=null"
+    first = "s=a/n=1/d=2026-01-02/t=2026-01-02 03%3A04%3A05/e=1.50"
+    assert sorted(row[0] for row in run("SHOW PARTITIONS penstock.d.parts")) == [
+        first,
+        "s=b/n=2/d=1500-01-01/t=2026-01-02 03%3A04%3A05/e=2.00",
+        empty,
+    ]
+    assert run("SHOW PARTITIONS penstock.d.parts PARTITION (n = 1)") == [(first,)]
+    assert run("SHOW PARTITIONS penstock.d.parts PARTITION (n = 5)") == []
+    run(
+        "ALTER TABLE penstock.d.parts DROP PARTITION "
+        "(s = 'b', n = 2, d = DATE '1500-01-01', t = TIMESTAMP_NTZ '2026-01-02 03:04:05', e = 2)"
+    )
+    assert sorted(row[0] for row in _rows(table)) == [1, 2]
+    with pytest.raises(AnalysisException, match="PARTITIONS_NOT_FOUND"):
+        run("ALTER TABLE penstock.d.parts DROP PARTITION (s = 'b', n = 2, d = NULL, t = NULL, e = 2)")
+    with pytest.raises(PySparkException, match="a partition exists where it has rows"):
+        run("ALTER TABLE penstock.d.parts ADD PARTITION (s = 'b', n = 2, d = NULL, t = NULL, e = 2)")
+    run("TRUNCATE TABLE penstock.d.parts PARTITION (n = 1)")
+    assert [row[0] for row in _rows(table)] == [2]
+    run("CREATE TABLE penstock.d.unparted (id INT)")
+    with pytest.raises(AnalysisException, match="not partitioned"):
+        run("SHOW PARTITIONS penstock.d.unparted")
+
+
+def test_columns_have_defaults(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    run(
+        "CREATE TABLE penstock.d.defaults (id INT, n INT DEFAULT 1 + 4, s STRING DEFAULT 'it''s', "
+        "d DATE DEFAULT DATE '2026-01-02', e DECIMAL(5, 2) DEFAULT 1.5)"
+    )
+    table = catalog.load_table("d.defaults")
+    assert [field.default_value for field in table.schema.fields] == [None, "5", "it's", "2026-01-02", "1.50"]
+    run("INSERT INTO penstock.d.defaults (id) VALUES (1)")
+    run("INSERT INTO penstock.d.defaults VALUES (2, DEFAULT, DEFAULT, DEFAULT, 2)")
+    assert run("SELECT n, s, CAST(d AS STRING), CAST(e AS STRING) FROM penstock.d.defaults ORDER BY id") == [
+        (5, "it's", "2026-01-02", "1.50"),
+        (5, "it's", "2026-01-02", "2.00"),
+    ]
+    [(made,)] = run("SHOW CREATE TABLE penstock.d.defaults")
+    run("ALTER TABLE penstock.d.defaults ALTER COLUMN n DROP DEFAULT")
+    run("ALTER TABLE penstock.d.defaults ALTER COLUMN s SET DEFAULT 'x'")
+    assert [field.default_value for field in catalog.load_table("d.defaults").schema.fields][1:3] == [None, "x"]
+    with pytest.raises(PySparkException, match="rows that are there have NULL"):
+        run("ALTER TABLE penstock.d.defaults ADD COLUMN late INT DEFAULT 3")
+    run("ALTER TABLE penstock.d.defaults ADD COLUMN late INT")
+    run("ALTER TABLE penstock.d.defaults ALTER COLUMN late SET DEFAULT 3")
+    assert run("SELECT DISTINCT late FROM penstock.d.defaults") == [(None,)]
+    with pytest.raises(PySparkException, match="only columns of numbers"):
+        run("CREATE TABLE penstock.d.zoned (t TIMESTAMP DEFAULT TIMESTAMP '2026-01-01 00:00:00')")
+    run("DROP TABLE penstock.d.defaults")
+    run(made)
+    assert [field.default_value for field in catalog.load_table("d.defaults").schema.fields][1] == "5"
+
+
+def test_views_and_changes_of_rows_are_refused(run: Callable[[str], list[Any]]) -> None:
+    run("CREATE TABLE penstock.d.rowless (id INT)")
+    for statement, message in {
+        "CREATE VIEW penstock.d.v AS SELECT 1 AS a": "does not support views",
+        "UPDATE penstock.d.rowless SET id = 1": "does not support UPDATE TABLE",
+        "MERGE INTO penstock.d.rowless t USING range(1) s ON t.id = s.id WHEN MATCHED THEN DELETE": "MERGE INTO",
+    }.items():
+        with pytest.raises(PySparkException, match=message):
+            run(statement)
 
 
 def test_partitions_are_deleted_and_tables_truncated(run: Callable[[str], list[Any]], catalog: Catalog) -> None:

@@ -13,7 +13,8 @@ from penstock.errors import (
     NotFoundError,
     UnsupportedFeatureError,
 )
-from penstock.spark.connector.definition import changes_of, definition_of
+from penstock.spark.connector.actions.defaults import default_text
+from penstock.spark.connector.definition import DefaultText, changes_of, definition_of
 from penstock.spark.connector.failures import (
     namespace_exists,
     namespace_not_empty,
@@ -21,16 +22,19 @@ from penstock.spark.connector.failures import (
     no_such_table,
     table_exists,
 )
+from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.local_rows import SystemTable
 from penstock.spark.connector.procedures import NO_PROCEDURES, SparkProcedure
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.table import CatalogTable
+from penstock.spark.types import to_spark_schema
 from penstock.table.inspect.system import SYSTEM_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
     from penstock.catalog.warehouse import Warehouse
     from penstock.spark.connector.gateway import Bridge, JavaObject
@@ -81,9 +85,12 @@ class WarehouseCatalog(Proxy):
 
     # TableCatalog
 
+    @from_spark
     def capabilities(self) -> JavaObject:
-        """Return no capabilities."""
-        return self._bridge.java_set(())
+        """Return that columns may have default values."""
+        return self._bridge.java_set(
+            [self._bridge.value_of("catalog.TableCatalogCapability", "SUPPORT_COLUMN_DEFAULT_VALUE")]
+        )
 
     def useNullableQuerySchema(self) -> bool:
         """Return true: all columns of a table made by a query are nullable."""
@@ -151,7 +158,8 @@ class WarehouseCatalog(Proxy):
         else:
             columns, transforms, properties = definition
         given = {str(key): str(properties.get(key)) for key in properties.keySet()}
-        made = definition_of(columns, transforms, given, name)
+        schema = schema_of(columns)
+        made = definition_of(schema, transforms, given, name, self._defaults_of(schema, name))
         try:
             ref = filesystem.create_table(self._warehouse, name, made)
         except AlreadyExistsError:
@@ -170,7 +178,9 @@ class WarehouseCatalog(Proxy):
         """Change columns, options and the comment of a table, all or nothing."""
         name = self._needed_name(ident)
         with self._table_is_there(ident):
-            ref = filesystem.alter_table(self._warehouse, name, changes_of(changes, name))
+            schema = to_spark_schema(filesystem.load_table(self._warehouse, name).schema.fields)
+            wanted = changes_of(changes, name, self._defaults_of(schema, name))
+            ref = filesystem.alter_table(self._warehouse, name, wanted)
         return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
 
     @from_spark
@@ -300,6 +310,12 @@ class WarehouseCatalog(Proxy):
         if name is None:
             raise no_such_namespace(self._bridge, [str(part) for part in ident.namespace()])
         return name
+
+    def _defaults_of(self, schema: StructType, table: str) -> DefaultText:
+        """Return the function that computes the text of a default of one of these columns."""
+        types = {field.name: field.dataType.simpleString() for field in schema.fields}
+        session = self._bridge.python_session(self._bridge.session())
+        return lambda column, sql: default_text(session, sql, column, types.get(column, "nested"), table)
 
     @contextmanager
     def _table_is_there(self, ident: JavaObject) -> Iterator[None]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql.types import StructField, StructType
 
@@ -17,6 +18,7 @@ from penstock.catalog.changes import (
     RenameColumn,
     SetOption,
     UpdateColumnComment,
+    UpdateColumnDefault,
     UpdateColumnNullability,
     UpdateColumnType,
     UpdateComment,
@@ -24,7 +26,7 @@ from penstock.catalog.changes import (
 )
 from penstock.catalog.new_schema import TableDefinition
 from penstock.errors import UnsupportedFeatureError
-from penstock.spark.connector.gateway import schema_of
+from penstock.spark.connector.actions.defaults import CURRENT_DEFAULT
 from penstock.spark.types import from_spark_schema, from_spark_type
 
 if TYPE_CHECKING:
@@ -43,23 +45,26 @@ _UNSUPPORTED: Final = {
     "external": "every table of a warehouse is its own",
     "collation": "texts are compared by their bytes",
 }
-_CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
+DefaultText: TypeAlias = "Callable[[str, str], str | None]"
+"""Returns the text of a default from the name of a column and SQL."""
 
 
 def definition_of(
-    schema: JavaObject, transforms: JavaObject, properties: Mapping[str, str], table: str
+    schema: StructType, transforms: JavaObject, properties: Mapping[str, str], table: str, default_of: DefaultText
 ) -> TableDefinition:
     """Convert the clauses of ``CREATE TABLE`` to a table definition.
+
+    Args:
+        default_of: computes the text of a default.
 
     Raises:
         UnsupportedFeatureError: a clause that a table cannot have.
     """
-    columns = schema_of(schema)
-    for field in columns.fields:
-        if _CURRENT_DEFAULT in field.metadata:
-            raise UnsupportedFeatureError(
-                f"table {table}: DEFAULT of column '{field.name}': set the option fields.{field.name}.default-value"
-            )
+    defaults = {
+        field.name: default_of(field.name, field.metadata[CURRENT_DEFAULT])
+        for field in schema.fields
+        if CURRENT_DEFAULT in field.metadata
+    }
     options = options_of(properties, table)
     partition_by = []
     for transform in transforms:
@@ -73,7 +78,7 @@ def definition_of(
                 f"table {table}: PARTITIONED BY {transform.toString()}: partitions are columns: add a computed one"
             )
     return TableDefinition(
-        columns=from_spark_schema(columns),
+        columns=tuple(replace(each, default_value=defaults.get(each.name)) for each in from_spark_schema(schema)),
         partition_by=tuple(partition_by),
         options=tuple(options.items()),
         comment=properties.get(_COMMENT),
@@ -100,17 +105,23 @@ def options_of(properties: Mapping[str, str], table: str) -> dict[str, str]:
     return options
 
 
-def changes_of(changes: JavaObject, table: str) -> tuple[SchemaChange, ...]:
+def changes_of(changes: JavaObject, table: str, default_of: DefaultText) -> tuple[SchemaChange, ...]:
     """Convert the changes of ``ALTER TABLE``.
+
+    Args:
+        default_of: computes the text of a default.
 
     Raises:
         UnsupportedFeatureError: a change that a table cannot have.
     """
-    return tuple(_change(change, table) for change in changes)
+    return tuple(_change(change, table, default_of) for change in changes)
 
 
-def _change(change: JavaObject, table: str) -> SchemaChange:
+def _change(change: JavaObject, table: str, default_of: DefaultText) -> SchemaChange:
     kind = change.getClass().getSimpleName()
+    if kind == "UpdateColumnDefaultValue":
+        path, sql = _path(change), str(change.newDefaultValue())
+        return UpdateColumnDefault(column=path, default=default_of(".".join(path), sql) if sql else None)
     if kind not in _CHANGES:
         raise UnsupportedFeatureError(f"table {table}: Spark's {kind} has no counterpart in the format")
     return _CHANGES[kind](change, table)
@@ -154,7 +165,8 @@ def _add(change: JavaObject, table: str) -> SchemaChange:
         )
     if change.defaultValue() is not None:
         raise UnsupportedFeatureError(
-            f"table {table}: DEFAULT of column '{path[-1]}': set the option fields.{path[-1]}.default-value"
+            f"table {table}: DEFAULT of a new column '{path[-1]}': rows that are there have NULL in it; add it "
+            f"without, then ALTER COLUMN {path[-1]} SET DEFAULT"
         )
     return AddColumn(
         column=path,

@@ -46,6 +46,7 @@ PRIVATE: Final = {
     "ParquetScan": f"{_SQL}execution.datasources.v2.parquet.ParquetScan",
     "PartitionedFile": f"{_SQL}execution.datasources.PartitionedFile",
     "PredicateUtils": f"{_SQL}internal.connector.PredicateUtils",
+    "PythonBatchWriterFactory": f"{_SQL}execution.datasources.v2.python.PythonBatchWriterFactory",
     "PythonInputPartition": f"{_SQL}execution.datasources.v2.python.PythonInputPartition",
     "PythonPartitionReaderFactory": f"{_SQL}execution.datasources.v2.python.PythonPartitionReaderFactory",
     "SerializedOffset": f"{_SQL}execution.streaming.runtime.SerializedOffset",

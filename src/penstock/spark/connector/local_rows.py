@@ -76,9 +76,13 @@ class LocalRows(Proxy):
         return self._bridge.value_of("read.Scan$ColumnarSupportMode", "UNSUPPORTED")
 
 
-def arrow_rows(bridge: Bridge, rows: pa.Table) -> JavaObject:
-    """Return rows in memory as an ``InternalRow[]``."""
-    frame = bridge.python_session(bridge.session()).createDataFrame(rows)
+def arrow_rows(bridge: Bridge, rows: pa.Table, schema: StructType | None = None) -> JavaObject:
+    """Return rows in memory as an ``InternalRow[]``.
+
+    Args:
+        schema: of the rows in Spark; None for what Spark derives from the Arrow types.
+    """
+    frame = bridge.python_session(bridge.session()).createDataFrame(rows, schema)
     return frame._jdf.queryExecution().executedPlan().executeCollect()
 
 

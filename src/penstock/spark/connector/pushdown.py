@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidFilterError
+from penstock.errors import InvalidFilterError, UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.bind import bind, columns_of
 from penstock.predicate.tree import (
@@ -183,7 +183,7 @@ def _literal(node: JavaObject, literals: list[object], data_type: str | None = N
         if _kind(node) != _LITERAL:
             raise _UnknownError
         data_type = node.dataType().simpleString()
-    value = _value(node.value(), data_type)
+    value = _known_literal(node.value(), data_type)
     literals.append(value)
     return value
 
@@ -200,7 +200,22 @@ def _kind(node: JavaObject) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def _value(value: JavaObject, kind: str) -> object:
+def to_literal(value: JavaObject, kind: str) -> object:
+    """Convert one of Spark's internal values to a literal of a filter.
+
+    Args:
+        kind: the type, as Spark names it, such as ``timestamp_ntz``.
+
+    Raises:
+        UnsupportedFeatureError: filters have no literals of this type.
+    """
+    try:
+        return _known_literal(value, kind)
+    except _UnknownError:
+        raise UnsupportedFeatureError(f"a value of Spark's type {kind} in a condition") from None
+
+
+def _known_literal(value: JavaObject, kind: str) -> object:
     if value is None or kind in _NUMBERS:
         return value
     match kind:

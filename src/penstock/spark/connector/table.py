@@ -11,7 +11,9 @@ from penstock.catalog.checks.features import check_writable
 from penstock.errors import UnsupportedFeatureError
 from penstock.options import check_keys
 from penstock.printable import mask_options
-from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.actions.defaults import with_defaults
+from penstock.spark.connector.actions.partitions import PartitionManagement
+from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import to_spark_schema
@@ -30,21 +32,36 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
-_CAPABILITIES: Final = ("BATCH_READ", "MICRO_BATCH_READ", "V1_BATCH_WRITE", "TRUNCATE", "OVERWRITE_BY_FILTER")
+# Spark hands over the rows of most writes as a DataFrame (V1_BATCH_WRITE), but not those of a dynamic overwrite.
+_CAPABILITIES: Final = (
+    "BATCH_READ",
+    "MICRO_BATCH_READ",
+    "V1_BATCH_WRITE",
+    "BATCH_WRITE",
+    "TRUNCATE",
+    "OVERWRITE_BY_FILTER",
+    "OVERWRITE_DYNAMIC",
+)
 
 
-class CatalogTable(Proxy):
+class CatalogTable(PartitionManagement):
     """A table pinned to one snapshot: all its scans see the same rows.
 
     Args:
         name: full name including the catalog, as messages and plans show it.
     """
 
-    interfaces: ClassVar = (f"{_CATALOG}SupportsRead", f"{_CATALOG}SupportsWrite", f"{_CATALOG}SupportsDeleteV2")
+    interfaces: ClassVar = (
+        f"{_CATALOG}SupportsRead",
+        f"{_CATALOG}SupportsWrite",
+        f"{_CATALOG}SupportsDeleteV2",
+        f"{_CATALOG}SupportsAtomicPartitionManagement",
+    )
 
     def __init__(self, bridge: Bridge, spark: SparkSession, name: str, ref: TableRef) -> None:
         self._ref = ref
-        self._read = pin_read(ref, MetadataStore(ref))
+        self._store = MetadataStore(ref)
+        self._read = pin_read(ref, self._store)
         self._identity = load_identity(ref)
         self._spark = spark
         self._name = name
@@ -73,7 +90,8 @@ class CatalogTable(Proxy):
     @from_spark
     def columns(self) -> JavaObject:
         """Return the columns."""
-        return self._bridge.columns(self.schema())
+        columns = with_defaults(self._schema, self._read.ref.schema.fields)
+        return self._bridge.columns(self._bridge.schema(columns))
 
     @from_spark
     def partitioning(self) -> JavaObject:
@@ -122,7 +140,7 @@ class CatalogTable(Proxy):
     @from_spark
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
         """Return the write builder."""
-        return TableWriteBuilder(self._bridge, self._ref, info)
+        return TableWriteBuilder(self._bridge, self._spark, self._ref, info)
 
     @from_spark
     def canDeleteWhere(self, predicates: JavaObject) -> bool:

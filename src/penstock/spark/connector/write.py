@@ -15,12 +15,14 @@ from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, And
 from penstock.spark.compact.job import SparkMerger
+from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
+from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filter
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.actions.changes import commit_append, commit_overwrite, open_committer
 from penstock.table.compact.precommit import merge_if_asked
-from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable
+from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, WrittenPartitions
 
 if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
@@ -53,15 +55,18 @@ def partition_scope(ref: TableRef, predicates: JavaObject) -> OverwriteScope | N
 class TableWriteBuilder(Proxy):
     """Collects the overwrite scope of a write."""
 
-    interfaces: ClassVar = (f"{_WRITE}SupportsOverwriteV2",)
+    interfaces: ClassVar = (f"{_WRITE}SupportsOverwriteV2", f"{_WRITE}SupportsDynamicOverwrite")
 
-    def __init__(self, bridge: Bridge, ref: TableRef, info: JavaObject) -> None:
+    def __init__(self, bridge: Bridge, spark: SparkSession, ref: TableRef, info: JavaObject) -> None:
         super().__init__(bridge, f"{ref.name} {info.queryId()}")
         own = own_options(info.options())
         check_keys(own, table=ref.name)
         self._ref = ref.with_options(own)
         check_batch(own, ref.name, Side.SINK)
+        self._spark = spark
+        self._columns = schema_of(info.schema())
         self._scope: OverwriteScope | None = None
+        self._is_dynamic = False
 
     @from_spark
     def canOverwrite(self, predicates: JavaObject) -> bool:
@@ -79,10 +84,18 @@ class TableWriteBuilder(Proxy):
         self._scope = WholeTable()
         return self
 
+    def overwriteDynamicPartitions(self) -> JavaObject:
+        """Replace the partitions that the rows are in; all rows of a table without partitions."""
+        self._scope = WrittenPartitions() if self._ref.schema.partition_keys else WholeTable()
+        self._is_dynamic = True
+        return self
+
     @from_spark
     def build(self) -> JavaObject:
         """Return the write."""
         check_writable(self._ref)
+        if self._is_dynamic and self._scope is not None:
+            return DynamicOverwrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
         return TableWrite(self._bridge, self._ref, self._scope)
 
     def buildForBatch(self) -> None:

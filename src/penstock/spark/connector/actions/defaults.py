@@ -1,0 +1,96 @@
+"""Default values of columns: ``DEFAULT`` in statements, and the ``defaultValue`` of a column in the format.
+
+Source:
+    Spark keeps a default as SQL in the metadata of a column (``CURRENT_DEFAULT``); the format keeps the text of a
+    literal, and takes it where a row has null.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.types import StructField, StructType
+
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.data_types import AtomicType, TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from penstock.format.types.data_types import DataField
+
+CURRENT_DEFAULT: Final = "CURRENT_DEFAULT"
+"""Key of the default in the metadata of a column."""
+
+# The value of a column in rows from before the column was added.
+_EXISTS_DEFAULT: Final = "EXISTS_DEFAULT"
+_NUMBERS: Final = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.FLOAT,
+        TypeRoot.DOUBLE,
+        TypeRoot.DECIMAL,
+    }
+)
+_TYPED: Final = {TypeRoot.DATE: "DATE ", TypeRoot.TIMESTAMP: "TIMESTAMP_NTZ "}
+_TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+# Spark's names of types whose values have one text, the same for Spark and the format.
+_PLAIN: Final = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "char")
+_ALSO_PLAIN: Final = ("varchar", "date", "timestamp_ntz")
+
+
+def default_text(spark: SparkSession, sql: str, column: str, data_type: str, table: str) -> str | None:
+    """Return the text of a default for the format; None if the default is NULL.
+
+    Args:
+        sql: a constant expression.
+        data_type: Spark's name of the column's type.
+
+    Raises:
+        UnsupportedFeatureError: defaults of this type depend on the session, or have no text.
+    """
+    if data_type.partition("(")[0] not in {*_PLAIN, *_ALSO_PLAIN}:
+        raise UnsupportedFeatureError(
+            f"table {table}: DEFAULT of column '{column}' of type {data_type}: only columns of numbers, texts, dates "
+            "and TIMESTAMP_NTZ can have one here; set it with ALTER TABLE ... SET DEFAULT of penstock.sql"
+        )
+    found = spark.sql(f"SELECT CAST(CAST(({sql}) AS {data_type}) AS STRING)").first()
+    return None if found is None else found[0]
+
+
+def with_defaults(schema: StructType, fields: Iterable[DataField]) -> StructType:
+    """Return a schema with the defaults of its columns as Spark expects them.
+
+    Args:
+        fields: the same columns in the format.
+    """
+    defaults = {field.name: _to_sql(field) for field in fields}
+    return StructType([_with_default(field, defaults) for field in schema.fields])
+
+
+def _with_default(field: StructField, defaults: Mapping[str, str | None]) -> StructField:
+    sql = defaults[field.name]
+    if sql is None:
+        return field
+    # Rows from before the column was added have null.
+    metadata = {**field.metadata, CURRENT_DEFAULT: sql, _EXISTS_DEFAULT: "NULL"}
+    return StructField(field.name, field.dataType, field.nullable, metadata)
+
+
+def _to_sql(field: DataField) -> str | None:
+    """Return the default as SQL of Spark; None if there is none, or none that Spark can have."""
+    text = field.default_value
+    if text is None or not isinstance(field.type, AtomicType):
+        return None
+    if field.type.root in _NUMBERS:
+        return text.strip()
+    if field.type.root in _TEXTS or field.type.root in _TYPED:
+        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+        return f"{_TYPED.get(field.type.root, '')}'{escaped}'"
+    return None

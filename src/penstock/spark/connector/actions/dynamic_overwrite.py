@@ -1,0 +1,134 @@
+"""Dynamic overwrite: ``overwritePartitions()``, and ``INSERT OVERWRITE`` where ``partitionOverwriteMode`` is dynamic.
+
+Spark does not hand over the rows of such a write as a DataFrame. So they go through Spark's writers for Python.
+
+Source:
+    ``SupportsDynamicOverwrite`` and ``BatchWrite`` of Spark; ``PythonBatchWriterFactory`` takes a pickled function from
+    the Arrow batches of a task to one batch with one binary value, which reaches ``commit``.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from penstock.spark.compact.job import SparkMerger
+from penstock.spark.connector.gateway import wrapped_class
+from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.shared_storage import mark_storage
+from penstock.spark.source import PenstockDataSource
+from penstock.spark.write.sink import collect_messages
+from penstock.spark.write.task import WriteTask
+from penstock.table.actions.changes import commit_overwrite, open_committer
+from penstock.table.commit.discard import delete_job_files
+from penstock.table.compact.precommit import merge_if_asked
+from penstock.table.write.writer import new_job_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.write.task import TaskOutcome
+    from penstock.table.partition_scope import OverwriteScope
+    from penstock.table.ref import TableRef
+
+_WRITE: Final = "org.apache.spark.sql.connector.write."
+_OUTCOME: Final = StructType([StructField("outcome", BinaryType())])
+
+
+class DynamicOverwrite(Proxy):
+    """One dynamic overwrite, as Spark plans it.
+
+    Args:
+        columns: the columns of the rows.
+        scope: the rows to replace.
+    """
+
+    interfaces: ClassVar = (f"{_WRITE}Write",)
+
+    def __init__(
+        self, bridge: Bridge, spark: SparkSession, ref: TableRef, columns: StructType, scope: OverwriteScope
+    ) -> None:
+        super().__init__(bridge, f"{ref.name} replaces {scope} {id(self)}")
+        self._spark = spark
+        self._ref = ref
+        self._columns = columns
+        self._scope = scope
+
+    def description(self) -> str:
+        """Return the name of the table."""
+        return self._ref.name
+
+    @from_spark
+    def toBatch(self) -> JavaObject:
+        """Return the write."""
+        return DynamicBatchWrite(self._bridge, self._spark, self._ref, self._columns, self._scope)
+
+    def toStreaming(self) -> None:
+        """Refuse: a stream does not overwrite partitions."""
+        raise NotImplementedError
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+
+    def reportDriverMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+
+
+class DynamicBatchWrite(Proxy):
+    """Writes files in the tasks, and commits them on the driver."""
+
+    interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
+
+    def __init__(
+        self, bridge: Bridge, spark: SparkSession, ref: TableRef, columns: StructType, scope: OverwriteScope
+    ) -> None:
+        names = tuple(field.name for field in ref.schema.fields)
+        self._task = WriteTask(ref=ref, job_id=new_job_id(), storage=mark_storage(ref), names=names)
+        super().__init__(bridge, f"{ref.name} {self._task.job_id}")
+        self._spark = spark
+        self._columns = columns
+        self._scope = scope
+
+    @from_spark
+    def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
+        """Return the factory that makes writers on executors."""
+        bridge = self._bridge
+        ensure_python_worker(self._spark)
+        source = bridge.private("UserDefinedPythonDataSource")(wrapped_class(self._spark, PenstockDataSource))
+        function = bytearray(pickle.dumps((self._task, _OUTCOME)))
+        factory = bridge.private("PythonBatchWriterFactory")
+        return factory(source, function, bridge.schema(self._columns), bridge.nothing(), bridge.nothing())
+
+    def useCommitCoordinator(self) -> bool:
+        """Let Spark commit one attempt of each task only."""
+        return True
+
+    def onDataWriterCommit(self, message: JavaObject) -> None:
+        """Do nothing: ``commit`` gets all messages."""
+
+    @from_spark
+    def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:
+        """Commit the rows of all tasks as one snapshot."""
+        ref = self._task.ref
+        session = self._bridge.python_session(self._bridge.session())
+        speculates = session.conf.get("spark.speculation", "false") == "true"
+        files = collect_messages(ref, _outcomes(messages), self._task.job_id, speculates=speculates)
+        files = merge_if_asked(files, ref, SparkMerger(spark=session, ref=ref).execute)
+        commit_overwrite(open_committer(ref), files, self._scope)
+
+    @from_spark
+    def abort(self, messages: JavaObject) -> None:
+        """Delete the files that the tasks of a failed job have written."""
+        if any(message is None for message in messages):
+            delete_job_files(self._task.ref, self._task.job_id, keep=())
+        # Else all tasks succeeded, so the commit failed. Only the commit knows which files may be live: delete none.
+
+
+def _outcomes(messages: JavaObject) -> list[TaskOutcome]:
+    return [pickle.loads(bytes(message.pickledMessage())) for message in messages if message is not None]  # noqa: S301 - our own tasks wrote it
