@@ -11,7 +11,17 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from bench import commit, history_flat, imports, latest_offset, plan, python_io, spark_sections, stream_sections
+from bench import (
+    commit,
+    history_flat,
+    imports,
+    latest_offset,
+    plan,
+    python_io,
+    requests,
+    spark_sections,
+    stream_sections,
+)
 from bench.environment import describe_code, describe_machine, describe_versions, load_average
 from bench.jars import peer_version
 from bench.result import to_json, to_markdown
@@ -31,6 +41,7 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "commit": commit.measure,
     "python": python_io.measure,
     "import": imports.measure,
+    "requests": requests.measure,
     "stream-read": stream_sections.measure_read,
     "stream-write": stream_sections.measure_write,
     "stream-windows": stream_sections.measure_windows,

@@ -104,5 +104,9 @@ class DataLossWarning(_OneLine, UserWarning):
     """A stream went on behind rows that it could not read any more, as it was told to."""
 
 
+class OtherEngineWarning(_OneLine, UserWarning):
+    """Another engine commits to a table on an object store, which can replace commits of Penstock there."""
+
+
 class OptionWarning(_OneLine, UserWarning):
     """An option that nobody reads; the message has the nearest known name."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.catalog.checks.features import check_writable
+from penstock.io.shortcuts import requests_ahead
 from penstock.table.actions.changes import open_committer
 from penstock.table.identity import check_same_table
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.ref import TableRef
 
@@ -36,6 +40,14 @@ class TableHandle:
         """The table's metadata, after a check that the table is still there; ``NotFoundError`` where it is not."""
         check_same_table(self.ref)
         return self.store
+
+    @contextmanager
+    def committing(self) -> Iterator[TableCommitter]:
+        """Yield the committer; what it reads first is requested while the block writes data files."""
+        committer = self.committer()
+        with requests_ahead(self.ref.file_io):
+            committer.request_base()
+            yield committer
 
     def committer(self) -> TableCommitter:
         """Return the committer, which is opened by the first call. Raises where Penstock only reads the table."""

@@ -173,7 +173,8 @@ class Table:
             CommitUnknownError: the storage did not say whether it landed.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
-        return changes.commit_append(self._handle.committer(), self._write(rows))
+        with self._handle.committing() as committer:
+            return changes.commit_append(committer, self._write(rows))
 
     def overwrite(self, rows: Rows, *, partition: Mapping[str, object] | str | None = None) -> Snapshot | None:
         """Put rows in the place of others.
@@ -193,7 +194,8 @@ class Table:
         """
         spec = None if partition is None else partition_of(partition, self.name)
         scope = changes.overwrite_scope(self._ref, spec)
-        return changes.commit_overwrite(self._handle.committer(), self._write(rows), scope)
+        with self._handle.committing() as committer:
+            return changes.commit_overwrite(committer, self._write(rows), scope)
 
     def write_stream(
         self,

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import NotFoundError
+from penstock.io.ahead import Ahead
 from penstock.io.object_store.file_io import ObjectFileIO
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from penstock.io.file_io import FileIO
+    from penstock.io.file_io import FileIO, FileStatus
 
 DELETED_AT_ONCE: Final = 1_000
 """Maximum number of files for one ``delete_at_once``."""
 
-_REQUESTS_AT_ONCE: Final = 32
-# For data files; each one that is being read takes memory.
+_REQUESTS_AT_ONCE: Final = 64
+# For data files; each one that is being read takes memory, so more of them are read at once if they are small.
 _FILES_AT_ONCE: Final = 8
+_SMALL_FILES_AT_ONCE: Final = 32
+_FILE_BYTES_AT_ONCE: Final = 67_108_864
 
 
 def has_file(file_io: FileIO, path: str) -> bool:
@@ -51,14 +55,78 @@ def has_directories(file_io: FileIO) -> bool:
     return not isinstance(file_io, ObjectFileIO)
 
 
+class Directories(Protocol):
+    """Listings of directories: a ``FileIO``, or one listing of everything below a directory."""
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Return the direct children of a directory, as ``FileIO.list``."""
+        ...
+
+
+class _ListedTree:
+    def __init__(self, children: Mapping[str, Sequence[FileStatus]]) -> None:
+        self._children = children
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        return self._children.get(path, ())
+
+
+def list_once(file_io: FileIO, directory: str) -> Directories:
+    """Return the directories below one, as they are now where one listing returns all; else listed when asked for."""
+    return _ListedTree(file_io.list_all(directory)) if isinstance(file_io, ObjectFileIO) else file_io
+
+
+@contextmanager
+def requests_ahead(file_io: FileIO) -> Iterator[Ahead]:
+    """Open a block in which this thread's requests may be sent before their answers are needed, on object stores."""
+    if isinstance(file_io, ObjectFileIO):
+        with file_io.requests_ahead() as block:
+            yield block
+    else:
+        yield Ahead()
+
+
+def do_at_once(file_io: FileIO, calls: Sequence[Callable[[], None]]) -> None:
+    """Make calls that do not need one another: in parallel on object stores, else in the order given.
+
+    Raises:
+        Exception: the first error, in the order of the calls, after all calls have ended.
+    """
+    if not isinstance(file_io, ObjectFileIO) or len(calls) < 2:
+        for call in calls:
+            call()
+        return
+    with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(calls)), thread_name_prefix="penstock-calls") as pool:
+        tasks = [pool.submit(call) for call in calls]
+    for task in tasks:
+        task.result()
+
+
 def calls_at_once(file_io: FileIO) -> int:
     """Return the useful number of parallel calls: one per core; more for object stores, which answer slowly."""
     return _REQUESTS_AT_ONCE if isinstance(file_io, ObjectFileIO) else os.cpu_count() or 1
 
 
-def files_at_once(file_io: FileIO) -> int:
-    """Return the useful number of data files to read in parallel."""
-    return _FILES_AT_ONCE if isinstance(file_io, ObjectFileIO) else os.cpu_count() or 1
+def files_at_once(file_io: FileIO, largest_bytes: int) -> int:
+    """Return the useful number of data files to read in parallel.
+
+    Args:
+        largest_bytes: size of the largest of them.
+    """
+    if not isinstance(file_io, ObjectFileIO):
+        return os.cpu_count() or 1
+    return min(_SMALL_FILES_AT_ONCE, max(_FILES_AT_ONCE, _FILE_BYTES_AT_ONCE // max(largest_bytes, 1)))
+
+
+def files_ahead(file_io: FileIO, largest_bytes: int) -> int:
+    """Return how many data files a sequential reader opens at once: one, and more small ones on object stores.
+
+    Args:
+        largest_bytes: size of the largest of them.
+    """
+    if not isinstance(file_io, ObjectFileIO):
+        return 1
+    return min(_SMALL_FILES_AT_ONCE, max(2, _FILE_BYTES_AT_ONCE // max(largest_bytes, 1)))
 
 
 def read_at_once(file_io: FileIO, paths: Sequence[str]) -> dict[str, bytes]:

@@ -106,6 +106,7 @@ class CommitOptions(OptionGroup):
         ignore_empty_commit: None for the default of the caller: batches skip empty commits, streams commit them.
         durable: flush files to disk; for local storage only, other storage is durable by itself or not at all.
         accept_unknown_batch: write a micro-batch even if it is unknown whether the table already contains it.
+        allow_other_engines: on an object store, commit although another engine made the latest snapshot.
         last_safe_snapshot: snapshot id; a COMPACT or OVERWRITE of another writer after it aborts the commit; None for
             no check.
     """
@@ -134,6 +135,15 @@ class CommitOptions(OptionGroup):
     ] = None
     force_create_snapshot: Annotated[
         bool, Key("commit.force-create-snapshot", parse_bool, "streams commit even without data", honoured=True)
+    ] = False
+    allow_other_engines: Annotated[
+        bool,
+        Key(
+            "penstock.object-store.allow-other-engines",
+            parse_bool,
+            "commit on an object store although another engine made the latest snapshot; it must not commit meanwhile",
+            honoured=True,
+        ),
     ] = False
     ignore_empty_commit: Annotated[
         bool | None,

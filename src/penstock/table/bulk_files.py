@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -32,9 +33,11 @@ def map_parallel(function: Callable[[_Item], _Result], items: Sequence[_Item], *
     An error that the function raises for an item is raised when the iteration reaches that item.
 
     Args:
-        threads: with 1, or for a few items, all calls run in the caller's thread.
+        threads: with 1, or for a few items, all calls run in the caller's thread. More threads than cores mean that the
+            calls mostly wait for answers; then a few items are worth threads, too.
     """
-    if threads <= 1 or len(items) <= _FEW:
+    waits_for_answers = threads > (os.cpu_count() or 1)
+    if threads <= 1 or len(items) <= (1 if waits_for_answers else _FEW):
         yield from map(function, items)
         return
     pool = ThreadPoolExecutor(max_workers=min(threads, len(items)), thread_name_prefix="penstock-files")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import FormatError, NotFoundError, StorageError
@@ -34,17 +36,20 @@ from penstock.format.schema_json import decode_schema
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
 from penstock.format.text.json import decode_json
-from penstock.io.shortcuts import has_file, read_at_once
+from penstock.io.settings import is_object_store
+from penstock.io.shortcuts import has_file, read_at_once, requests_ahead
 from penstock.table.metadata_cache import ManifestCache
+from penstock.table.shared_metadata import share_metadata, shared_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.format.avro.limits import AvroLimits
     from penstock.format.manifest.entry import EntryNumbers, ManifestEntry, ManifestFileMeta
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.format.tag import Tag
+    from penstock.io.ahead import Ahead
     from penstock.io.file_io import FileIO
 
 _HINT_TRIES: Final = 3
@@ -130,6 +135,11 @@ class MetadataStore:
         self._schemas: dict[int, TableSchema] = {}
         self._cache = ManifestCache()
         self._fetched: dict[str, bytes] = {}
+        self._seen_id: int | None = None
+
+    def note_latest(self, snapshot: Snapshot) -> None:
+        """Remember which snapshot is the latest one, as a guess for the next request."""
+        self._seen_id = snapshot.id
 
     # Schemas
 
@@ -200,10 +210,41 @@ class MetadataStore:
         Source:
             Paimon ``core:utils/HintFileUtils.java``; that n itself is there is our addition, for hints that are wrong.
         """
-        hint = self._read_hint(latest_hint_path(self.location))
-        if hint is not None and not self.has_snapshot(hint + 1) and self.has_snapshot(hint):
-            return hint
+        with requests_ahead(self.file_io) as ahead:
+            self.request_latest(ahead)
+            hint = self._read_hint(latest_hint_path(self.location))
+            if hint is not None and not self.has_snapshot(hint + 1) and self.has_snapshot(hint):
+                self._seen_id = hint
+                return hint
         return max(self.list_snapshot_ids(), default=None)
+
+    def request_latest(self, ahead: Ahead) -> None:
+        """Request what ``load_latest_snapshot`` reads: the hint, its snapshot and the next one.
+
+        The latest snapshot that this object has seen is likely to be that of the hint, so it is requested with it.
+        """
+        hint_path = latest_hint_path(self.location)
+        if ahead.has(hint_path):
+            return
+        ahead.drop(f"{snapshot_directory(self.location)}/")
+
+        def request(hint: int | None) -> None:
+            if hint is not None and hint > 0:
+                ahead.read(snapshot_path(self.location, hint))
+                ahead.read(snapshot_path(self.location, hint + 1))
+
+        request(self._seen_id)
+        ahead.read(hint_path, then=lambda data: request(decode_hint(data)))
+
+    def request_earliest(self, ahead: Ahead) -> None:
+        """Request the hint of the earliest snapshot, that snapshot and the one after it."""
+
+        def request(hint: int | None) -> None:
+            if hint is not None and hint > 0:
+                ahead.read(snapshot_path(self.location, hint))
+                ahead.read(snapshot_path(self.location, hint + 1))
+
+        ahead.read(earliest_hint_path(self.location), then=lambda data: request(decode_hint(data)))
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether a snapshot exists; costs one request to storage."""
@@ -247,12 +288,19 @@ class MetadataStore:
             FormatError: the snapshot is damaged.
             StorageError: in ten listings in a row, all listed snapshots were gone before one could be read.
         """
+        snapshot = self._load_latest_snapshot()
+        self._seen_id = None if snapshot is None else snapshot.id
+        return snapshot
+
+    def _load_latest_snapshot(self) -> Snapshot | None:
         for number in range(_LISTINGS):
-            hint = self._read_hint(latest_hint_path(self.location))
-            if hint is not None and not self.has_snapshot(hint + 1):
-                snapshot = self.find_snapshot(hint)
-                if snapshot is not None:
-                    return snapshot
+            with requests_ahead(self.file_io) as ahead:
+                self.request_latest(ahead)
+                hint = self._read_hint(latest_hint_path(self.location))
+                if hint is not None and not self.has_snapshot(hint + 1):
+                    snapshot = self.find_snapshot(hint)
+                    if snapshot is not None:
+                        return snapshot
             ids = self.list_snapshot_ids()
             if not ids:
                 return None
@@ -364,8 +412,64 @@ class MetadataStore:
 
     def _fetch(self, names: Sequence[str]) -> None:
         """Read manifests or lists in parallel, where that is faster, and keep their bytes for ``_read_manifest``."""
-        fetched = read_at_once(self.file_io, [manifest_path(self.location, name) for name in names])
-        self._fetched = fetched
+        paths = [manifest_path(self.location, name) for name in names]
+        missing = [path for path in paths if shared_metadata(self.file_io, path) is None]
+        self._fetched = read_at_once(self.file_io, missing)
+
+    def request_changes(self, ahead: Ahead, snapshot_ids: Iterable[int]) -> None:
+        """Request snapshots, and with each the manifests of its changes."""
+
+        def share(data: bytes, path: str) -> None:
+            with suppress(NotFoundError, FormatError, StorageError):
+                name = decode_snapshot(data, path).delta_manifest_list
+                for meta in decode_manifest_list(self._shared(name), manifest_path(self.location, name), self.limits):
+                    self._shared(meta.file_name)
+
+        for snapshot_id in dict.fromkeys(each for each in snapshot_ids if each > 0):
+            path = snapshot_path(self.location, snapshot_id)
+            ahead.read(path, then=partial(share, path=path))
+
+    def _shared(self, name: str) -> bytes:
+        """Read a manifest or list, and share it."""
+        path = manifest_path(self.location, name)
+        data = shared_metadata(self.file_io, path)
+        if data is None:
+            data = self.file_io.read(path)
+            share_metadata(self.file_io, path, data)
+        return data
+
+    def fetch_changes(self, snapshots: Sequence[Snapshot]) -> None:
+        """Read the manifest lists of snapshots and the manifests of their changes in parallel, if storage is slow.
+
+        Missing files, and what exceeds the memory for it, are left to the calls that need them.
+        """
+        if not is_object_store(self.file_io):
+            return
+        names = [name for each in snapshots for name in (each.base_manifest_list, each.delta_manifest_list)]
+        self._share([manifest_path(self.location, name) for name in names])
+        metas: list[ManifestFileMeta] = []
+        for snapshot in snapshots:
+            with suppress(NotFoundError, FormatError):
+                metas += self.load_delta_manifests(snapshot)
+        self.fetch_manifests(metas)
+
+    def fetch_manifests(self, metas: Iterable[ManifestFileMeta]) -> None:
+        """Read manifests in parallel, if storage is slow; as ``fetch_changes``."""
+        if not is_object_store(self.file_io):
+            return
+        paths, size = [], 0
+        for meta in metas:
+            size += meta.file_size
+            if size > _FETCHED_BYTES:
+                break
+            if self._cache.get_manifest(meta.file_name) is None:
+                paths.append(manifest_path(self.location, meta.file_name))
+        self._share(paths)
+
+    def _share(self, paths: Sequence[str]) -> None:
+        missing = [path for path in paths if shared_metadata(self.file_io, path) is None]
+        for path, data in read_at_once(self.file_io, missing).items():
+            share_metadata(self.file_io, path, data)
 
     def load_delta(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
         """Load the ADD and DELETE entries of the snapshot's changes, in file order."""
@@ -439,11 +543,9 @@ class MetadataStore:
 
     def _read_manifest(self, name: str, snapshot_id: int | None) -> bytes:
         path = manifest_path(self.location, name)
-        fetched = self._fetched.pop(path, None)
-        if fetched is not None:
-            return fetched
+        data = self._fetched.pop(path, None) or shared_metadata(self.file_io, path)
         try:
-            return self.file_io.read(path)
+            data = self.file_io.read(path) if data is None else data
         except NotFoundError as error:
             if snapshot_id is not None and not self.has_snapshot(snapshot_id):
                 cause = f"the snapshot has meanwhile expired: {self._why_missing(snapshot_id)}"
@@ -452,6 +554,8 @@ class MetadataStore:
                     "find out with 'penstock fsck', restore the file from a copy, or roll back to a snapshot before it"
                 )
             raise NotFoundError(f"table {self.name}{_of(snapshot_id)}: {path} is missing; {cause}") from error
+        share_metadata(self.file_io, path, data)
+        return data
 
     # Tags and consumers
 

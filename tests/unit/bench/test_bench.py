@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from bench import commit, imports, plan, python_io, result, spark_sections, spark_sort
+from bench import commit, imports, plan, python_io, requests, result, spark_sections, spark_sort
 from bench.measure import Contender, DisagreementError, Series, race
 from bench.result import Check, Section, faster_than, from_json, to_json, to_markdown
 from bench.settings import ROOT, TOY
@@ -33,6 +33,12 @@ def test_reads_and_appends_without_spark_are_compared_with_pyarrow() -> None:
     assert [check.name for check in section.checks] == [
         f"{work}: {result.OURS} vs {result.PYARROW}" for work in python_io.TARGETS
     ]
+
+
+def test_requests_are_counted_and_timed_with_a_delay() -> None:
+    total, serial, seconds = requests.run(requests.OPERATIONS[0], 0.005)
+    assert total > serial > 1
+    assert seconds > 0.005 * serial
 
 
 def test_start_up_is_measured_in_fresh_interpreters() -> None:

@@ -71,6 +71,11 @@ class StoreClient:
         self.has_answered = True
         return result
 
+    def preset(self, store: Any) -> None:  # noqa: ANN401 - see ``_store``
+        """Use a store object of the library for all requests, such as one in memory for tests."""
+        with self.lock:
+            self._stores = dict.fromkeys(("once", "patient", "first"), store)
+
     def _store(self, name: str) -> Any:  # noqa: ANN401 - a class of the library, of which a process may have two
         with self.lock:
             if name not in self._stores:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from penstock.errors import StorageError, UnsupportedFeatureError
+from penstock.io.ahead import StoreAhead, block_of, drop_answers, is_answer_a_file, take_answer
 from penstock.io.file_io import FileStatus
 from penstock.io.local import MAX_READ_BYTES
 from penstock.io.object_store.address import StoreKind
@@ -18,7 +19,7 @@ from penstock.io.object_store.reader import ObjectReader
 from penstock.io.object_store.writer import ObjectWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.io.object_store.client import StoreClient
     from penstock.io.object_store.settings import StoreSettings
@@ -42,6 +43,10 @@ class ObjectFileIO:
 
     def read(self, path: str) -> bytes:
         """Return the content of an object of at most ``MAX_READ_BYTES``."""
+        answer = take_answer(self, "read", path)
+        return self._read_now(path) if answer is None else cast("bytes", answer.result())
+
+    def _read_now(self, path: str) -> bytes:
         key = self._key(path)
 
         def load(library: Any, store: Any) -> bytes | int:  # noqa: ANN401 - of a library without types
@@ -57,12 +62,14 @@ class ObjectFileIO:
 
     def write(self, path: str, data: bytes) -> None:
         """Create or replace an object, in one request."""
+        drop_answers(self)
         key = self._key(path)
         with self._failing("write", path) as client:
             client.call(lambda library, store: library.put(store, key, data, use_multipart=False))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create an object only if it does not exist; a store that lets two callers do so is rejected."""
+        drop_answers(self)
         key = self._key(path)
         with self._failing("create", path) as client:
             check_conditional_puts(client, key.rpartition("/")[0])
@@ -78,12 +85,42 @@ class ObjectFileIO:
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Return the direct children sorted by name, without a request per child; skips other engines' markers."""
+        answer = take_answer(self, "list", path)
+        return self._list_now(path) if answer is None else cast("Sequence[FileStatus]", answer.result())
+
+    def _list_now(self, path: str) -> Sequence[FileStatus]:
         key = self._key(path)
         prefix = f"{key}/" if key else ""
         with self._failing("list", path) as client:
             found = client.call(lambda library, store: library.list_with_delimiter(store, prefix or None))
+        return self._statuses(key, found["common_prefixes"], found["objects"])
+
+    def list_all(self, path: str) -> dict[str, Sequence[FileStatus]]:
+        """Return the children of a directory and of all directories below, by path, with a request per 1000 objects."""
+        key = self._key(path)
+
+        def load(library: Any, store: Any) -> list[Any]:  # noqa: ANN401 - of a library without types
+            return [meta for chunk in library.list(store, f"{key}/", chunk_size=1000) for meta in chunk]
+
+        with self._failing("list", path) as client:
+            found = client.call(load)
+        objects: dict[str, list[Any]] = {key: []}
+        directories: dict[str, set[str]] = {key: set()}
+        for meta in found:
+            directory = meta["path"].rpartition("/")[0]
+            objects.setdefault(directory, []).append(meta)
+            while directory != key and directory not in directories.setdefault(directory.rpartition("/")[0], set()):
+                directories[directory.rpartition("/")[0]].add(directory)
+                directory = directory.rpartition("/")[0]
         root = self.settings.address.root
-        directories = {name.rstrip("/") for name in found["common_prefixes"]}
+        return {
+            f"{root}/{each}": self._statuses(each, directories.get(each, ()), objects.get(each, ()))
+            for each in objects.keys() | directories.keys()
+        }
+
+    def _statuses(self, key: str, prefixes: Iterable[str], objects: Iterable[Any]) -> Sequence[FileStatus]:
+        root = self.settings.address.root
+        directories = {name.rstrip("/") for name in prefixes}
         statuses = [
             FileStatus(path=f"{root}/{name}", size=0, modified_millis=0, is_dir=True) for name in sorted(directories)
         ]
@@ -94,7 +131,7 @@ class ObjectFileIO:
                 modified_millis=int(meta["last_modified"].timestamp() * 1000),
                 is_dir=False,
             )
-            for meta in found["objects"]
+            for meta in objects
             if not _is_marker(meta, key, directories)
         ]
         return tuple(sorted(statuses, key=lambda status: status.name))
@@ -107,6 +144,7 @@ class ObjectFileIO:
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Delete an object, or with ``recursive`` all objects below, many per request."""
+        drop_answers(self)
         key = self._key(path)
         with self._failing("delete", path) as client:
             if _has_object(client, key):
@@ -120,12 +158,17 @@ class ObjectFileIO:
 
     def has_file(self, path: str) -> bool:
         """Whether the path is an object; objects below it do not count, so one request is enough."""
+        answer = take_answer(self, "read", path)
+        is_file = None if answer is None else is_answer_a_file(answer)
+        if is_file is not None:
+            return is_file
         key = self._key(path)
         with self._failing("look for", path) as client:
             return _has_object(client, key)
 
     def delete_files(self, paths: Sequence[str]) -> None:
         """Delete objects, up to a thousand per request; missing objects are ignored."""
+        drop_answers(self)
         keys = [self._key(path) for path in paths]
         if keys:
             with self._failing("delete", paths[0]) as client:
@@ -133,6 +176,7 @@ class ObjectFileIO:
 
     def rename_file(self, source: str, target: str) -> None:
         """Copy inside the store, then delete the source; for a moment a reader sees both, each complete."""
+        drop_answers(self)
         key, new_key = self._key(source), self._key(target)
         with self._failing("rename", source) as client:
             client.call(lambda library, store: library.copy(store, key, new_key))
@@ -144,6 +188,12 @@ class ObjectFileIO:
             f"cannot rename {source} to {target}: object stores have no directories that could be renamed at once; "
             "make a new table and copy the rows"
         )
+
+    @contextmanager
+    def requests_ahead(self) -> Iterator[StoreAhead]:
+        """Open a block in which requests are sent ahead, see ``penstock.io.ahead``."""
+        with block_of(self, lambda: StoreAhead(self._read_now, self._list_now)) as block:
+            yield block
 
     def to_uri(self, path: str) -> str:
         """Return the location in the form of Hadoop's connectors, special characters percent-encoded."""

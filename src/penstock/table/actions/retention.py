@@ -11,7 +11,9 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from penstock.format.layout import consumer_directory, tag_directory
 from penstock.format.snapshot import BATCH_COMMIT_IDENTIFIER
+from penstock.io.shortcuts import requests_ahead
 from penstock.options import ConsumerOptions, PartitionExpireOptions, TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.batch_tags import batch_zone, make_batch_tag
@@ -25,6 +27,7 @@ from penstock.table.tags.reader import TagReader
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
+    from penstock.io.ahead import Ahead
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.expire.plan import ExpireRules
 
@@ -65,6 +68,20 @@ class Retention:
     def keep(self, snapshot: Snapshot) -> None:
         """Do what is due after a snapshot. Raises whatever goes wrong."""
         self._latest = snapshot
+        with requests_ahead(self._committer.ref.file_io) as ahead:
+            if self._now() >= self._next_look:
+                self._request(ahead)
+            self._keep(snapshot)
+
+    def _request(self, ahead: Ahead) -> None:
+        """Request what is read at the first commit, and from time to time."""
+        location = self._committer.ref.location
+        if self._tag_options.time_expire_enabled:
+            ahead.list(tag_directory(location))
+        ahead.list(consumer_directory(location))
+        self._committer.store.request_earliest(ahead)
+
+    def _keep(self, snapshot: Snapshot) -> None:
         self._make_tags(snapshot)  # first, so that no snapshot expires before it gets one
         self._expire(snapshot.id, is_end=snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER)
 
@@ -79,6 +96,9 @@ class Retention:
 
     def _expire(self, latest_id: int, *, is_end: bool) -> None:
         self._expire_tags_and_consumers()
+        with requests_ahead(self._committer.ref.file_io) as ahead:
+            # An expiration of snapshots lists the tags after it has announced itself.
+            ahead.drop(tag_directory(self._committer.ref.location))
         latest_id += self._expire_partitions(is_end=is_end)
         rules = self._expirer.rules(max_deletes=self._expirer.options.expire_limit)
         if _may_expire(rules, self._known, latest_id):

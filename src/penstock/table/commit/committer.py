@@ -27,10 +27,17 @@ from penstock.errors import (
     TableStoreError,
 )
 from penstock.format.hint import encode_hint
-from penstock.format.layout import earliest_hint_path, latest_hint_path, snapshot_path
+from penstock.format.layout import (
+    earliest_hint_path,
+    latest_hint_path,
+    schema_directory,
+    schema_path,
+    snapshot_path,
+)
 from penstock.format.snapshot import Snapshot
 from penstock.format.snapshot_json import check_snapshot, decode_snapshot, encode_snapshot
-from penstock.io.settings import flush, relaxed
+from penstock.io.settings import flush, is_object_store, relaxed
+from penstock.io.shortcuts import requests_ahead
 from penstock.table.commit.announced import is_announced
 from penstock.table.commit.delta import build_delta
 from penstock.table.commit.fence import load_base
@@ -42,7 +49,9 @@ from penstock.table.commit.manifest_write import ManifestWriter
 from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.turns import Race
 from penstock.table.identity import check_same_table
+from penstock.table.other_engines import WRITER_VERSION, check_other_engines
 from penstock.table.stale_schema import check_schema_of_merges
+from penstock.table.store import SchemaFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,8 +61,6 @@ if TYPE_CHECKING:
     from penstock.table.commit.request import CommitRequest
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
-
-WRITER_VERSION: Final = "penstock"
 
 # 20 s in all for a storage that does not answer, if no options set the number of retries and their wait.
 _PUT_TRIES: Final = 11
@@ -97,6 +104,10 @@ class Refused:
     cause: StorageError
 
 
+class _OutdatedBaseError(Exception):
+    """The table has changed since an attempt loaded its base, which must be loaded again."""
+
+
 Attempt: TypeAlias = Committed | LostRace | Unknown | Refused
 
 
@@ -131,7 +142,7 @@ class TableCommitter:
     after_commit: Callable[[Snapshot], None] = field(default=lambda _snapshot: None)
     on_idle: Callable[[], None] = field(default=lambda: None)
     check_alone: Callable[[], None] | None = None
-    _schema_id: int = 0
+    _schemas: SchemaFiles = field(default_factory=lambda: SchemaFiles(ids=(0,), freed_ids=()))
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """Commit the request as one snapshot.
@@ -143,17 +154,26 @@ class TableCommitter:
         Raises:
             CommitConflictError: a file to replace is gone, or other writers won every race; nothing is visible.
             CommitUnknownError: the storage did not answer; nothing was deleted.
+            UnsupportedFeatureError: on an object store, another engine made the latest snapshot.
             NotFoundError: the table was dropped or renamed, or another table is in its place now.
             CheckpointError: ``check_committed`` is set, but snapshots have expired that may show whether the request
                 was committed before.
         """
         self.may_be_committed = False
-        base = self._load_base()
-        landed = self._find_committed(request, base)
-        if landed is not None:
-            return landed
-        with Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
-            return self._attempt(request, base, race)
+        with requests_ahead(self.ref.file_io):
+            base = self._load_base()
+            landed = self._find_committed(request, base)
+            if landed is not None:
+                return landed
+            with Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
+                return self._attempt(request, base, race)
+
+    def request_base(self) -> None:
+        """Request what an attempt reads first, if this thread is in a ``requests_ahead`` block."""
+        with requests_ahead(self.ref.file_io) as ahead:
+            ahead.read(schema_path(self.ref.location, self.ref.schema.id))
+            ahead.list(schema_directory(self.ref.location))
+            self.store.request_latest(ahead)
 
     def _attempt(self, request: CommitRequest, base: Snapshot | None, race: Race) -> Snapshot | None:
         """Build metadata on the latest snapshot and put our snapshot, until one attempt wins."""
@@ -171,8 +191,8 @@ class TableCommitter:
                         return landed
                 try:
                     prepared, merges = self._build(request, base, merges, writer)
-                except NotFoundError as error:
-                    self._check_expired(base, error)
+                except (NotFoundError, _OutdatedBaseError) as error:
+                    self._check_outdated(base, error)
                     merges = None
                     writer.delete_written()
                     continue
@@ -204,8 +224,10 @@ class TableCommitter:
             "less often"
         )
 
-    def _check_expired(self, base: Snapshot | None, error: NotFoundError) -> None:
-        """Return if the base expired while it was read, so that there is a later one; otherwise raise the error."""
+    def _check_outdated(self, base: Snapshot | None, error: NotFoundError | _OutdatedBaseError) -> None:
+        """Return if the table changed, or the base expired, while it was read; otherwise raise the error."""
+        if isinstance(error, _OutdatedBaseError):
+            return
         # An expiration deletes the snapshot file last; until then, only its announcement shows that it is running.
         if base is None or (self.store.has_snapshot(base.id) and not is_announced(self.store, base.id)):
             raise error
@@ -227,9 +249,11 @@ class TableCommitter:
 
     def _load_base(self) -> Snapshot | None:
         """Load the latest snapshot, after a check that the table is still the one that the changes were made for."""
+        self.request_base()
         check_same_table(self.ref)
         base, schemas = load_base(self.store, self.sleep)
-        self._schema_id = schemas.ids[-1]
+        self._schemas = schemas
+        check_other_engines(self.ref, base)
         return base
 
     def _find_committed(
@@ -274,6 +298,7 @@ class TableCommitter:
         except MemoryError:
             self.index = BucketIndex()  # the next commit fills it again
         writer.delete_written()
+        self.store.note_latest(prepared.snapshot)
         self._write_hints(prepared.snapshot)
         self.after_commit(prepared.snapshot)
 
@@ -285,12 +310,13 @@ class TableCommitter:
         merges: tuple[Merge, ...],
         writer: ManifestWriter,
     ) -> Prepared:
-        schema_id = self._schema_id
+        schema_id = self._schemas.ids[-1]
         check_schema_of_merges(self.ref, self.store, request.messages, schema_id)
         base_manifests = apply_merges(self._manifests(base), merges)
-        base_list = writer.write_list(base_manifests)
-        delta_manifests = self._write_manifests(writer, delta, schema_id)
-        delta_list = writer.write_list(delta_manifests)
+        with writer.written_at_once(also=self._check_schemas):
+            base_list = writer.write_list(base_manifests)
+            delta_manifests = self._write_manifests(writer, delta, schema_id)
+            delta_list = writer.write_list(delta_manifests)
         self.store.remember_list(base_list.name, base_manifests)
         self.store.remember_list(delta_list.name, delta_manifests)
         added = sum(entry.file.row_count * (1 - 2 * entry.kind) for entry in delta)
@@ -321,6 +347,15 @@ class TableCommitter:
             delta=delta,
             file_names=frozenset(names | {base_list.name, delta_list.name}),
         )
+
+    def _check_schemas(self) -> None:
+        """Check that nothing was added to the schemas, and no ids were freed, since the base was requested.
+
+        On object stores the schemas are listed together with the read of the base, and not after it. So they are listed
+        again while the manifests are written.
+        """
+        if is_object_store(self.ref.file_io) and self.store.list_schema_files() != self._schemas:
+            raise _OutdatedBaseError
 
     def _carry_forward(self, snapshot: Snapshot, base: Snapshot | None) -> Snapshot:
         """Fill in the fields that every commit inherits from its base (docs/spec/commit.md section 4.1)."""

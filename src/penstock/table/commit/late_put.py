@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError
-from penstock.format.layout import snapshot_path
+from penstock.format.layout import expiring_path, snapshot_path
 from penstock.format.manifest.entry import FileKind
+from penstock.io.shortcuts import deletes_at_once, requests_ahead
 from penstock.table.commit.announced import is_announced
 from penstock.table.commit.freed_ids import is_built_on_previous
 from penstock.table.read.scan import live_entries
@@ -49,7 +50,7 @@ def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, 
         StorageError: the storage failed, or it cannot be decided any more.
         TableStoreError: metadata is missing or damaged.
     """
-    if base is not None and is_there(store, base):
+    if base is not None and _is_next_id_unused(store, base):
         return True
     ids = store.list_snapshot_ids()
     following = store.find_snapshot(snapshot.id + 1) if ids and snapshot.id < ids[-1] else None
@@ -68,11 +69,29 @@ def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, 
         # Lower ids in the listing are late puts of other writers, on ids of snapshots that expired with the base; their
         # writers are about to delete them. Other processes may already read ours as the latest snapshot.
         return True
+    if following is None and deletes_at_once(store.file_io) and is_announced(store, snapshot.id + 1):
+        # The next snapshot may have expired before ours, so nobody knows whether it was built on ours.
+        store.file_io.delete(snapshot_path(store.location, snapshot.id))
+        raise StorageError(f"snapshot {snapshot.id} expired, or came late, before its writer looked at it again")
     is_deleted = store.file_io.delete(snapshot_path(store.location, snapshot.id))
     if not is_deleted or (following is None and store.has_snapshot(snapshot.id + 1)):
         # Other processes may have used our snapshot: it expired meanwhile, or a writer built on it as the latest one.
         raise StorageError(f"snapshot {snapshot.id} came late, after another of its id, and may have been built on")
     return False
+
+
+def _is_next_id_unused(store: MetadataStore, base: Snapshot) -> bool:
+    """Whether a base is unchanged, so that the id after it was never used.
+
+    Where many files are deleted with one request, their order is not known, so an expiration that has announced itself
+    may have deleted the snapshot after the base before the base.
+    """
+    if not deletes_at_once(store.file_io):
+        return is_there(store, base)
+    with requests_ahead(store.file_io) as ahead:
+        ahead.read(expiring_path(store.location))
+        ahead.read(snapshot_path(store.location, base.id))
+        return is_there(store, base) and not is_announced(store, base.id)
 
 
 def _is_built_on(store: MetadataStore, following: Snapshot, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import StorageError
@@ -16,9 +17,11 @@ from penstock.format.layout import MANIFEST_LIST_PREFIX, MANIFEST_PREFIX, NameSo
 from penstock.format.manifest.entry import FileKind, ManifestEntry, ManifestFileMeta
 from penstock.format.manifest.files import encode_manifest, encode_manifest_list
 from penstock.format.manifest.stats import partition_stats
+from penstock.io.shortcuts import do_at_once
+from penstock.table.shared_metadata import write_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from penstock.format.types.data_types import DataType
     from penstock.io.file_io import FileIO
@@ -59,6 +62,7 @@ class ManifestWriter:
     manifest_names: NameSource = field(default_factory=lambda: NameSource(MANIFEST_PREFIX, str(uuid.uuid4())))
     list_names: NameSource = field(default_factory=lambda: NameSource(MANIFEST_LIST_PREFIX, str(uuid.uuid4())))
     written: list[str] = field(default_factory=list)
+    _waiting: list[tuple[str, bytes]] | None = None
 
     def write_manifests(self, entries: Sequence[ManifestEntry], *, schema_id: int) -> tuple[ManifestFileMeta, ...]:
         """Write the entries, in order, to manifests of ``manifest.target-file-size`` or slightly more.
@@ -99,6 +103,21 @@ class ManifestWriter:
                 with suppress(StorageError):
                     self.file_io.delete(path)
         self.written = [path for path in self.written if path in kept]
+
+    @contextmanager
+    def written_at_once(self, *, also: Callable[[], None]) -> Iterator[None]:
+        """Write the files of the block when it ends, in parallel if the storage is slow to answer.
+
+        Args:
+            also: called beside the writes.
+        """
+        self._waiting = []
+        try:
+            yield
+            writes = [partial(write_metadata, self.file_io, path, data) for path, data in self._waiting]
+            do_at_once(self.file_io, [*writes, also])
+        finally:
+            self._waiting = None
 
     @contextmanager
     def deleted_on_error(self) -> Iterator[None]:
@@ -148,4 +167,7 @@ class ManifestWriter:
         path = manifest_path(self.location, name)
         # The path is recorded before the write: a failed write may have created the file nevertheless.
         self.written.append(path)
-        self.file_io.write(path, data)
+        if self._waiting is None:
+            write_metadata(self.file_io, path, data)
+        else:
+            self._waiting.append((path, data))

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> CommitMessage:
     """Write the rows of a task's files to new files, without a commit; the old files are not deleted.
 
-    Memory is bounded by a batch of rows and one row group, whatever the files' sizes.
+    Memory is bounded by a batch of rows and one row group, whatever the files' sizes; on object stores by that of the
+    files that are read ahead.
 
     Args:
         ref: the new files have its schema, and older files are evolved to it. If a file has a newer schema, that one is

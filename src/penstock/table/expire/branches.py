@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileIO
+    from penstock.io.shortcuts import Directories
     from penstock.table.store import MetadataStore
 
 
-def list_branches(file_io: FileIO, location: str) -> tuple[str, ...]:
+def list_branches(directories: Directories, location: str) -> tuple[str, ...]:
     """Return the names of all branches except the main one, sorted."""
-    names = (branch_name_of(status.name) for status in file_io.list(branches_directory(location)) if status.is_dir)
+    names = (branch_name_of(status.name) for status in directories.list(branches_directory(location)) if status.is_dir)
     return tuple(sorted(name for name in names if name is not None))
 
 

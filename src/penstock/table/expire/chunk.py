@@ -70,6 +70,7 @@ class ChunkFinder:
         if kept is None:
             return None
         expired = list(self._store.find_snapshots(range(first, end)))
+        self._store.fetch_changes([*expired, kept])
         try:
             files = self._find_files(expired, kept, latest_id)
         except NotFoundError:

@@ -38,7 +38,8 @@ from penstock.table.expire.branches import list_branches
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.io.file_io import FileIO, FileStatus
+    from penstock.io.file_io import FileStatus
+    from penstock.io.shortcuts import Directories
     from penstock.table.ref import TableRef
 
 # Temporary files, which are renamed or linked after they are written: those of Penstock and Java, and the checksums of
@@ -94,23 +95,28 @@ class Listing:
 
 
 def list_candidates(
-    ref: TableRef, *, threads: int, progress: Callable[[int, int | None], None] = lambda _files, _total: None
+    ref: TableRef,
+    directories: Directories,
+    *,
+    threads: int,
+    progress: Callable[[int, int | None], None] = lambda _files, _total: None,
 ) -> Listing:
     """List every file that could be an orphan, used or not.
 
     Args:
+        directories: of the table.
         threads: number of directories that are listed in parallel.
         progress: called with the number of files found so far.
 
     Raises:
         StorageError: a directory cannot be listed.
     """
-    found = list(_list_metadata(ref.file_io, ref.location))
-    found += _list_staging(ref.file_io, ref.location)
+    found = list(_list_metadata(directories, ref.location))
+    found += _list_staging(directories, ref.location)
     progress(len(found), None)
-    buckets = _list_buckets(ref, threads)
+    buckets = _list_buckets(ref, directories, threads)
     paths = [bucket.path for bucket in buckets]
-    for statuses in map_parallel(ref.file_io.list, paths, threads=threads):
+    for statuses in map_parallel(directories.list, paths, threads=threads):
         found += [
             _candidate(status, OrphanKind.TEMPORARY if _TEMPORARY.match(status.name) else OrphanKind.DATA)
             for status in statuses
@@ -120,29 +126,29 @@ def list_candidates(
     return Listing(candidates=tuple(found), buckets=tuple(buckets))
 
 
-def _list_metadata(file_io: FileIO, location: str) -> Iterator[OrphanFile]:
-    for status in _files(file_io, manifest_directory(location)):
+def _list_metadata(directories: Directories, location: str) -> Iterator[OrphanFile]:
+    for status in _files(directories, manifest_directory(location)):
         if status.name.startswith((MANIFEST_PREFIX, INDEX_MANIFEST_PREFIX)):
             yield _candidate(status, OrphanKind.MANIFEST)
-    for status in _files(file_io, index_directory(location)):
+    for status in _files(directories, index_directory(location)):
         yield _candidate(status, OrphanKind.INDEX)
-    for status in _files(file_io, statistics_directory(location)):
+    for status in _files(directories, statistics_directory(location)):
         yield _candidate(status, OrphanKind.STATISTICS)
-    for status in _files(file_io, lease_directory(location)):
+    for status in _files(directories, lease_directory(location)):
         yield _candidate(status, OrphanKind.LEASE)
-    roots = [location, *(branch_path(location, name) for name in list_branches(file_io, location))]
-    directories = (schema_directory, snapshot_directory, changelog_directory, tag_directory, consumer_directory)
+    roots = [location, *(branch_path(location, name) for name in list_branches(directories, location))]
+    of_root = (schema_directory, snapshot_directory, changelog_directory, tag_directory, consumer_directory)
     shared = (manifest_directory(location), own_directory(location), query_directory(location))
-    for directory in (*shared, *(each(root) for root in roots for each in directories)):
-        for status in _files(file_io, directory):
+    for directory in (*shared, *(each(root) for root in roots for each in of_root)):
+        for status in _files(directories, directory):
             if _TEMPORARY.match(status.name):
                 yield _candidate(status, OrphanKind.TEMPORARY)
 
 
-def _list_staging(file_io: FileIO, location: str) -> Iterator[OrphanFile]:
-    for status in file_io.list(location):
+def _list_staging(directories: Directories, location: str) -> Iterator[OrphanFile]:
+    for status in directories.list(location):
         if status.is_dir and status.name.startswith(STAGING_PREFIX):
-            files = list(_walk(file_io, status.path))
+            files = list(_walk(directories, status.path))
             yield OrphanFile(
                 path=status.path,
                 size=sum(file.size for file in files),
@@ -151,29 +157,29 @@ def _list_staging(file_io: FileIO, location: str) -> Iterator[OrphanFile]:
             )
 
 
-def _list_buckets(ref: TableRef, threads: int) -> list[FileStatus]:
+def _list_buckets(ref: TableRef, directories: Directories, threads: int) -> list[FileStatus]:
     data_directory = ref.parsed(LayoutOptions).data_directory
     level = [f"{ref.location}/{data_directory}" if data_directory else ref.location]
     for key in ref.schema.partition_keys:
         prefix = f"{escape_path_name(key)}="
-        below = _directories(ref.file_io, level, prefix, threads)
+        below = _directories(directories, level, prefix, threads)
         level = [status.path for status in below]
-    return list(_directories(ref.file_io, level, _BUCKET, threads))
+    return list(_directories(directories, level, _BUCKET, threads))
 
 
-def _directories(file_io: FileIO, paths: Sequence[str], prefix: str, threads: int) -> Iterator[FileStatus]:
-    for statuses in map_parallel(file_io.list, paths, threads=threads):
+def _directories(directories: Directories, paths: Sequence[str], prefix: str, threads: int) -> Iterator[FileStatus]:
+    for statuses in map_parallel(directories.list, paths, threads=threads):
         yield from (status for status in statuses if status.is_dir and status.name.startswith(prefix))
 
 
-def _files(file_io: FileIO, directory: str) -> Iterator[FileStatus]:
-    return (status for status in file_io.list(directory) if not status.is_dir)
+def _files(directories: Directories, directory: str) -> Iterator[FileStatus]:
+    return (status for status in directories.list(directory) if not status.is_dir)
 
 
-def _walk(file_io: FileIO, directory: str) -> Iterator[FileStatus]:
-    for status in file_io.list(directory):
+def _walk(directories: Directories, directory: str) -> Iterator[FileStatus]:
+    for status in directories.list(directory):
         if status.is_dir:
-            yield from _walk(file_io, status.path)
+            yield from _walk(directories, status.path)
         else:
             yield status
 

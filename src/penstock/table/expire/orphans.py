@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError, StorageError
 from penstock.format.layout import own_directory
 from penstock.io.settings import relaxed
+from penstock.io.shortcuts import do_at_once, list_once
 from penstock.options import RetentionOptions
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.expire.orphan_candidates import Listing, OrphanFile, OrphanKind, list_candidates
@@ -56,6 +57,16 @@ class OrphanReport:
     is_dry_run: bool
 
 
+@dataclass(slots=True)
+class _Found:
+    """What is found before anything is deleted."""
+
+    now_millis: int = 0
+    cutoff: int = 0
+    listing: Listing = field(default_factory=lambda: Listing(candidates=(), buckets=()))
+    used: frozenset[str] = frozenset()
+
+
 def remove_orphan_files(
     ref: TableRef,
     *,
@@ -82,12 +93,22 @@ def remove_orphan_files(
         StorageError: a directory or file cannot be listed or read, and nothing was deleted; or an orphan could not be
             deleted.
     """
-    now_millis = clock_millis() if clock_millis is not None else _storage_millis(ref, utc_millis())
-    cutoff = _check_cutoff(ref.name, older_than_millis, now_millis, allow_recent=allow_recent)
     threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
+    found = _Found()
+
+    def find_cutoff() -> None:
+        found.now_millis = clock_millis() if clock_millis is not None else _storage_millis(ref, utc_millis())
+        found.cutoff = _check_cutoff(ref.name, older_than_millis, found.now_millis, allow_recent=allow_recent)
+
+    def find_files() -> None:
+        directories = list_once(ref.file_io, ref.location)
+        found.listing = list_candidates(ref, directories, threads=threads, progress=progress)
+        shared = None if directories is ref.file_io else directories
+        found.used = UsedFiles(ref, threads=threads, progress=progress, directories=shared).collect()
+
     with enough_memory(ref.name):
-        listing = list_candidates(ref, threads=threads, progress=progress)
-        used = UsedFiles(ref, threads=threads, progress=progress).collect()
+        do_at_once(ref.file_io, [find_cutoff, find_files])
+    now_millis, cutoff, listing, used = found.now_millis, found.cutoff, found.listing, found.used
     leases_until = min(cutoff, now_millis - FLOOR_MS)
     unused = [candidate for candidate in listing.candidates if candidate.name not in used]
     orphans = [each for each in unused if _is_old(each, leases_until if each.kind is OrphanKind.LEASE else cutoff)]
@@ -119,7 +140,7 @@ def _storage_millis(ref: TableRef, now_millis: int) -> int:
         return now_millis  # the storage is read-only, so nothing will be deleted
     finally:
         with suppress(StorageError):
-            ref.file_io.delete(path)
+            delete_files(ref.file_io, [path], threads=1)
     stored = found[0] if found else 0
     return stored if stored and abs(stored - now_millis) > _SKEW_MS else now_millis
 

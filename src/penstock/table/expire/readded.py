@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.format.snapshot import CommitKind
 from penstock.table.bulk_files import map_parallel
-from penstock.table.commit.committer import WRITER_VERSION
+from penstock.table.other_engines import WRITER_VERSION
 from penstock.table.read.deltas import is_in_history
 
 if TYPE_CHECKING:

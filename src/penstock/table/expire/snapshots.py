@@ -20,7 +20,7 @@ from penstock.errors import NotFoundError, TableStoreError, UnsupportedFeatureEr
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import changelog_directory, earliest_hint_path, snapshot_path
 from penstock.io.settings import relaxed
-from penstock.io.shortcuts import has_file
+from penstock.io.shortcuts import deletes_at_once, has_file
 from penstock.options import ConsumerOptions, RetentionOptions
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.commit.announced import announce_expiration, expiring_end
@@ -260,9 +260,10 @@ class SnapshotExpirer:
             delete_empty_directories(file_io, directories, root=self.ref.location)
         delete_files(file_io, files.manifests, threads=self._threads, deleted=note_deleted)
         delete_files(file_io, files.lists, threads=self._threads, deleted=note_deleted)
-        for snapshot_id in chunk.snapshot_ids:
-            path = snapshot_path(self.ref.location, snapshot_id)
-            delete_files(file_io, [path], threads=1, deleted=note_deleted)
+        # In the order of their ids; where one request deletes many files, writers know that the order is open.
+        paths = [snapshot_path(self.ref.location, snapshot_id) for snapshot_id in chunk.snapshot_ids]
+        for part in [paths] if deletes_at_once(file_io) else [[path] for path in paths]:
+            delete_files(file_io, part, threads=1, deleted=note_deleted)
         self._write_hint(chunk.end)
 
     def _write_hint(self, snapshot_id: int) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import (
     branch_path,
+    branches_directory,
     changelog_directory,
     changelog_id_of,
     manifest_path,
@@ -22,6 +23,7 @@ from penstock.format.manifest.files import decode_manifest, decode_manifest_list
 from penstock.format.manifest.index_manifest import decode_index_files
 from penstock.format.snapshot_json import decode_snapshot
 from penstock.format.tag import decode_tag
+from penstock.io.shortcuts import requests_ahead
 from penstock.table.bulk_files import map_parallel
 from penstock.table.commit.announced import expiring_end
 from penstock.table.expire.branches import list_branches
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.format.avro.limits import AvroLimits
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileStatus
+    from penstock.io.shortcuts import Directories
     from penstock.table.store import HasLocation
 
 _T = TypeVar("_T")
@@ -54,6 +57,7 @@ class UsedFiles:
         table: such as a ``TableRef``.
         threads: number of files that are read in parallel.
         progress: called with the number of metadata files read so far.
+        directories: listed already, for the first round; None to list them.
         sleep: called with seconds, between tries.
     """
 
@@ -63,9 +67,11 @@ class UsedFiles:
         *,
         threads: int,
         progress: Callable[[int, int | None], None] = lambda _files, _total: None,
+        directories: Directories | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._sleep = sleep
+        self._directories = directories
         self.names: set[str] = set()
         self._file_io = table.file_io
         self._location = table.location
@@ -88,6 +94,7 @@ class UsedFiles:
         """
         for _ in range(_MAX_ROUNDS):
             new = [status for status in self._list_roots() if status not in self._seen]
+            self._directories = None
             if not new:
                 return frozenset(self.names)
             self._seen.update(new)
@@ -97,11 +104,20 @@ class UsedFiles:
             True,  # noqa: FBT003 - positional, so that pickling works
         )
 
-    def _list_roots(self) -> Iterator[FileStatus]:
-        """Yield the files of snapshots, tags and changelogs."""
-        branches = (branch_path(self._location, name) for name in list_branches(self._file_io, self._location))
+    def _list_roots(self) -> list[FileStatus]:
+        """Return the files of snapshots, tags and changelogs."""
+        if self._directories is not None:
+            return list(self._roots_in(self._directories))
+        with requests_ahead(self._file_io) as ahead:
+            for directory in (branches_directory, schema_directory, snapshot_directory, tag_directory):
+                ahead.list(directory(self._location))
+            ahead.list(changelog_directory(self._location))
+            return list(self._roots_in(self._file_io))
+
+    def _roots_in(self, directories: Directories) -> Iterator[FileStatus]:
+        branches = (branch_path(self._location, name) for name in list_branches(directories, self._location))
         for root in (self._location, *branches):
-            schemas = self._file_io.list(schema_directory(root))
+            schemas = directories.list(schema_directory(root))
             if all(schema_id_of(status.name) is None for status in schemas):
                 raise NotFoundError(
                     f"table {self._table}: {root} has no schema, so nobody can say which files it needs; nothing was "
@@ -112,7 +128,7 @@ class UsedFiles:
                 (tag_directory(root), tag_name_of),
                 (changelog_directory(root), changelog_id_of),
             ):
-                for status in self._file_io.list(directory):
+                for status in directories.list(directory):
                     if not status.is_dir and id_of(status.name) is not None:
                         yield status
 

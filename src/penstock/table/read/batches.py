@@ -21,7 +21,7 @@ from penstock.datafile.formats import FORMATS
 from penstock.datafile.types import ArrowAny, to_arrow_schema
 from penstock.errors import FormatError, InvalidSchemaError, NotFoundError
 from penstock.format.file_format import format_of
-from penstock.io.shortcuts import files_at_once
+from penstock.io.shortcuts import files_ahead, files_at_once
 from penstock.predicate.tree import FALSE
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.memory import enough_memory
@@ -97,8 +97,10 @@ class TableReader:
             FormatError: a data file is damaged, or its number of rows differs from that in its manifest.
             SchemaMismatchError: a data file was written after a column got a type that the read schema cannot hold.
         """
-        for file in split.files:
-            yield from self.read_file(split, file)
+        largest = max((file.file_size for file in split.files), default=0)
+        threads = min(files_ahead(self._ref.file_io, largest), len(split.files))
+        sources = [partial(self.read_file, split, file) for file in split.files]
+        yield from read_ahead(sources, threads=threads, items_ahead=1)
 
     def read_file(self, split: DataSplit, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one file of a split that pass the filter, in file order. Raises as ``read_split``."""
@@ -241,8 +243,10 @@ def read_arrow(
 def _batches(
     reader: TableReader, ref: TableRef, plan: ScanPlan, limit: int | None, items_ahead: int
 ) -> Iterator[pa.RecordBatch]:
-    sources = [partial(reader.read_file, split, file) for split in plan_splits(ref, plan) for file in split.files]
-    threads = min(files_at_once(ref.file_io), len(sources))
+    splits = plan_splits(ref, plan)
+    sources = [partial(reader.read_file, split, file) for split in splits for file in split.files]
+    largest = max((file.file_size for split in splits for file in split.files), default=0)
+    threads = min(files_at_once(ref.file_io, largest), len(sources))
     return _limited(read_ahead(sources, threads=threads, items_ahead=items_ahead), limit)
 
 

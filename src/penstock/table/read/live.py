@@ -40,9 +40,9 @@ def load_live_entries(
     """
     answers: dict[bytes, bool] = {}
     kept = []
-    for meta in store.load_manifests(snapshot):
-        if pruner is not None and not pruner.may_hold(meta):
-            continue
+    metas = [meta for meta in store.load_manifests(snapshot) if pruner is None or pruner.may_hold(meta)]
+    store.fetch_manifests(metas)
+    for meta in metas:
         for entry in store.load_manifest(meta.file_name, meta.file_size, snapshot_id=snapshot.id):
             answer = answers.get(entry.partition)
             if answer is None:
@@ -73,9 +73,9 @@ def load_live_numbers(
     """
     pruner = PartitionPruner(schema, _partition_filter(schema, partitions))
     live: dict[str, ManifestEntry | EntryNumbers] = {}
-    for meta in store.load_manifests(snapshot):
-        if not pruner.may_hold(meta):
-            continue
+    metas = [meta for meta in store.load_manifests(snapshot) if pruner.may_hold(meta)]
+    store.fetch_manifests(metas)
+    for meta in metas:
         for entry in store.load_entry_numbers(meta.file_name, meta.file_size, snapshot_id=snapshot.id):
             if entry.partition not in partitions:
                 continue

@@ -9,6 +9,7 @@ from penstock.options import ReadOptions, check_reads
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
 from penstock.table.identity import check_same_table
+from penstock.table.other_engines import warn_other_engines
 from penstock.table.read.incremental import plan_changes, reads_changes
 from penstock.table.read.partitions import KEY as PARTITIONS
 from penstock.table.read.partitions import filter_of_partitions
@@ -78,7 +79,9 @@ def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
     if reads_changes(options, ref.name):
         return PinnedRead(ref=ref, point=None)
     point = resolve_read(store, options)
-    if not point.is_latest and point.snapshot is not None:
+    if point.is_latest:
+        warn_other_engines(ref, point.snapshot)
+    elif point.snapshot is not None:
         ref = at_snapshot(ref, store, point.snapshot)
     return PinnedRead(ref=ref, point=point)
 

@@ -88,7 +88,14 @@ class BacklogCache:
             self.sizes.pop(known, None)
 
 
-def measure_backlog(store: MetadataStore, ref: TableRef, at: StreamOffset | int, cache: BacklogCache) -> Backlog:
+def measure_backlog(
+    store: MetadataStore,
+    ref: TableRef,
+    at: StreamOffset | int,
+    cache: BacklogCache,
+    *,
+    latest_id: int | None = None,
+) -> Backlog:
     """Measure the backlog of a reader.
 
     One call measures at most 1,000 snapshots, or ``max_looks`` of the cache; the next call with the same cache goes on
@@ -96,12 +103,13 @@ def measure_backlog(store: MetadataStore, ref: TableRef, at: StreamOffset | int,
 
     Args:
         at: an offset, or the id of the next snapshot that a consumer reads.
+        latest_id: id of the latest snapshot, if the caller has just loaded it.
 
     Raises:
         FormatError: metadata is damaged.
     """
     offset = at if isinstance(at, StreamOffset) else StreamOffset(position=Position(snapshot_id=at))
-    latest = store.latest_snapshot_id()
+    latest = store.latest_snapshot_id() if latest_id is None else latest_id
     position = offset.position
     if latest is None or position is None:
         return _backlog([], None, latest, is_partial=latest is not None)

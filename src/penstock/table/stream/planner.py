@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
 from penstock.format.snapshot import CommitKind
+from penstock.io.shortcuts import requests_ahead
 from penstock.table.read.travel import watermark_of
 from penstock.table.stream.align.limit import latest_of, least_of
 from penstock.table.stream.history import snapshot_digest
+from penstock.table.stream.limits import NO_LIMITS
 from penstock.table.stream.offset import Phase, Position
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
+    from penstock.io.ahead import Ahead
     from penstock.options import StreamOptions
     from penstock.table.store import MetadataStore
     from penstock.table.stream.align.limit import WatermarkLimit
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     from penstock.table.stream.offset import BucketWatermarks, StreamOffset
     from penstock.table.stream.tasks import TaskPlanner
 
+# Requested at the same time; a micro-batch with limits may not need that many.
+_REQUESTED_SNAPSHOTS: Final = 32
+_REQUESTED_BY_LIMITED: Final = 4
 # About 1 KB each. A micro-batch with more snapshots reads the others again when its tasks are planned.
 _KEPT_SNAPSHOTS: Final = 4_096
 
@@ -158,6 +164,20 @@ class MicroBatchPlanner:
 
     def run(self) -> None:
         """Plan until a limit, a bound, the horizon, or the limit of the alignment group."""
+        with requests_ahead(self.table.store.file_io) as ahead:
+            self._request(ahead)
+            self._run()
+
+    def _request(self, ahead: Ahead) -> None:
+        """Request the snapshots up to the horizon, with their changes, as far as this micro-batch may need them."""
+        position, limits = self.position, self.budget.limits
+        if position.snapshot_id > self.horizon or position.phase is Phase.FULL:
+            return
+        most = _REQUESTED_SNAPSHOTS if limits == NO_LIMITS else _REQUESTED_BY_LIMITED
+        last = min(self.horizon, position.snapshot_id + most - 1)
+        self.table.store.request_changes(ahead, [position.rests_on, *range(position.snapshot_id, last + 1)])
+
+    def _run(self) -> None:
         self._check_predecessor()
         while not self.is_cut and not self.offset.ended and not self._is_held:
             snapshot = self._next_snapshot()

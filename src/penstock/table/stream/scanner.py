@@ -96,6 +96,7 @@ class StreamScanner:
         self._pause: _Pause | None = None
         self._stood: tuple[StreamOffset, ReadProgress] | None = None
         self._has_warned = False
+        self._latest_id: int | None = None
 
     def latest_id(self) -> int | None:
         """Return the id of the latest snapshot; None when nothing was ever committed."""
@@ -127,12 +128,13 @@ class StreamScanner:
             UnsupportedFeatureError: rows were deleted through deletion vectors.
             FormatError: metadata is damaged.
         """
+        self._latest_id = None
         if offset.ended:
             return offset
         begun = self._begin() if offset.start is None else self._resumed(offset)
         if begun is None or begun.ended or begun.position is None:
             return begun or offset
-        latest = self._store.latest_snapshot_id()
+        latest = self._latest_id = self._store.latest_snapshot_id()
         horizon = latest if until is None else min(until, latest or 0)
         planner = self._resumed_planner(begun, limits, horizon, limit_by_watermark, may_wait=until is None)
         try:
@@ -175,9 +177,11 @@ class StreamScanner:
     def measure_backlog(self, offset: StreamOffset) -> Backlog:
         """Measure the backlog after an offset with a cache; each call measures at most 32 more snapshots.
 
+        It is measured up to the snapshot that the last ``advance`` has found, so that it costs no request of its own.
+
         Raises as ``measure_backlog``.
         """
-        return measure_backlog(self._store, self._ref, offset, self._backlog)
+        return measure_backlog(self._store, self._ref, offset, self._backlog, latest_id=self._latest_id)
 
     def _begin(self) -> StreamOffset | None:
         consumer = self._ref.parsed(ConsumerOptions)

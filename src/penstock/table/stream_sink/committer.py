@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import CheckpointError, NotFoundError, TableStoreError
 from penstock.format.hint import decode_hint, encode_hint
-from penstock.format.layout import query_directory
+from penstock.format.layout import query_directory, schema_directory, schema_path
 from penstock.format.snapshot import CommitKind
+from penstock.io.shortcuts import requests_ahead
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.discard import commit_or_discard, delete_job_files_beside, delete_new_files, delete_staging
 from penstock.table.commit.lookup import OwnCommits, search_commits
@@ -153,9 +154,12 @@ class StreamCommitter:
             NotFoundError: it was dropped.
             CheckpointError: it was replaced by another table.
         """
-        self._check_table()
         ref = self._committer.ref
-        schema = self._store.load_latest_schema()
+        with requests_ahead(ref.file_io) as ahead:
+            ahead.read(schema_path(ref.location, 0))
+            ahead.list(schema_directory(ref.location))
+            self._check_table()
+            schema = self._store.load_latest_schema()
         if schema.id != ref.schema.id:
             ref = replace(ref, schema=schema)
             self._committer = self._reopened(ref)
@@ -217,11 +221,15 @@ class StreamCommitter:
             TableStoreError: as ``TableCommitter.commit``. Unless the outcome is unknown, the messages' files are
                 deleted.
         """
-        self._check_table()
-        self._committer.check_alone = self.check_alone if self._is_alone else None
-        snapshot = _commit(
-            self._committer, batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite
-        )
+        with requests_ahead(self._committer.ref.file_io) as ahead:
+            # The commit reads the same file if the table's schema is the first.
+            ahead.read(schema_path(self._committer.ref.location, 0), uses=1 + (self._committer.ref.schema.id == 0))
+            self._committer.request_base()
+            self._check_table()
+            self._committer.check_alone = self.check_alone if self._is_alone else None
+            snapshot = _commit(
+                self._committer, batch, messages, after_id=self._seen_id or 0, is_overwrite=self._is_overwrite
+            )
         if snapshot is not None:
             if not self._committer.may_be_committed:
                 self._check_alone()

@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import StorageError
+from penstock.io.settings import is_object_store
+from penstock.io.shortcuts import calls_at_once
 from penstock.options import WriteOptions
 from penstock.table.memory import enough_memory
 from penstock.table.write.assign import Assigner
@@ -252,7 +254,7 @@ def write_arrow(
     Args:
         ref: the table, with the options to write with.
         rows: columns in any order, of types that fit without loss.
-        threads: number of threads that encode files; None for one per core, at most 4.
+        threads: number of threads that encode files; None for one per core, at most 4, and more on object stores.
 
     Returns:
         Messages to commit; empty when there are no rows.
@@ -262,12 +264,17 @@ def write_arrow(
             are deleted.
     """
     plan = plan_conform(ref.schema, rows.schema, ref.name)
-    with TableWriter(ref, threads=threads or min(os.cpu_count() or 1, MAX_THREADS)) as writer:
+    with TableWriter(ref, threads=threads or _thread_count(ref)) as writer:
         for batch in conform_batches(_batches(rows), plan):
             writer.write(batch)
         messages = writer.prepare_commit()
     warn_too_many_writers(ref, messages, tasks=1)
     return messages
+
+
+def _thread_count(ref: TableRef) -> int:
+    # Threads of object stores mostly wait for answers.
+    return calls_at_once(ref.file_io) if is_object_store(ref.file_io) else min(os.cpu_count() or 1, MAX_THREADS)
 
 
 def _write_rows(writer: GroupWriter, batch: pa.RecordBatch, places: Places | None) -> None:

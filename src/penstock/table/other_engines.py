@@ -1,0 +1,75 @@
+"""The guard against commits of other engines on object stores.
+
+Penstock creates a snapshot by a conditional put, so of several writers one wins. Paimon without a lock looks whether
+the snapshot exists, writes a temporary file, and renames it by copying, which replaces a snapshot that was created
+meanwhile: in 45 of 400 races it replaced one of Penstock. So where another engine made the latest snapshot, it may be
+about to commit the next one.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import OtherEngineWarning, UnsupportedFeatureError
+from penstock.io.settings import is_object_store
+from penstock.options import CommitOptions
+
+if TYPE_CHECKING:
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.ref import TableRef
+
+WRITER_VERSION: Final = "penstock"
+"""``writer_version`` of the snapshots that Penstock makes."""
+
+ALLOW_KEY: Final = "penstock.object-store.allow-other-engines"
+
+
+class _Warned:
+    """The tables that this process has warned of."""
+
+    def __init__(self) -> None:
+        self.locations: set[str] = set()
+        self.lock = threading.Lock()
+
+    def is_first(self, location: str) -> bool:
+        with self.lock:
+            is_new = location not in self.locations
+            self.locations.add(location)
+            return is_new
+
+
+_WARNED: Final = _Warned()
+
+
+def check_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
+    """Refuse to commit on an object store if another engine made the latest snapshot.
+
+    Raises:
+        UnsupportedFeatureError: it did, and no option allows it.
+    """
+    if latest is not None and _is_foreign(ref, latest):
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: another engine made snapshot {latest.id} (commit user {latest.commit_user}), and on an "
+            "object store its next commit could replace one of Penstock, or be replaced by it; nothing was committed: "
+            f"make sure that no other engine commits to the table any more, then set '{ALLOW_KEY}' = 'true' for one "
+            "commit"
+        )
+
+
+def warn_other_engines(ref: TableRef, latest: Snapshot | None) -> None:
+    """Warn once for each table on an object store of which another engine made the latest snapshot."""
+    if latest is not None and _is_foreign(ref, latest) and _WARNED.is_first(ref.location):
+        warnings.warn(
+            f"table {ref.name}: another engine made snapshot {latest.id}; reading is safe, but while it commits to "
+            "the table on this object store Penstock must not",
+            OtherEngineWarning,
+            stacklevel=6,
+        )
+
+
+def _is_foreign(ref: TableRef, latest: Snapshot) -> bool:
+    if latest.writer_version == WRITER_VERSION or not is_object_store(ref.file_io):
+        return False
+    return not ref.parsed(CommitOptions).allow_other_engines

@@ -1,0 +1,75 @@
+"""Bytes of manifests and manifest lists on object stores, shared by all tables of this process.
+
+Names of such files contain a UUID, and their content never changes. So a file that this process has read or written
+need not be requested again by another handle of the table. On other storages the operating system does this.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
+
+from penstock.io.settings import is_object_store
+
+if TYPE_CHECKING:
+    from penstock.io.file_io import FileIO
+
+_MAX_BYTES: Final = 67_108_864
+# One large manifest must not evict hundreds of small ones.
+_MAX_FILE_BYTES: Final = _MAX_BYTES // 8
+
+
+class _Files:
+    """Contents by storage and path; the least recently used are evicted."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._size = 0
+        self._contents: OrderedDict[tuple[FileIO, str], bytes] = OrderedDict()
+
+    def get(self, file_io: FileIO, path: str) -> bytes | None:
+        with self._lock:
+            data = self._contents.get((file_io, path))
+            if data is not None:
+                self._contents.move_to_end((file_io, path))
+            return data
+
+    def put(self, file_io: FileIO, path: str, data: bytes) -> None:
+        if len(data) > _MAX_FILE_BYTES:
+            return
+        with self._lock:
+            self._size += len(data) - len(self._contents.pop((file_io, path), b""))
+            self._contents[file_io, path] = data
+            while self._size > _MAX_BYTES:
+                self._size -= len(self._contents.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        with self._lock:
+            self._contents.clear()
+            self._size = 0
+
+
+_FILES: Final = _Files()
+
+
+def write_metadata(file_io: FileIO, path: str, data: bytes) -> None:
+    """Write a manifest or a manifest list."""
+    file_io.write(path, data)
+    share_metadata(file_io, path, data)
+
+
+def share_metadata(file_io: FileIO, path: str, data: bytes) -> None:
+    """Keep the content of a manifest or list that was read or written."""
+    if is_object_store(file_io):
+        _FILES.put(file_io, path, data)
+
+
+def shared_metadata(file_io: FileIO, path: str) -> bytes | None:
+    """Return the content of a manifest or list, if this process has it."""
+    return _FILES.get(file_io, path) if is_object_store(file_io) else None
+
+
+def forget_shared_metadata() -> None:
+    """Forget all contents, so that each file is read again."""
+    _FILES.clear()

@@ -1,0 +1,148 @@
+"""How many requests to an object store wait for one another, operation by operation, with the most that is allowed."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from tests.unit.table.checkpoints import MemoryCheckpoint
+from tests.unit.table.stream_sink.queries import batch, start
+
+from penstock import Catalog, Table
+from penstock.spark.stream.session import StreamSession
+from penstock.table.shared_metadata import forget_shared_metadata
+from penstock.table.write.writer import write_arrow
+from penstock.testing.requests import counted_requests, memory_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.io.object_store.file_io import ObjectFileIO
+
+
+class Warehouse:
+    """A catalog in the memory of this process, and a table in it."""
+
+    def __init__(self, buckets: int | None = None) -> None:
+        self.file_io: ObjectFileIO = memory_store(f"requests-{uuid.uuid4()}")
+        root = self.file_io.settings.address.root
+        self.catalog = Catalog(f"{root}/warehouse", dict(self.file_io.settings.options))
+        self.catalog.create_database("db")
+        options = {} if buckets is None else {"bucket": str(buckets), "bucket-key": "id"}
+        self.table = self.catalog.create_table("db.t", "id BIGINT, name STRING", options=options)
+
+    def fresh(self) -> Table:
+        """Load the table as another process would."""
+        forget_shared_metadata()
+        return self.catalog.load_table("db.t")
+
+    def serial(self, operation: Callable[[], object]) -> int:
+        with counted_requests(self.file_io) as counts:
+            operation()
+        return counts.serial
+
+
+def rows(first: int, count: int = 100) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, first + count), pa.int64()), "name": ["x"] * count})
+
+
+@pytest.fixture(scope="module")
+def long_history() -> Warehouse:
+    """A table of 105 files and as many snapshots."""
+    warehouse = Warehouse()
+    table = warehouse.table.with_options({"snapshot.num-retained.max": "1000"})
+    for number in range(105):
+        table.append(rows(number * 100))
+    return warehouse
+
+
+def test_a_table_is_opened_with_2(long_history: Warehouse) -> None:
+    assert long_history.serial(long_history.fresh) <= 2
+
+
+@pytest.mark.parametrize(("buckets", "most"), [(None, 5), (8, 6)])
+def test_rows_are_appended_with_5_and_to_8_buckets_with_6(buckets: int | None, most: int) -> None:
+    warehouse = Warehouse(buckets)
+    for number in range(5):
+        warehouse.table.append(rows(number * 100))
+    for number in range(5, 8):
+        assert warehouse.serial(lambda number=number: warehouse.table.append(rows(number * 100))) <= most  # type: ignore[misc]
+    fresh = warehouse.fresh()
+    assert warehouse.serial(lambda: fresh.append(rows(0))) <= 11
+    assert warehouse.table.to_arrow().num_rows == 900
+
+
+def test_a_read_of_105_files_is_planned_with_5_and_made_with_12(long_history: Warehouse) -> None:
+    fresh = long_history.fresh()
+    assert long_history.serial(fresh.explain) <= 5
+    fresh = long_history.fresh()
+    assert long_history.serial(fresh.to_arrow) <= 12
+    assert long_history.serial(fresh.to_arrow) <= 8
+
+
+def test_105_snapshots_are_shown_with_8(long_history: Warehouse) -> None:
+    fresh = long_history.fresh()
+    assert long_history.serial(fresh.snapshots) <= 8
+
+
+def test_a_stream_looks_for_rows_with_1_and_finds_10_snapshots_with_6() -> None:
+    warehouse = Warehouse()
+    for number in range(3):
+        warehouse.table.append(rows(number * 100))
+    ref = warehouse.table.with_options({"scan.mode": "latest"})._ref
+    seconds = [0.0]
+    session = StreamSession(ref, clock=lambda: seconds[0])
+    offset = [session.advance({"unresolved": True})]
+
+    def advance() -> None:
+        seconds[0] += 60
+        offset[0] = session.advance(offset[0])
+
+    advance()
+    assert warehouse.serial(advance) <= 1
+    for number in range(10):
+        warehouse.table.append(rows(number * 100))
+    forget_shared_metadata()
+    before = offset[0]
+    assert warehouse.serial(advance) <= 6
+    assert sum(len(task.splits) for task in session.plan(before, offset[0])) > 0
+    assert warehouse.serial(advance) <= 1
+
+
+def test_105_files_are_compacted_with_20_and_100_snapshots_expire_with_40() -> None:
+    warehouse = Warehouse()
+    table = warehouse.table.with_options({"snapshot.num-retained.max": "1000"})
+    for number in range(105):
+        table.append(rows(number * 100))
+    fresh = warehouse.fresh()
+    assert warehouse.serial(fresh.compact) <= 20
+    fresh = warehouse.fresh()
+    expired = []
+    serial = warehouse.serial(lambda: expired.append(fresh.expire_snapshots(retain_max=6, retain_min=1, older_than=0)))
+    assert len(expired[0].snapshot_ids) == 100
+    assert serial <= 40
+    assert sorted(warehouse.fresh().to_arrow()["id"].to_pylist()) == list(range(10_500))
+    assert warehouse.fresh().fsck().findings == ()
+
+
+def test_orphans_of_105_files_are_found_with_5() -> None:
+    warehouse = Warehouse(105)
+    table = warehouse.table
+    for number in range(3):
+        table.append(rows(number * 1000, 1000))
+    fresh = warehouse.fresh()
+    assert warehouse.serial(fresh.remove_orphan_files) <= 5
+
+
+def test_a_micro_batch_is_committed_with_8() -> None:
+    warehouse = Warehouse()
+    query = start(warehouse.table._ref, MemoryCheckpoint())
+    for number in range(4):
+        with counted_requests(warehouse.file_io) as counts:
+            query.load_ref()
+            assert query.begin(batch(number)) is not None
+            messages = write_arrow(warehouse.table._ref, rows(number * 100))
+            query.commit(batch(number), messages)
+        assert counts.serial <= (8 if number > 0 else 16)

@@ -1,0 +1,76 @@
+"""What happens on an object store when another engine made the latest snapshot."""
+
+from __future__ import annotations
+
+import json
+import uuid
+import warnings
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from penstock import Catalog, OtherEngineWarning, Table, UnsupportedFeatureError
+from penstock.testing.requests import memory_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.io.file_io import FileIO
+
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+def make_table(root: str, options: dict[str, str]) -> Table:
+    catalog = Catalog(f"{root}/warehouse", options)
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "id BIGINT")
+    table.append(ROWS)
+    return table
+
+
+@pytest.fixture
+def table() -> Table:
+    file_io = memory_store(f"engines-{uuid.uuid4()}")
+    return make_table(file_io.settings.address.root, dict(file_io.settings.options))
+
+
+def commit_as_other_engine(table: Table, snapshot_id: int) -> None:
+    """Write the next snapshot as an engine that gives no version of its writer."""
+    file_io: FileIO = table._ref.file_io
+    snapshot = json.loads(file_io.read(f"{table.location}/snapshot/snapshot-{snapshot_id - 1}"))
+    del snapshot["writerVersion"]
+    changed = {**snapshot, "id": snapshot_id, "uuid": str(uuid.uuid4()), "commitUser": "flink-job"}
+    file_io.write(f"{table.location}/snapshot/snapshot-{snapshot_id}", json.dumps(changed).encode())
+    file_io.write(f"{table.location}/snapshot/LATEST", str(snapshot_id).encode())
+
+
+def test_a_commit_is_refused_after_that_of_another_engine_unless_an_option_allows_it(table: Table) -> None:
+    commit_as_other_engine(table, 2)
+    before = {status.path for status in table._ref.file_io.list(f"{table.location}/bucket-0")}
+    with pytest.raises(UnsupportedFeatureError, match=r"another engine made snapshot 2 \(commit user flink-job\)"):
+        table.append(ROWS)
+    with pytest.raises(UnsupportedFeatureError, match=r"'penstock\.object-store\.allow-other-engines' = 'true'"):
+        table.truncate()
+    assert {status.path for status in table._ref.file_io.list(f"{table.location}/bucket-0")} == before
+    allowed = table.with_options({"penstock.object-store.allow-other-engines": "true"})
+    allowed.append(ROWS)
+    table.append(ROWS)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == sorted(ROWS["id"].to_pylist() * 3)
+
+
+def test_a_reader_is_warned_once(table: Table) -> None:
+    commit_as_other_engine(table, 2)
+    with pytest.warns(OtherEngineWarning, match="another engine made snapshot 2; reading is safe") as caught:
+        assert table.to_arrow().num_rows == 3
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table.to_arrow()
+
+
+def test_on_a_disk_other_engines_commit_as_they_like(tmp_path: Path) -> None:
+    table = make_table(str(tmp_path), {})
+    commit_as_other_engine(table, 2)
+    table.append(ROWS)
+    assert table.to_arrow().num_rows == 6
