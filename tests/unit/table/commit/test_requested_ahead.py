@@ -63,7 +63,7 @@ def test_a_schema_that_is_added_meanwhile_is_that_of_the_snapshot(
 ) -> None:
     table = catalog.load_table("db.t")
     change = AddColumn(column="name", type="STRING")
-    while_rows_are_written(monkeypatch, lambda: catalog.alter_table("db.t", [change]))
+    while_rows_are_written(monkeypatch, lambda: catalog.alter_table("db.t", change))
     snapshot = table.append(ROWS)
     assert snapshot is not None
     assert (snapshot.id, snapshot.schema_id) == (4, 1)
