@@ -8,6 +8,8 @@ from tests.interop.canonical import sort_rows
 from tests.interop.engines import Engine, JavaPaimon, Row
 from tests.interop.test_compaction import QUEUE, SCALABLE, fill, streamed
 
+import penstock
+
 
 @pytest.mark.parametrize("options", [SCALABLE, QUEUE], ids=["scalable", "queue"])
 def test_every_engine_reads_what_we_changed_and_goes_on(
@@ -30,5 +32,21 @@ def test_every_engine_reads_what_we_changed_and_goes_on(
     java.ask("compact", location)
     assert ours.load(location).delete("n >= 130").rows_deleted == 11
     left = [row for row in [*left, *more] if row["n"] < 130]
+    for engine in (ours, java, pypaimon):
+        assert engine.read(location) == sort_rows(left)
+
+
+@pytest.mark.parametrize("options", [SCALABLE, QUEUE], ids=["scalable", "queue"])
+def test_every_engine_reads_what_we_merged(
+    java: JavaPaimon, pypaimon: Engine, location: Path, options: dict[str, str]
+) -> None:
+    rows = fill(location, java, options)
+    source: list[Row] = [{"k": 9, "n": n, "p": "z"} for n in (7, 50, 500)]
+    result = ours.load(location).merge(
+        source, "n", matched=penstock.MergeUpdate(set={"p": "z"}), not_matched=penstock.MergeInsert()
+    )
+    assert (result.rows_updated, result.rows_inserted) == (2, 1)
+    left: list[Row] = [{**row, "p": "z"} if row["n"] in {7, 50} else row for row in rows]
+    left.append({"k": 9, "n": 500, "p": "z"})
     for engine in (ours, java, pypaimon):
         assert engine.read(location) == sort_rows(left)

@@ -11,6 +11,7 @@ from penstock.dialect.parse.parser import parse_script
 from penstock.dialect.parse.script import TOO_DEEP
 from penstock.dialect.run import create as run_create
 from penstock.dialect.run import ddl as run_ddl
+from penstock.dialect.run import row_changes as run_row_changes
 from penstock.dialect.run import rows as run_rows
 from penstock.dialect.run import show
 from penstock.dialect.run import view_statements as run_views
@@ -75,6 +76,9 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.Call: call,
     statements.Explain: explain,
     statements.Insert: run_rows.insert,
+    statements.DeleteRows: run_row_changes.delete_rows,
+    statements.UpdateRows: run_row_changes.update_rows,
+    statements.MergeRows: run_row_changes.merge_rows,
     statements.Select: run_rows.select,
 }
 

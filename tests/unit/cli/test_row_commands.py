@@ -1,4 +1,4 @@
-"""append, overwrite, read, truncate, drop-partition."""
+"""append, overwrite, read, delete, truncate, drop-partition."""
 
 from __future__ import annotations
 
@@ -241,6 +241,14 @@ def test_people_see_the_first_hundred_rows_and_programs_all(orders: Command) -> 
     assert orders("read", "shop.orders", "--quiet").stderr == ""
     assert len(orders("read", "shop.orders", "--all").stdout.splitlines()) == 152
     assert len(orders("read", "shop.orders", "--format", "csv").stdout.splitlines()) == 151
+
+
+def test_delete_removes_the_rows_of_a_condition(orders: Command) -> None:
+    orders("append", "shop.orders", "-", "--input-format", "csv", input=CSV)
+    assert orders.json("delete", "shop.orders", "--where", "dt = '2026-01-02'", "--dry-run")[0]["rows"] == 2
+    orders("delete", "shop.orders", "--where", "dt = '2026-01-02'", input="no\n", code=1)
+    orders("delete", "shop.orders", "--where", "dt = '2026-01-02'", "--yes")
+    assert len(orders.json("read", "shop.orders")) == 1
 
 
 def test_truncate_removes_all_rows_by_a_snapshot(orders: Command) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import pyarrow as pa
 import typer
@@ -41,6 +41,9 @@ from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
 from penstock.table.write.hive_import import plan_hive_import
 from penstock.table.write.preview import preview_drop, preview_removal
+
+if TYPE_CHECKING:
+    from penstock.cli.output.plain import Plain
 
 # As many as a person reads; JSON and CSV, for programs, have all rows.
 _ROWS_FOR_PEOPLE: Final = 100
@@ -199,6 +202,31 @@ def truncate(context: typer.Context, table: TableName, dry_run: DryRun = False, 
     _print_commit(session, table, Table(ref).truncate(), "truncated")
 
 
+def delete(
+    context: typer.Context,
+    table: TableName,
+    where: Annotated[str, typer.Option(help="Condition, such as \"dt = '2026-01-01' AND price > 10\".")],
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Delete the rows for which a condition is true; files that hold such rows are replaced, all others stay."""
+    session = session_of(context)
+    loaded = Table(session.ref(table))
+    found = loaded.delete(where, dry_run=True)
+    summary = f"{found.rows_deleted} rows of {table} in {len(found.files)} files"
+    if dry_run:
+        record: dict[str, Plain] = {
+            "table": table,
+            "rows": found.rows_deleted,
+            "files": [each.file_name for each in found.files],
+        }
+        print_record(session, record, f"would delete {summary}")
+        return
+    if found.rows_deleted:
+        confirm(session, f"delete {summary}?", yes=yes)
+    _print_commit(session, table, loaded.delete(where).snapshot, "deleted rows")
+
+
 def drop_partition(
     context: typer.Context,
     table: TableName,
@@ -301,6 +329,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "overwrite": overwrite,
     "import": import_directory,
     "read": read,
+    "delete": delete,
     "truncate": truncate,
     "drop-partition": drop_partition,
 }

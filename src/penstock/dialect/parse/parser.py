@@ -10,6 +10,8 @@ from penstock.dialect.parse.create import THINGS, read_create
 from penstock.dialect.parse.insert_text import read_insert
 from penstock.dialect.parse.query import parse_query
 from penstock.dialect.parse.reader import StatementReader, read_partition, read_path
+from penstock.dialect.parse.row_changes import WORDS as ROW_CHANGES
+from penstock.dialect.parse.row_changes import parse_row_change
 from penstock.dialect.parse.script import TOO_DEEP, StatementText, check_depth, split_script
 from penstock.dialect.parse.statements import (
     Argument,
@@ -42,11 +44,7 @@ if TYPE_CHECKING:
 
     from penstock.dialect.parse.statements import Action
 
-_ROWS_STAY: Final = "rows of an append table stay as they were written"
 _REFUSED: Final = {
-    "DELETE": f"{_ROWS_STAY}; ALTER TABLE t DROP PARTITION, TRUNCATE TABLE or INSERT OVERWRITE replace them",
-    "UPDATE": f"{_ROWS_STAY}; INSERT OVERWRITE writes a partition anew",
-    "MERGE": f"{_ROWS_STAY}; INSERT OVERWRITE writes a partition anew",
     "BEGIN": "there are no statement sets; give the INSERT statements one after the other",
     "EXECUTE": "there are no statement sets; give the INSERT statements one after the other",
     "ANALYZE": "there are no statistics of tables; files have their own",
@@ -101,13 +99,15 @@ def parse_statement(source: StatementText) -> Statement:
     word = first.text.upper() if first.kind is TokenKind.WORD else first.text
     if word in {"SELECT", "WITH", "VALUES", "("}:
         return Statement(source=source, action=Select(query=parse_query(source)))
+    if word in ROW_CHANGES:
+        return Statement(source=source, action=parse_row_change(source))
     if word in _REFUSED:
         line, column = source.place(first.start)
         raise UnsupportedFeatureError(f"line {line}, column {column}: {word} cannot be run: {_REFUSED[word]}")
     read = _READERS.get(word)
     if read is None:
-        near = get_close_matches(word, (*_READERS, "SELECT"), n=1)
-        hint = f"did you mean {near[0]}?" if near else f"expected one of SELECT, {', '.join(_READERS)}"
+        near = get_close_matches(word, (*_READERS, *ROW_CHANGES, "SELECT"), n=1)
+        hint = f"did you mean {near[0]}?" if near else f"expected one of SELECT, {', '.join((*_READERS, *ROW_CHANGES))}"
         raise reader.error(hint)
     reader.take()
     action = read(reader)

@@ -323,7 +323,7 @@ def _conditions(plain: PlainQuery, tree: exp.Query) -> Iterator[str]:
     condition = where.this
     for each in condition.flatten() if isinstance(condition, exp.And) else (condition,):
         # sqlglot's default dialect has no escapes in string literals, and neither has a filter.
-        yield each.transform(_as_filter).sql()
+        yield each.transform(as_filter).sql()
 
 
 def _names(plain: PlainQuery, tree: exp.Query) -> frozenset[str] | None:
@@ -336,7 +336,7 @@ def _names(plain: PlainQuery, tree: exp.Query) -> frozenset[str] | None:
     return frozenset(name.lower() for name in (*parts, *using, *times))
 
 
-def _as_filter(node: exp.Expr) -> exp.Expr:
+def as_filter(node: exp.Expr) -> exp.Expr:
     """Convert to filter syntax: columns without the table, and dates as ``DATE '2026-01-01'``."""
     if isinstance(node, exp.Column):
         return exp.Column(this=node.this)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyarrow.compute import Expression
+
     from penstock.catalog.changes import SchemaChange
     from penstock.dialect.parse.names import Pairs, PartitionSpec, Path
     from penstock.dialect.parse.query import Query
@@ -254,6 +256,57 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRows:
+    """``DELETE FROM``; the condition is in filter syntax."""
+
+    name: Path
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateRows:
+    """``UPDATE``.
+
+    Attributes:
+        values: column to constant or Arrow expression.
+    """
+
+    name: Path
+    values: tuple[tuple[str, object], ...]
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeClause:
+    """``WHEN … THEN``.
+
+    Attributes:
+        values: as for ``UpdateRows``; empty for all columns of the source.
+        where: the condition after AND.
+    """
+
+    values: tuple[tuple[str, object], ...] = ()
+    where: Expression | None = None
+    is_delete: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeRows:
+    """``MERGE INTO``.
+
+    Attributes:
+        on: pairs of a column of the table and one of the source.
+    """
+
+    name: Path
+    source: Query
+    on: Pairs
+    matched: tuple[MergeClause, ...] = ()
+    not_matched: tuple[MergeClause, ...] = ()
+    not_matched_by_source: tuple[MergeClause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
     """A query."""
 
@@ -363,5 +416,8 @@ Action: TypeAlias = (
     | Call
     | Explain
     | Insert
+    | DeleteRows
+    | UpdateRows
+    | MergeRows
     | Select
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import InvalidSqlError, UnsupportedFeatureError
+from penstock import InvalidSqlError
 from penstock.catalog import changes
 from penstock.dialect.parse import statements
 from penstock.dialect.parse.parser import parse_script
@@ -180,11 +180,3 @@ def test_a_view_with_every_clause() -> None:
     assert (view.name, view.columns, view.comment) == (("d", "v"), (("a", None), ("b c", "it's")), "x")
     assert (view.is_temporary, view.if_not_exists) == (True, True)
     assert [use.name for use in view.query.tables] == [("t",)]
-
-
-@pytest.mark.parametrize("word", ["DELETE FROM", "UPDATE", "MERGE INTO"])
-def test_changes_of_single_rows_are_refused_with_the_reason(word: str) -> None:
-    with pytest.raises(
-        UnsupportedFeatureError, match=f"line 1, column 1: {word.split(maxsplit=1)[0]}.* stay as they were"
-    ):
-        parse_script(f"{word} t SET a = 1")

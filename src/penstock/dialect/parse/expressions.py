@@ -1,0 +1,156 @@
+"""Expressions of UPDATE and MERGE as Arrow evaluates them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_Convert: TypeAlias = "Callable[[exp.Expr], Any]"
+
+_OPERATORS: Final[Mapping[type[exp.Expr], Callable[[Any, Any], Any]]] = {
+    exp.Add: lambda left, right: left + right,
+    exp.Sub: lambda left, right: left - right,
+    exp.Mul: lambda left, right: left * right,
+    exp.EQ: lambda left, right: left == right,
+    exp.NEQ: lambda left, right: left != right,
+    exp.LT: lambda left, right: left < right,
+    exp.LTE: lambda left, right: left <= right,
+    exp.GT: lambda left, right: left > right,
+    exp.GTE: lambda left, right: left >= right,
+    exp.And: lambda left, right: left & right,
+    exp.Or: lambda left, right: left | right,
+    exp.DPipe: lambda left, right: _joined([left, right]),
+}
+WORKS: Final = (
+    "constants, columns, +, -, *, ||, comparisons, AND, OR, NOT, IS NULL, IN, CASE, COALESCE, CONCAT, UPPER and LOWER"
+)
+
+
+class UnknownExpressionError(ValueError):
+    """An expression that Arrow is not asked to evaluate; the text is that of the part that is not known."""
+
+
+def constant_of(node: exp.Expr) -> tuple[object, bool]:
+    """Return the value of a constant, and True; for anything else None and False.
+
+    Numbers with a point are ``Decimal``, dates ``date``, timestamps without a zone ``datetime``.
+    """
+    value: object = None
+    is_constant = True
+    match node:
+        case exp.Paren():
+            value, is_constant = constant_of(node.this)
+        case exp.Null():
+            pass
+        case exp.Boolean():
+            value = bool(node.this)
+        case exp.Literal():
+            value = _literal(node)
+        case exp.Neg():
+            inner, is_constant = constant_of(node.this)
+            is_constant = is_constant and isinstance(inner, int | Decimal)
+            value = -inner if isinstance(inner, int | Decimal) else None
+        case exp.Cast() if isinstance(node.this, exp.Literal) and node.this.is_string:
+            value, is_constant = _time(node)
+        case _:
+            is_constant = False
+    return value, is_constant
+
+
+def _literal(node: exp.Literal) -> object:
+    text = str(node.this)
+    if node.is_string:
+        return text
+    return int(text) if text.isdecimal() else Decimal(text)
+
+
+def _time(node: exp.Cast) -> tuple[object, bool]:
+    text = str(node.this.this)
+    try:
+        if node.to.is_type("date"):
+            return dt.date.fromisoformat(text), True
+        if node.to.is_type("timestamp", "timestampntz", "timestampltz"):
+            moment = dt.datetime.fromisoformat(text)
+            return (moment, True) if moment.tzinfo is None else (None, False)
+    except ValueError:
+        raise UnknownExpressionError(node.sql()) from None
+    return None, False
+
+
+def arrow_expression(node: exp.Expr, field: Callable[[exp.Column], pc.Expression]) -> pc.Expression:
+    """Return an expression for Arrow; arithmetic fails where its result does not fit.
+
+    Args:
+        field: returns the expression of a column.
+
+    Raises:
+        UnknownExpressionError: it has something else than ``WORKS``.
+    """
+    value, is_constant = constant_of(node)
+    if is_constant:
+        # As decimals, numbers fit to columns of all kinds of numbers.
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        number: Any = Decimal(str(value)) if is_whole else value
+        return pc.scalar(pa.scalar(number))
+    if isinstance(node, exp.Column):
+        return field(node)
+    found: pc.Expression = _operation(node, lambda each: arrow_expression(each, field))
+    return found
+
+
+def _operation(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - pyarrow makes its functions at run time
+    operator = _OPERATORS.get(type(node))
+    if operator is not None:
+        return operator(convert(node.this), convert(node.expression))
+    function = _FUNCTIONS.get(type(node))
+    if function is None:
+        raise UnknownExpressionError(node.sql())
+    return function(node, convert)
+
+
+def _is(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
+    if not isinstance(node.expression, exp.Null):
+        raise UnknownExpressionError(node.sql())
+    return convert(node.this).is_null()
+
+
+def _in(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
+    if not node.expressions:
+        raise UnknownExpressionError(node.sql())
+    return reduce(lambda left, right: left | right, [convert(node.this) == convert(each) for each in node.expressions])
+
+
+def _case(node: exp.Expr, convert: _Convert) -> Any:  # noqa: ANN401 - as above
+    if node.this is not None:
+        raise UnknownExpressionError(node.sql())
+    branches, default = node.args["ifs"], node.args.get("default")
+    nothing: Any = pa.scalar(None, pa.null())
+    otherwise = convert(default) if default is not None else pc.scalar(nothing)
+    conditions = pc.make_struct(*[convert(each.this) for each in branches])
+    return pc.case_when(conditions, *[convert(each.args["true"]) for each in branches], otherwise)
+
+
+def _joined(parts: Iterable[Any]) -> Any:  # noqa: ANN401 - as above
+    return pc.binary_join_element_wise(*parts, pc.scalar(""))
+
+
+_FUNCTIONS: Final[Mapping[type[exp.Expr], Callable[[Any, _Convert], Any]]] = {
+    exp.Paren: lambda node, convert: convert(node.this),
+    exp.Not: lambda node, convert: ~convert(node.this),
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Case: _case,
+    exp.Coalesce: lambda node, convert: pc.coalesce(convert(node.this), *map(convert, node.expressions)),
+    exp.Concat: lambda node, convert: _joined(map(convert, node.expressions)),
+    exp.Upper: lambda node, convert: pc.utf8_upper(convert(node.this)),
+    exp.Lower: lambda node, convert: pc.utf8_lower(convert(node.this)),
+}

@@ -1,0 +1,84 @@
+"""Run DELETE, UPDATE and MERGE."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from penstock.dialect.outcome import Outcome
+from penstock.dialect.parse.literals import literal_column
+from penstock.dialect.parse.statements import Select
+from penstock.dialect.run.rows import select
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.types.text import format_sql_type
+from penstock.table.dml.merge import MergeDelete, MergeInsert, MergeUpdate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from penstock.api.table import Table
+    from penstock.dialect.parse.statements import DeleteRows, MergeClause, MergeRows, UpdateRows
+    from penstock.dialect.state import SqlState
+    from penstock.table.dml.result import ChangeResult
+
+
+def delete_rows(state: SqlState, statement: DeleteRows) -> Outcome:
+    """Delete the rows for which the condition is true."""
+    table = state.load(statement.name)
+    return _changed(table, table.delete(statement.where))
+
+
+def update_rows(state: SqlState, statement: UpdateRows) -> Outcome:
+    """Set columns of the rows for which the condition is true."""
+    table = state.load(statement.name)
+    return _changed(table, table.update(_fitted(table, statement.values), statement.where))
+
+
+def merge_rows(state: SqlState, statement: MergeRows) -> Outcome:
+    """Update, delete and add rows by those of a query."""
+    table = state.load(statement.name)
+    rows: Any = select(state, Select(query=statement.source)).value
+    if getattr(rows, "isStreaming", False):
+        raise UnsupportedFeatureError(
+            f"table {table.name}: the rows of MERGE INTO come from a stream, which never ends"
+        )
+    result = table.merge(
+        rows,
+        dict(statement.on),
+        matched=[_on_match(table, each) for each in statement.matched],
+        not_matched=[
+            MergeInsert(values=_fitted(table, each.values) if each.values else None, where=each.where)
+            for each in statement.not_matched
+        ],
+        not_matched_by_source=[_on_match(table, each) for each in statement.not_matched_by_source],
+    )
+    return _changed(table, result)
+
+
+def _on_match(table: Table, clause: MergeClause) -> MergeUpdate | MergeDelete:
+    if clause.is_delete:
+        return MergeDelete(where=clause.where)
+    return MergeUpdate(set=_fitted(table, clause.values) if clause.values else None, where=clause.where)
+
+
+def _fitted(table: Table, values: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """Return the values with constants as the columns' types have them."""
+    types = {field.name: field.type for field in table.schema.fields}
+    fitted: dict[str, object] = {}
+    for name, value in values:
+        if name in types and not isinstance(value, pc.Expression):
+            column = literal_column([value], table.arrow_schema.field(name), format_sql_type(types[name]), table.name)
+            fitted[name] = pc.scalar(column[0])
+        else:
+            fitted[name] = value
+    return fitted
+
+
+def _changed(table: Table, result: ChangeResult) -> Outcome:
+    counts = {"deleted": result.rows_deleted, "updated": result.rows_updated, "inserted": result.rows_inserted}
+    text = ", ".join(f"{count} rows {what}" for what, count in counts.items() if count)
+    if result.snapshot is None:
+        return Outcome(message=f"no row of {table.name} was to change")
+    return Outcome(value=result.snapshot, message=f"{table.name}: snapshot {result.snapshot.id}, {text}")
