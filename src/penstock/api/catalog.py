@@ -12,6 +12,7 @@ from penstock.api.table import Table
 from penstock.catalog import databases, filesystem
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.selection import select_tables
+from penstock.catalog.system_tables import load_catalog_table
 from penstock.catalog.warehouse import open_warehouse
 from penstock.printable import mask_locations, mask_options
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import os
     from typing import NoReturn
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from penstock.catalog.changes import SchemaChange
@@ -161,6 +163,17 @@ class Catalog:
         """
         table = Table(filesystem.load_table(self._warehouse, name))
         return table.with_options(options) if options else table
+
+    def system_table(self, name: str) -> pa.Table:
+        """Return a system table of the whole catalog: what SQL reads as ``sys.<name>``.
+
+        Args:
+            name: ``tables``, ``partitions``, ``all_table_options`` or ``catalog_options``.
+
+        Raises:
+            NotFoundError: there is no such table.
+        """
+        return load_catalog_table(self._warehouse, name)
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a table and its files. Raises ``NotFoundError`` unless ``if_exists``."""

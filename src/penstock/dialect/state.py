@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.api.deferred import spark_entry
 from penstock.catalog.names import TableName, check_name
+from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE
 from penstock.dialect.settings import MADE_FOR_SPARK, check_setting
 from penstock.errors import (
     AlreadyExistsError,
@@ -22,6 +23,7 @@ from penstock.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from penstock.api.catalog import Catalog
@@ -142,6 +144,17 @@ class SqlState:
             return catalog.load_table(name, options)
         except NotFoundError as error:
             raise self._not_found(path, error) from error
+
+    def is_catalog_table(self, path: Path) -> bool:
+        """Whether a name is that of a system table of a whole catalog, such as ``sys.tables``."""
+        _, database, table = self.full(path)
+        is_hidden = self.view(path) is not None or self.session_table(path) is not None
+        return database == SYSTEM_DATABASE and table in CATALOG_TABLES and not is_hidden
+
+    def catalog_table(self, path: Path) -> pa.Table:
+        """Return a system table of a whole catalog."""
+        catalog, _, table = self.full(path)
+        return self.catalog(catalog).system_table(table)
 
     def _not_found(self, path: Path, error: NotFoundError) -> NotFoundError:
         """Return an error that lists the existing names; return the given error if the table itself exists."""

@@ -200,6 +200,11 @@ class SparkEntry:
         return spark.createDataFrame(rows)
 
     @staticmethod
+    def sql_first_column(frame: DataFrame, name: str, value: str) -> DataFrame:
+        """Return rows with a column of one text before the others."""
+        return frame.selectExpr(f"'{value}' AS {name}", "*")
+
+    @staticmethod
     def sql_insert(
         frame: DataFrame,
         fields: Sequence[DataField],

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.errors.exceptions.base import PySparkException
+
+import penstock
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,3 +96,34 @@ def test_a_time_names_the_snapshot_of_then(spark: SparkSession, counted: Table) 
     assert spark.sql("SELECT count(*) FROM penstock.d.counted VERSION AS OF 'first'").collect() == [(4,)]
     reader = spark.read.option("incremental-between", "1,3")
     assert reader.table("penstock.d.counted").count() == 8
+
+
+def test_system_tables_show_the_state_that_a_statement_names(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.at", "id INT")
+    for number in range(3):
+        table.append([{"id": number}])
+    table.create_tag("two", snapshot_id=2)
+    read = "SELECT count(*) FROM penstock.d.`at$files`"
+    assert [spark.sql(f"{read}{at}").first()[0] for at in ("", " VERSION AS OF 1", " VERSION AS OF 'two'")] == [3, 1, 2]
+    assert spark.sql("SELECT * FROM penstock.d.`at$files` WITH (`scan.snapshot-id` = 2)").count() == 2
+    with pytest.raises(PySparkException, match="shows all there is"):
+        spark.sql("SELECT * FROM penstock.d.`at$tags` VERSION AS OF 1").collect()
+    with pytest.raises(PySparkException, match=r"'\+I' AS rowkind, \* of the table"):
+        spark.sql("SELECT * FROM penstock.d.`at$audit_log`").collect()
+
+
+def test_tables_of_the_catalog_are_read_in_sys(spark: SparkSession, catalog: Catalog) -> None:
+    catalog.create_table("d.listed", "id INT").append([{"id": 1}])
+    found = spark.sql("SELECT record_count FROM penstock.sys.tables WHERE table_name = 'listed'").collect()
+    assert found == [(1,)]
+    assert spark.sql("SELECT value FROM penstock.sys.catalog_options").count() >= 1
+
+
+def test_flinks_sql_reads_the_audit_log_on_spark(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.audited", "id INT")
+    for number in range(2):
+        table.append([{"id": number}])
+    rows = penstock.sql(spark, catalog, "SELECT * FROM d.audited$audit_log VERSION AS OF 1")
+    assert (rows.columns, rows.collect()) == (["rowkind", "id"], [("+I", 0)])
+    counted = penstock.sql(spark, catalog, "SELECT count(*) FROM sys.tables WHERE table_name = 'audited'")
+    assert counted.collect() == [(1,)]

@@ -55,6 +55,8 @@ def _use_text(state: SqlState, use: TableUse, conditions: tuple[str, ...], query
     if own is not None:
         how = "a stream" if is_stream(state, use) else "what is there"
         return f"read from {dict(own.options).get('connector')}: {how}"
+    if state.is_catalog_table(use.name):
+        return "a system table, read whole"
     table = state.load(use.name)
     if use.system is not None:
         return "a system table, read whole"

@@ -13,6 +13,7 @@ from penstock.dialect.run.views import base_uses, entered
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 from penstock.format.types.text import format_sql_type
 from penstock.format.watermark import computed_columns
+from penstock.table.inspect.row_tables import ROW_TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,7 +113,8 @@ def _view_frame(reading: _Reading, view: CreateView) -> DataFrame:
 def _table_frame(reading: _Reading, use: TableUse, query: Query) -> DataFrame:
     state = reading.state
     frame = table_frame(state, reading.spark, use, query.conditions)
-    if use.system is not None:
+    is_metadata = use.system is not None and use.system not in ROW_TABLES
+    if is_metadata or state.is_catalog_table(use.name):
         return frame
     own = state.session_table(use.name)
     if own is None:

@@ -52,6 +52,8 @@ def view_columns(state: SqlState, view: CreateView, within: tuple[Path, ...] = (
 def _simple_columns(state: SqlState, query: Query, within: tuple[Path, ...]) -> tuple[ColumnSpec, ...] | None:
     if query.simple is None or query.tables[0].system is not None or query.tables[0].options:
         return None
+    if state.is_catalog_table(query.tables[0].name):
+        return None
     use = query.tables[0]
     view, own = state.view(use.name), state.session_table(use.name)
     if view is not None:

@@ -17,7 +17,7 @@ from penstock.dialect.parse.literals import literal_column
 from penstock.dialect.run.computed_frames import wanted_columns
 from penstock.dialect.run.frames import ends_at_start, query_frame
 from penstock.dialect.run.query_columns import view_columns
-from penstock.dialect.run.sources import is_stream
+from penstock.dialect.run.sources import is_stream, system_rows
 from penstock.dialect.run.views import entered
 from penstock.dialect.settings import read_settings
 from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
@@ -92,9 +92,8 @@ def _select_here(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -
         rows = _select_here(state, view.query, entered(view, use, within))
         names = [column.name for column in view_columns(state, view)]
         rows = _chosen(rows.rename_columns(names), use.last_name, simple)
-    elif use.system is not None:
-        table = state.load(use.name).with_options(dict(use.options))
-        rows = _chosen(table.system_table(use.system), f"{'.'.join(use.name)}${use.system}", simple)
+    elif (found := system_rows(state, use)) is not None:
+        rows = _chosen(found, use.title, simple)
     else:
         table = state.load(use.name)
         computed = wanted_columns(table, query.names)

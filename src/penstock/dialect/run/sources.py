@@ -8,10 +8,13 @@ from penstock.api.deferred import spark_entry
 from penstock.dialect.run.event_time import event_time_of
 from penstock.dialect.run.pushdown import safe_filter
 from penstock.dialect.settings import read_settings
+from penstock.errors import UnsupportedFeatureError
 from penstock.format.types.data_types import DataField
 from penstock.options.kafka import EndMode, parse_kafka
+from penstock.table.inspect.row_tables import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.dialect.parse.statements import CreateTable
@@ -34,7 +37,8 @@ _STREAM_OPTIONS: Final = _BOUNDS | {"consumer-id"}
 
 def is_stream(state: SqlState, use: TableUse) -> bool:
     """Whether a table is read as a stream: by the session mode, by an option of the use, or as an unbounded topic."""
-    if use.system is not None:
+    is_metadata = use.system is not None and use.system not in ROW_TABLES
+    if is_metadata or state.is_catalog_table(use.name):
         return False
     if read_settings(state.settings).is_streaming or any(key in _STREAM_OPTIONS for key, _ in use.options):
         return True
@@ -65,14 +69,31 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
             table=".".join(own.name),
             watermark=event_time_of(state, use),
         )
+    if use.system not in ROW_TABLES:
+        found = system_rows(state, use)
+        if found is not None:
+            return spark_entry().sql_rows(spark, found)
     table = state.load(use.name)
-    if use.system is not None:
-        return spark_entry().sql_rows(spark, table.with_options(dict(use.options)).system_table(use.system))
     early = safe_filter(conditions, table.schema.fields)
     if is_stream(state, use):
         # The query adds the watermark itself (``frames``), after the time column has got its annotated type.
-        return table.read_stream(spark, {**dict(use.options), "penstock.read.watermark": "false"}, filter=early)
-    return table.to_spark(spark, options=dict(use.options), filter=early)
+        frame = table.read_stream(spark, {**dict(use.options), "penstock.read.watermark": "false"}, filter=early)
+    else:
+        frame = table.to_spark(spark, options=dict(use.options), filter=early)
+    return spark_entry().sql_first_column(frame, ROW_KIND, INSERTION) if use.system == AUDIT_LOG else frame
+
+
+def system_rows(state: SqlState, use: TableUse) -> pa.Table | None:
+    """Return the rows of a system table, of a table or of the catalog; None for a use that is of neither."""
+    if use.system is not None:
+        return state.load(use.name).with_options(dict(use.options)).system_table(use.system)
+    if not state.is_catalog_table(use.name):
+        return None
+    if use.options:
+        raise UnsupportedFeatureError(
+            f"{use.title} shows the catalog as it is: leave '{use.options[0][0]}' out, or its time travel"
+        )
+    return state.catalog_table(use.name)
 
 
 def _kafka_options(table: CreateTable, use: TableUse) -> tuple[KafkaOptions, ValueFormat]:

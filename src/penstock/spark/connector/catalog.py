@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.catalog import databases, filesystem
+from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE, load_catalog_table
 from penstock.errors import (
     AlreadyExistsError,
     InvalidOptionError,
@@ -28,21 +29,26 @@ from penstock.spark.connector.procedures import NO_PROCEDURES, SparkProcedure
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.table import CatalogTable
 from penstock.spark.types import to_spark_schema
-from penstock.table.inspect.system import SYSTEM_TABLES
+from penstock.table.inspect.row_tables import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
+from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from penstock.catalog.warehouse import Warehouse
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.procedures import ProcedureSource
+    from penstock.table.ref import TableRef
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
 _SYSTEM: Final = "sys"
 _PARTS: Final = ("schema", "partitions", "properties")
+_OF_TABLES: Final = frozenset({*SYSTEM_TABLES, *ROW_TABLES})
 # Spark sets these for every database.
 _IGNORED_PROPERTIES: Final = frozenset({"owner"})
 
@@ -119,6 +125,8 @@ class WarehouseCatalog(Proxy):
             point: a version as text, a time in microseconds, or a set of privileges that a statement needs.
         """
         options = _time_travel(point)
+        if [str(part) for part in ident.namespace()] == [SYSTEM_DATABASE] and str(ident.name()) in CATALOG_TABLES:
+            return self._catalog_table(str(ident.name()), options)
         name, system_table = self._parts_of(ident)
         if name is None:
             raise no_such_table(self._bridge, ident)
@@ -127,7 +135,7 @@ class WarehouseCatalog(Proxy):
         except NotFoundError:
             raise no_such_table(self._bridge, ident) from None
         if system_table is not None:
-            return SystemTable(self._bridge, f"{self._name}.{name}", ref, system_table)
+            return self._system_table(name, ref.with_options(options), system_table)
         return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref.with_options(options))
 
     @from_spark
@@ -136,6 +144,8 @@ class WarehouseCatalog(Proxy):
         name = self._name_of(ident)
         if name is None:
             return False
+        if name.partition(".")[0] == SYSTEM_DATABASE and str(ident.name()) in CATALOG_TABLES:
+            return True
         try:
             filesystem.load_table(self._warehouse, name)
         except NotFoundError:
@@ -292,6 +302,28 @@ class WarehouseCatalog(Proxy):
 
     # Helpers
 
+    def _catalog_table(self, name: str, travel: Mapping[str, str]) -> SystemTable:
+        title = f"{SYSTEM_DATABASE}.{name}"
+
+        def load(options: Mapping[str, str]) -> pa.Table:
+            if options or travel:
+                raise UnsupportedFeatureError(f"{title} shows the catalog as it is: leave options and time travel out")
+            return load_catalog_table(self._warehouse, name)
+
+        return SystemTable(self._bridge, f"{self._name}.{title}", load)
+
+    def _system_table(self, name: str, ref: TableRef, system_table: str) -> SystemTable:
+        if system_table in ROW_TABLES:
+            wanted = f"'{INSERTION}' AS {ROW_KIND}, *" if system_table == AUDIT_LOG else "*"
+            raise UnsupportedFeatureError(
+                f"table {name}: '{system_table}' would be read in the driver; {wanted} of the table has the same rows"
+            )
+
+        def load(options: Mapping[str, str]) -> pa.Table:
+            return load_system_table(system_table, ref.with_options(options), MetadataStore(ref))
+
+        return SystemTable(self._bridge, f"{self._name}.{name}.{system_table}", load)
+
     def _tables(self, namespace: JavaObject) -> tuple[str, ...]:
         return databases.list_tables(self._warehouse, self._database(namespace))
 
@@ -327,12 +359,12 @@ class WarehouseCatalog(Proxy):
     def _parts_of(self, ident: JavaObject) -> tuple[str | None, str | None]:
         """Split a name into table and system table, as in ``t$snapshots`` and ``t.snapshots``."""
         parts, name = [str(part) for part in ident.namespace()], str(ident.name())
-        if len(parts) == 2 and name in SYSTEM_TABLES:
+        if len(parts) == 2 and name in _OF_TABLES:
             return ".".join(parts), name
         if len(parts) != 1:
             return None, None
         base, _, system_table = name.partition("$")
-        return (f"{parts[0]}.{base}", system_table) if system_table in SYSTEM_TABLES else (f"{parts[0]}.{name}", None)
+        return (f"{parts[0]}.{base}", system_table) if system_table in _OF_TABLES else (f"{parts[0]}.{name}", None)
 
     def _name_of(self, ident: JavaObject) -> str | None:
         parts = [str(part) for part in ident.namespace()]

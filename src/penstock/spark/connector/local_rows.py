@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.table.inspect.system import load_system_table
-from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.table.ref import TableRef
 
 _CONNECTOR: Final = "org.apache.spark.sql.connector."
 
@@ -87,20 +84,20 @@ def arrow_rows(bridge: Bridge, rows: pa.Table, schema: StructType | None = None)
 
 
 class SystemTable(Proxy):
-    """A system table of a table, such as ``penstock.db.t.snapshots``.
+    """A system table, such as ``penstock.db.t.snapshots`` or ``penstock.sys.tables``.
 
     Args:
-        name: full name of the table, including the catalog.
-        system_table: name of the system table, such as ``snapshots``.
+        name: full name of the system table, including the catalog.
+        load: returns its rows under options of the use.
     """
 
     interfaces: ClassVar = (f"{_CONNECTOR}catalog.SupportsRead",)
 
-    def __init__(self, bridge: Bridge, name: str, ref: TableRef, system_table: str) -> None:
-        store = MetadataStore(ref)
-        self._rows: pa.Table = load_system_table(system_table, ref, store)
+    def __init__(self, bridge: Bridge, name: str, load: Callable[[Mapping[str, str]], pa.Table]) -> None:
+        self._load = load
+        self._rows = load({})
         self._schema = from_arrow_schema(self._rows.schema)
-        self._name = f"{name}.{system_table}"
+        self._name = name
         super().__init__(bridge, f"{self._name} {id(self)}")
 
     def name(self) -> str:
@@ -137,12 +134,14 @@ class SystemTable(Proxy):
         """Return none."""
         return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())
 
+    @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the scan builder."""
-        return SystemScanBuilder(self._bridge, LocalRows(self._bridge, self._key, self._schema, self._make_rows))
-
-    def _make_rows(self) -> JavaObject:
-        return arrow_rows(self._bridge, self._rows)
+        given = {str(key): str(options.get(key)) for key in options.keySet()}
+        rows = self._load(given) if given else self._rows
+        text = f"{self._key} {given or ''}"
+        scan = LocalRows(self._bridge, text, self._schema, lambda: arrow_rows(self._bridge, rows))
+        return SystemScanBuilder(self._bridge, scan)
 
 
 class SystemScanBuilder(Proxy):

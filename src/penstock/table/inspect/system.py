@@ -27,6 +27,7 @@ from penstock.format.types.text import encode_field
 from penstock.options import ReadOptions, check_reads
 from penstock.printable import mask_options
 from penstock.table.compact.debt import measure_debt
+from penstock.table.inspect.row_tables import ROW_TABLES, load_row_table
 from penstock.table.locate import FileLocator
 from penstock.table.read.column_stats import decode_file_stats
 from penstock.table.read.incremental import reads_changes
@@ -161,8 +162,10 @@ def load_system_table(name: str, ref: TableRef, store: MetadataStore, snapshot: 
         UnsupportedFeatureError: options of this use that name no single snapshot, or any for a table that shows all.
     """
     table = SYSTEM_TABLES.get(name)
+    if name in ROW_TABLES:
+        return load_row_table(name, ref, store, snapshot)
     if table is None:
-        known = ", ".join(SYSTEM_TABLES)
+        known = ", ".join((*SYSTEM_TABLES, *ROW_TABLES))
         raise NotFoundError(f"table {ref.name}: no system table '${name}'; there are {known}")
     return table(ref, store, _snapshot_of_use(name, ref, store) if snapshot is None else snapshot)
 

@@ -1,0 +1,134 @@
+"""System tables of a whole catalog, in the database ``sys``: tables, partitions, options.
+
+Source:
+    Paimon ``core:table/system/AllTablesTable.java``, ``AllPartitionsTable.java``, ``AllTableOptionsTable.java``,
+    ``CatalogOptionsTable.java``. What only a catalog with users knows (owner, creator, times) is NULL, as it is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from penstock.catalog.databases import list_databases, list_tables
+from penstock.catalog.filesystem import load_table
+from penstock.catalog.names import TableName
+from penstock.errors import NotFoundError
+from penstock.format.layout import partition_success_path
+from penstock.io.shortcuts import has_file
+from penstock.printable import mask_locations, mask_options
+from penstock.table.locate import FileLocator
+from penstock.table.read.scan import plan_scan
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.catalog.warehouse import Warehouse
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.table.ref import TableRef
+
+SYSTEM_DATABASE: Final = "sys"
+_TEXT: Final[pa.DataType] = pa.string()
+_LONG: Final[pa.DataType] = pa.int64()
+_COUNTS: Final = {
+    "record_count": _LONG,
+    "file_size_in_bytes": _LONG,
+    "file_count": _LONG,
+    "last_file_creation_time": _LONG,
+}
+_TABLES: Final = pa.schema(
+    {
+        "database_name": _TEXT,
+        "table_name": _TEXT,
+        "table_type": _TEXT,
+        "partitioned": pa.bool_(),
+        "primary_key": pa.bool_(),
+        "owner": _TEXT,
+        "created_at": _LONG,
+        "created_by": _TEXT,
+        "updated_at": _LONG,
+        "updated_by": _TEXT,
+        **_COUNTS,
+    }
+)
+_PARTITIONS: Final = pa.schema(
+    {"database_name": _TEXT, "table_name": _TEXT, "partition_name": _TEXT, **_COUNTS, "done": pa.bool_()}
+)
+_TABLE_OPTIONS: Final = pa.schema({"database_name": _TEXT, "table_name": _TEXT, "key": _TEXT, "value": _TEXT})
+_CATALOG_OPTIONS: Final = pa.schema({"key": _TEXT, "value": _TEXT})
+
+
+def load_catalog_table(warehouse: Warehouse, name: str) -> pa.Table:
+    """Load a system table of a warehouse; reads the metadata of its tables, one after the other.
+
+    Raises:
+        NotFoundError: there is no such system table; the message says which there are.
+    """
+    if name not in CATALOG_TABLES:
+        raise NotFoundError(f"there is no table {SYSTEM_DATABASE}.{name}; there are {', '.join(CATALOG_TABLES)}")
+    schema, rows = CATALOG_TABLES[name]
+    values = list(rows(warehouse))
+    columns = [pa.array([row[place] for row in values], field.type) for place, field in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _tables(warehouse: Warehouse) -> Iterator[Sequence[object]]:
+    for database, table, ref in _all_tables(warehouse):
+        schema = ref.schema
+        store = MetadataStore(ref)
+        plan = plan_scan(store, ref, store.load_latest_snapshot())
+        counts = _counts([entry for partition in plan.partitions for entry in partition.entries])
+        kind, *unknown = ref.options.get("type", "table"), *[None] * 5
+        yield database, table, kind, bool(schema.partition_keys), bool(schema.primary_keys), *unknown, *counts
+
+
+def _partitions(warehouse: Warehouse) -> Iterator[Sequence[object]]:
+    for database, table, ref in _all_tables(warehouse):
+        store, locator = MetadataStore(ref), FileLocator.of(ref)
+        plan = plan_scan(store, ref, store.load_latest_snapshot())
+        for partition in plan.partitions if ref.schema.partition_keys else ():
+            label = locator.partition_label(partition.data)
+            is_done = has_file(ref.file_io, partition_success_path(ref.location, label))
+            yield database, table, label, *_counts(partition.entries), is_done
+
+
+def _counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | None]:
+    created = [entry.file.creation_millis for entry in entries if entry.file.creation_millis is not None]
+    return (
+        sum(entry.file.row_count for entry in entries),
+        sum(entry.file.file_size for entry in entries),
+        len(entries),
+        max(created, default=None),
+    )
+
+
+def _table_options(warehouse: Warehouse) -> Iterator[Sequence[object]]:
+    for database, table, ref in _all_tables(warehouse):
+        for key, value in mask_options(ref.schema.options).items():
+            yield database, table, key, value
+
+
+def _catalog_options(warehouse: Warehouse) -> Iterator[Sequence[object]]:
+    yield "warehouse", mask_locations(warehouse.location)
+    yield from mask_options(warehouse.options).items()
+
+
+def _all_tables(warehouse: Warehouse) -> Iterator[tuple[str, str, TableRef]]:
+    """Yield database, name and table; one that is dropped meanwhile is left out."""
+    for database in list_databases(warehouse):
+        for table in list_tables(warehouse, database):
+            try:
+                yield database, table, load_table(warehouse, str(TableName(database=database, table=table)))
+            except NotFoundError:
+                continue
+
+
+CATALOG_TABLES: Final[Mapping[str, tuple[pa.Schema, Callable[[Warehouse], Iterator[Sequence[object]]]]]] = {
+    "tables": (_TABLES, _tables),
+    "partitions": (_PARTITIONS, _partitions),
+    "all_table_options": (_TABLE_OPTIONS, _table_options),
+    "catalog_options": (_CATALOG_OPTIONS, _catalog_options),
+}
+"""Columns and rows of each, by name in the database ``sys``."""
