@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.api.columns import SchemaLike, columns_of
 from penstock.api.compact_tables import TableCompaction, compact_tables
 from penstock.api.deferred import spark_entry
+from penstock.api.exports import names_html
 from penstock.api.given import Names, Options, changes_of, check_spark, location_of, names_of, texts_of
 from penstock.api.table import Table
 from penstock.catalog import databases, filesystem
@@ -66,6 +67,9 @@ class Catalog:
         options = mask_options(self._warehouse.options)
         more = f", options={options!r}" if options else ""
         return f"{type(self).__name__}({mask_locations(self.warehouse)!r}{more})"
+
+    def _repr_html_(self) -> str:
+        return names_html(repr(self), "database", self.list_databases())
 
     @property
     def warehouse(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack, cast
 
 from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.api.exports import library, table_html
 from penstock.api.given import (
     Names,
     Options,
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from datetime import datetime
 
+    import duckdb
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -300,6 +304,62 @@ class Table:
         """Read piece by piece: as ``to_arrow``, with files opened while the reader is consumed."""
         query = self._query(filter, options, position_options(at, "to_batches"))
         return open_batches(query.ref, self._store, query.plan, names_of(columns), limit)
+
+    def to_pandas(
+        self,
+        columns: Names | None = None,
+        filter: Predicate | str | None = None,
+        *,
+        limit: int | None = None,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> pd.DataFrame:
+        """Read into a DataFrame of pandas; arguments as for ``to_arrow``."""
+        library("pandas", self.name)
+        frame: pd.DataFrame = self.to_arrow(columns, filter, limit=limit, options=options, **at).to_pandas()
+        return frame
+
+    def to_polars(
+        self,
+        columns: Names | None = None,
+        filter: Predicate | str | None = None,
+        *,
+        limit: int | None = None,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> pl.DataFrame:
+        """Read into a DataFrame of polars; arguments as for ``to_arrow``."""
+        rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
+        frame: pl.DataFrame = library("polars", self.name).from_arrow(rows)
+        return frame
+
+    def to_duckdb(
+        self,
+        columns: Names | None = None,
+        filter: Predicate | str | None = None,
+        *,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        limit: int | None = None,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> duckdb.DuckDBPyRelation:
+        """Read into memory, as a relation that DuckDB queries; other arguments as for ``to_arrow``.
+
+        Args:
+            connection: of DuckDB; None for its default one.
+        """
+        module = library("duckdb", self.name)
+        rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
+        relation: duckdb.DuckDBPyRelation = (connection or module.default_connection()).from_arrow(rows)
+        return relation
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export the rows of the latest snapshot piece by piece, so that polars, DuckDB and others take the table."""
+        stream: object = self.to_batches().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+        return stream
+
+    def _repr_html_(self) -> str:
+        return table_html(self.name, self.location, self.schema, self.latest_snapshot)
 
     def to_spark(
         self,

@@ -1,0 +1,70 @@
+"""Rows for other libraries, which are imported when they are asked for; and what a notebook shows of a table."""
+
+from __future__ import annotations
+
+import importlib
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import TableStoreError, UnsupportedFeatureError
+from penstock.format.types.text import format_sql_type
+from penstock.printable import mask_locations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import ModuleType
+
+    from penstock.format.schema import TableSchema
+    from penstock.format.snapshot import Snapshot
+
+
+def library(name: str, table: str) -> Any:  # noqa: ANN401 - a module that is not there for a type checker
+    """Import a library that Penstock does not depend on.
+
+    Args:
+        table: the table whose rows it gets.
+
+    Raises:
+        UnsupportedFeatureError: it is not installed.
+    """
+    try:
+        module: ModuleType = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise UnsupportedFeatureError(
+            f"table {table}: {name} is not installed: pip install {name}, or 'penstock[frames]'; to_arrow needs neither"
+        ) from error
+    return module
+
+
+def table_html(name: str, location: str, schema: TableSchema, load_latest: Callable[[], Snapshot | None]) -> str:
+    """Return what a notebook shows of a table: its name, its columns, and the latest snapshot if it can be read."""
+    columns = [
+        (field.name, format_sql_type(field.type), "partition" if field.name in schema.partition_keys else "", text)
+        for field in schema.fields
+        for text in [field.description or ""]
+    ]
+    try:
+        snapshot = load_latest()
+        state = "no snapshot yet" if snapshot is None else repr(snapshot)
+    except TableStoreError as error:
+        state = f"its latest snapshot cannot be read: {error}"
+    return (
+        f"<strong>{escape(name)}</strong> <code>{escape(mask_locations(location))}</code><br>"
+        f"{escape(state)}{_html_table(('column', 'type', 'key', 'comment'), columns)}"
+    )
+
+
+def names_html(title: str, header: str, names: Iterable[str]) -> str:
+    """Return what a notebook shows of a catalog: its names."""
+    return f"<strong>{escape(title)}</strong>{_html_table((header,), [(name,) for name in names])}"
+
+
+def _html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [_html_row("th", header), *(_html_row("td", row) for row in rows)]
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _html_row(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"

@@ -1,0 +1,94 @@
+"""Rows for pandas, polars and DuckDB, and what notebooks show."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from penstock import Catalog, Table, UnsupportedFeatureError
+from penstock.api import exports
+
+COLUMNS = "k BIGINT, price DECIMAL(10, 2), at TIMESTAMP(3), tags ARRAY<STRING>, dt STRING"
+ROWS = [
+    {"k": 1, "price": Decimal("2.50"), "at": dt.datetime(2026, 1, 1, 10), "tags": ["a", "b"], "dt": "x"},  # noqa: DTZ001
+    {"k": 2, "price": None, "at": None, "tags": [], "dt": "y"},
+]
+
+
+@pytest.fixture
+def table() -> Table:
+    catalog = Catalog(f"memory://{uuid.uuid4()}/w")
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", COLUMNS, partition_by="dt")
+    table.append(ROWS[:1])
+    table.append(ROWS[1:])
+    return table
+
+
+def test_pandas_gets_the_rows(table: Table) -> None:
+    frame = table.to_pandas(["k", "dt"], "dt = 'y'")
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.to_dict("records") == [{"k": 2, "dt": "y"}]
+    assert len(table.to_pandas(snapshot_id=1)) == 1
+
+
+def test_polars_gets_the_rows(table: Table) -> None:
+    frame = table.to_polars()
+    assert frame.to_dicts() == ROWS
+    assert frame.schema["price"] == pl.Decimal(10, 2)
+    assert table.to_polars("k", limit=1).to_dicts() == [{"k": 1}]
+
+
+def test_duckdb_queries_the_rows_more_than_once(table: Table) -> None:
+    with duckdb.connect() as connection:
+        relation = table.to_duckdb(filter="k > 0", connection=connection)
+        assert relation.aggregate("count(*), max(k)").fetchall() == [(2, 2)]
+        assert relation.filter("dt = 'x'").project("price").fetchall() == [(Decimal("2.50"),)]
+    assert table.to_duckdb("k").fetchall() == [(1,), (2,)]
+
+
+def test_others_take_the_table_as_it_is(table: Table) -> None:
+    assert pa.table(table) == table.to_arrow()
+    assert pl.DataFrame(table).equals(table.to_polars())
+
+
+def test_rows_of_every_kind_are_appended(table: Table) -> None:
+    for rows in (
+        table.to_pandas(),
+        table.to_polars(),
+        table.to_duckdb().to_arrow_table(),
+        table.to_arrow().to_pylist(),
+    ):
+        before = table.to_arrow().num_rows
+        table.append(rows)
+        assert table.to_arrow().num_rows == before + 2
+
+
+def test_a_library_that_is_missing_is_named(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_none(name: str) -> None:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(exports.importlib, "import_module", find_none)
+    with pytest.raises(UnsupportedFeatureError, match="polars is not installed: pip install polars"):
+        table.to_polars()
+
+
+def test_a_notebook_shows_columns_and_state(table: Table) -> None:
+    shown = table._repr_html_()
+    assert "<td>price</td><td>DECIMAL(10, 2)</td>" in shown
+    assert "<td>dt</td><td>STRING</td><td>partition</td>" in shown
+    assert "Snapshot(id=2" in shown
+    assert "ARRAY&lt;STRING&gt;" in shown
+
+
+def test_a_notebook_shows_the_databases_of_a_catalog() -> None:
+    catalog = Catalog(f"memory://{uuid.uuid4()}/w")
+    catalog.create_database("shop")
+    assert "<td>shop</td>" in catalog._repr_html_()
