@@ -538,6 +538,12 @@ class MetadataStore:
         if metas is None:
             data = self._read_manifest(name, snapshot_id)
             metas = tuple(decode_manifest_list(data, manifest_path(self.location, name), self.limits))
+            if len({meta.file_name for meta in metas}) < len(metas):
+                # Every entry would be there twice, which is an error too, but one that may take a minute to find.
+                raise FormatError(
+                    f"table {self.name}, snapshot {snapshot_id}: manifest list {manifest_path(self.location, name)} "
+                    "names a manifest twice, it is damaged; roll back to a snapshot from before it"
+                )
             self._cache.put_list(name, metas)
         return tuple(metas)
 

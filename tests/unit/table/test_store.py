@@ -17,6 +17,7 @@ from penstock.format.layout import (
     snapshot_path,
     statistics_path,
 )
+from penstock.format.manifest.files import decode_manifest_list, encode_manifest_list
 from penstock.table.metadata_cache import ManifestCache
 from penstock.table.store import MetadataStore, TableLocation
 from penstock.testing.file_io import RecordingFileIO
@@ -244,6 +245,17 @@ def test_a_truncated_manifest_is_a_format_error() -> None:
     table.file_io.write(manifest_path(table.location, snapshot.delta_manifest_list), b"")
     with pytest.raises(FormatError, match="manifest-list"):
         table.store.load_delta(snapshot)
+
+
+def test_a_list_that_names_a_manifest_twice_is_damaged() -> None:
+    table = table_of(1)
+    [snapshot] = table.snapshots
+    store = MetadataStore(table.ref)
+    path = manifest_path(table.location, snapshot.delta_manifest_list)
+    [meta] = decode_manifest_list(table.file_io.read(path), path)
+    table.file_io.write(path, encode_manifest_list([meta] * 1_000))
+    with pytest.raises(FormatError, match="names a manifest twice"):
+        store.load_manifests(snapshot)
 
 
 def test_tags_are_listed_and_loaded_by_name() -> None:
