@@ -14,7 +14,7 @@ BENCH_SYNCED := .venv/.synced-bench
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow test-cloud bench model \
+.PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow test-cloud bench model site \
 	fuzz fuzz-files check check-format check-lint check-types check-imports check-text audit sbom soak format java clean clean-all
 
 help: ## Show this list
@@ -82,6 +82,9 @@ check-text: $(SYNCED)
 audit: $(SYNCED) ## Check licences and versions of what is installed
 	$(BIN)/python scripts/audit.py
 
+site: $(SYNCED) ## Build the documentation into site/; broken links fail
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 sbom: $(SYNCED) ## Print the bill of materials that each wheel has
 	@$(BIN)/python scripts/sbom.py
 
@@ -105,7 +108,7 @@ $(BENCH_SYNCED): $(SYNCED)
 	@touch $@
 
 clean: ## Remove what runs left behind (environment and downloads stay)
-	rm -rf demo-warehouse demo-kafka-warehouse spark-warehouse metastore_db derby.log dist build .interop/classes \
+	rm -rf demo-warehouse demo-kafka-warehouse spark-warehouse metastore_db derby.log dist build site .interop/classes \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -path ./.venv -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
 

@@ -68,7 +68,8 @@ def stated_licenses(each: Distribution) -> list[str]:
     if expression:
         return [expression]
     field = fields.get("License", "").strip()
-    if field and "\n" not in field:
+    # Old tools of packaging write UNKNOWN where a package has not set the field.
+    if field and field != "UNKNOWN" and "\n" not in field:
         return [field]
     classifiers = each.metadata.get_all("Classifier") or []
     return [text.rpartition(" :: ")[2] for text in classifiers if text.startswith("License ::")]

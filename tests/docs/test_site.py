@@ -1,0 +1,53 @@
+"""The documentation site builds without a warning: every page is in its navigation, every link and anchor exists."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.docs.test_examples import ROOT
+
+import penstock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(directory)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return directory
+
+
+def test_the_site_builds_without_a_warning(site: Path) -> None:
+    assert (site / "index.html").exists()
+
+
+def test_the_api_page_of_the_site_has_every_exported_name(site: Path) -> None:
+    anchors = set(re.findall(r'id="penstock\.(\w+)"', (site / "api.html").read_text("utf-8")))
+    assert anchors >= {name for name in penstock.__all__ if not name.startswith("_")}
+
+
+def test_system_tables_have_the_documented_columns(tmp_path: Path) -> None:
+    catalog = penstock.Catalog(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "a INT")
+    table.append([{"a": 1}])
+    text = (ROOT / "docs" / "system-tables.md").read_text("utf-8")
+    for section in text.split("\n## ")[1:]:
+        name = section.split("\n", maxsplit=1)[0]
+        columns = re.findall(r"^\| `(\w+)` \| `(.+)` \|$", section, re.MULTILINE)
+        assert columns == [(field.name, str(field.type)) for field in table.system_table(name).schema], name
