@@ -115,7 +115,7 @@ def test_rows_of_a_dataframe_stay_those_of_its_first_read(spark: SparkSession, t
         ({"scan.tag-name": "nothing"}, None, "nothing"),
         ({"filter": "c = 1"}, None, "unknown column 'c'"),
         ({"filter": "a ="}, None, "filter"),
-        ({}, "c INT", r"has no column 'c' \(any more\): its columns are a, b, p"),
+        ({}, "c INT", r"has no column 'c': its columns are a, b, p"),
         ({}, "a BIGINT", r"Spark takes column 'a' for bigint, but it is int \(now\)"),
     ],
 )

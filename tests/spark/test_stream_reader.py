@@ -431,7 +431,7 @@ def test_a_query_whose_column_is_gone_says_so_at_its_start(queue: Table, catalog
     declared = source(queue).schema()
     catalog.alter_table("d.q", DropColumn(column="n"))
     stream = source(queue).streamReader(declared)
-    with pytest.raises(SchemaMismatchError, match=r"has no column 'n' \(any more\)"):
+    with pytest.raises(SchemaMismatchError, match=r"has no column 'n'"):
         stream.latestOffset(stream.initialOffset(), ReadAllAvailable())
 
 

@@ -159,7 +159,12 @@ def test_a_checkpoint_that_was_set_back_is_refused_and_the_newer_one_still_works
     # With other rows: what was one batch is planned as another.
     feed.add(5)
     (feed.directory / "00003.json").rename(feed.directory / "00009.json")
-    fail(table, feed, older, r"table d\.t: the checkpoint of query \S+ was set back: .* batches up to 3 \(snapshot 4\)")
+    fail(
+        table,
+        feed,
+        older,
+        r"table d\.t: the checkpoint of query \S+ was set back to an older copy: .* batches up to 3 \(snapshot 4\)",
+    )
     (feed.directory / "00009.json").rename(feed.directory / "00003.json")
     run(table, feed, checkpoint)
     fail(table, feed, older, r"batches up to 4 \(snapshot 5\)")
@@ -175,7 +180,7 @@ def test_a_query_whose_last_snapshot_has_expired_is_refused_until_the_user_accep
     for snapshot_id in (1, 2, 3):
         (Path(table.location) / f"snapshot/snapshot-{snapshot_id}").unlink()
     forget_last_batch(checkpoint)
-    text = "nobody can tell any more whether batch 2 .*Restore the checkpoint.*'penstock.accept-unknown-batch' = 'true'"
+    text = "it is unknown whether batch 2 .*Restore the checkpoint.*'penstock.accept-unknown-batch' = 'true'"
     fail(table, feed, checkpoint, text)
     run(table, feed, checkpoint, options={"penstock.accept-unknown-batch": "true"})
     assert commits(table)[1:] == [(5, "APPEND", 30)]
@@ -268,7 +273,7 @@ def test_what_cannot_be_done_is_refused_before_the_query_starts(
         (sdf, {"output_mode": "upsert"}, InvalidOptionError, "'upsert': expected append or complete"),
         (sdf, {"trigger": {"continuous": "1 second"}}, InvalidOptionError, "expected one of processingTime"),
         (sdf, {"trigger": {}}, InvalidOptionError, "expected one of processingTime"),
-        (spark.range(3), {}, InvalidOptionError, "is no stream; write it with append"),
+        (spark.range(3), {}, InvalidOptionError, "is not a stream; write it with append"),
         (sdf.drop("k"), {}, SchemaMismatchError, "column 'k' is missing"),
         (sdf.withColumn("x", F.lit(1)), {}, SchemaMismatchError, "column 'x' is not in the table"),
         (sdf.withColumn("k", F.col("s")), {}, SchemaMismatchError, "column 'k' is given as string"),
@@ -319,14 +324,16 @@ def test_a_table_that_is_dropped_or_made_anew_ends_the_query_with_a_clear_error(
         query.processAllAvailable()
     assert not Path(catalog.warehouse, "d.db", "t").exists()
     anew = make()
-    with pytest.raises(CheckpointError, match=r"table d\.t: it was dropped and made anew.*start with a new checkpoint"):
+    with pytest.raises(
+        CheckpointError, match=r"table d\.t: it was dropped and created again.*start with a new checkpoint"
+    ):
         run(anew, feed, checkpoint)
     query = running(anew, feed, checkpoint.with_name("second"))
     assert len(commits(anew)) == 4
     catalog.drop_table("d.t")
     third = make()
     feed.add(5)
-    with pytest.raises(StreamingQueryException, match=r"table d\.t: it was dropped and made anew"):
+    with pytest.raises(StreamingQueryException, match=r"table d\.t: it was dropped and created again"):
         query.processAllAvailable()
     assert commits(third) == []
 

@@ -75,7 +75,7 @@ def create_table(
             return _ref(place, schema)
     if if_not_exists:
         return load_place(place)
-    raise AlreadyExistsError(f"table {place.name} exists already; choose another name, or say if_not_exists")
+    raise AlreadyExistsError(f"table {place.name} exists already; choose another name, or give if_not_exists")
 
 
 def load_table(warehouse: Warehouse, name: str) -> TableRef:
@@ -204,7 +204,7 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
         time.sleep(_RETRY_WAIT_S * stalled)
     raise StorageError(
         f"table {place.name}: schema-{latest_id + 1} is refused, although no file of that number is listed in"
-        f" {schema_directory(place.location)}; look at the storage, then alter again",
+        f" {schema_directory(place.location)}; check the storage, then alter again",
         True,  # noqa: FBT003 - positional, so that pickling works
     )
 

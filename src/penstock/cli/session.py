@@ -63,7 +63,7 @@ class Session:
         if name is not None and is_location(name):
             return name  # a path is the table's location: the warehouse is not read
         raise InvalidOptionError(
-            "which warehouse? Give --warehouse PATH, set PENSTOCK_WAREHOUSE, or name a table by its path"
+            "no warehouse is given: give --warehouse PATH, set PENSTOCK_WAREHOUSE, or name a table by its path"
         )
 
 

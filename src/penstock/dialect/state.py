@@ -133,11 +133,11 @@ class SqlState:
         """
         if self.view(path) is not None:
             raise UnsupportedFeatureError(
-                f"{'.'.join(path)} is a view: queries read it, and DESCRIBE, SHOW CREATE VIEW and DROP VIEW know it"
+                f"{'.'.join(path)} is a view: it can be used in queries, DESCRIBE, SHOW CREATE VIEW and DROP VIEW"
             )
         if self.session_table(path) is not None:
             raise UnsupportedFeatureError(
-                f"table {'.'.join(path)} is one of this session, behind a connector, and no table of a catalog"
+                f"table {'.'.join(path)} belongs to this session and has a connector; it is not a table of a catalog"
             )
         catalog, name = self.catalog_of(path)
         try:
@@ -210,7 +210,7 @@ class SqlState:
                 raise InvalidOptionError(f"SET '{key}': there is no Spark session to set it in")
             spark_entry().sql_set(self.spark, key, value)
         elif not check_setting(key, value):
-            warnings.warn(f"nobody reads the setting '{key}'", OptionWarning, stacklevel=2)
+            warnings.warn(f"the setting '{key}' has no effect", OptionWarning, stacklevel=2)
         self.settings[key] = value
 
     def drop_setting(self, key: str) -> None:

@@ -135,8 +135,9 @@ def check_snapshot(snapshot: Snapshot) -> None:
         value = getattr(snapshot, name)
         if isinstance(value, int) and not _LONG_MIN <= value <= _LONG_MAX - (key == "id"):
             raise FormatError(
-                f"snapshot {snapshot.id} would have {key} = {value}, which no reader takes: what it adds to has been "
-                "damaged; nothing was committed. Roll back to a snapshot from before the damage"
+                f"snapshot {snapshot.id} would have {key} = {value}, which no reader accepts: the value that it adds "
+                "to "
+                "is damaged; nothing was committed. Roll back to a snapshot from before the damage"
             )
 
 

@@ -221,7 +221,7 @@ class _Parser:
     def _name(self) -> str:
         token = self._next()
         if not self._is_name(token):
-            hint = 'a column stands on one side of a comparison; quote names that are keywords: `in` or "in"'
+            hint = 'one side of a comparison must be a column; quote names that are keywords: `in` or "in"'
             raise _error(self._text, token.position, f"expected a column, found '{token.text}'", hint)
         if token.kind == "word":
             return token.text

@@ -52,7 +52,7 @@ def load_identity(table: HasLocation) -> str:
     try:
         data = read_first_schema(table)
     except NotFoundError as error:
-        raise NotFoundError(f"table {table.name}: {table.location} holds no table (any more)") from error
+        raise NotFoundError(f"table {table.name}: {table.location} holds no table") from error
     return digest_of(data)
 
 
@@ -78,7 +78,7 @@ def check_same_table(ref: TableRef) -> None:
         if ref.file_io.list(schema_directory(ref.location)):
             raise _made_anew(ref) from error
         raise NotFoundError(
-            f"table {ref.name}: {ref.location} holds no table any more: it was dropped or renamed since it was loaded; "
+            f"table {ref.name}: {ref.location} holds no table: it was dropped or renamed since it was loaded; "
             "load it by the name that it has now"
         ) from error
     if found != ref.schema:
@@ -87,7 +87,8 @@ def check_same_table(ref: TableRef) -> None:
 
 def _made_anew(ref: TableRef) -> NotFoundError:
     return NotFoundError(
-        f"table {ref.name} at {ref.location} is not the one that was loaded: that was dropped, and another was made "
+        f"table {ref.name} at {ref.location} is not the one that was loaded: that one was dropped, and another was "
+        "made "
         "in its place; load the table again"
     )
 

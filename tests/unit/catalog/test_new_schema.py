@@ -71,7 +71,7 @@ def test_options_keep_their_text(new_schema: Build) -> None:
         ({"scan.snapshot-id": "3", "scan.timestamp-millis": "4"}, InvalidOptionError, "does not go with"),
         ({"scan.mode": "sideways"}, InvalidOptionError, "'scan.mode' = 'sideways'"),
         ({"primary-key": "a"}, UnsupportedFeatureError, "append tables only"),
-        ({"partition": "a"}, InvalidOptionError, "say it in one place"),
+        ({"partition": "a"}, InvalidOptionError, "give it in one place only"),
         ({"type": "format-table"}, UnsupportedFeatureError, "'type' = 'format-table'"),
         ({"path": "/data/x"}, InvalidOptionError, "'path' is not a property"),
         ({"branch": "b1"}, InvalidOptionError, "'branch' is not a property"),

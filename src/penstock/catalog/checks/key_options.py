@@ -34,6 +34,6 @@ def normalised_keys(
     if named and partition_keys and named != partition_keys:
         raise InvalidOptionError(
             f"table {table}: 'partition' = '{options['partition']}', but the table is partitioned by"
-            f" {', '.join(partition_keys)}; say it in one place"
+            f" {', '.join(partition_keys)}; give it in one place only"
         )
     return rest, partition_keys or named

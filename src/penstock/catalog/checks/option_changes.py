@@ -52,7 +52,7 @@ def check_option_changes(
         _check_bucket_count(old, new, table)
     if is_chosen(old) and bucket_count(new, table) > 1 and BUCKET_KEY not in explicit:
         raise InvalidOptionError(
-            f"table {table}: 'bucket-key' = '{old[BUCKET_KEY]}' was only a stand-in while there was one bucket;"
+            f"table {table}: 'bucket-key' = '{old[BUCKET_KEY]}' was only chosen because there was one bucket;"
             " set 'bucket-key' together with 'bucket'"
         )
 

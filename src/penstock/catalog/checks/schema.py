@@ -92,7 +92,8 @@ def _check_texts(schema: TableSchema, table: str) -> None:
             (text or "").encode()
         except UnicodeEncodeError as error:
             raise InvalidSchemaError(
-                f"table {table}: {ascii(text)[:60]} is no Unicode text: {error.object[error.start]!a} stands alone"
+                f"table {table}: {ascii(text)[:60]} is no Unicode text: {error.object[error.start]!a} has no "
+                "counterpart"
             ) from error
 
 

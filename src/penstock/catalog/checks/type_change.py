@@ -51,5 +51,5 @@ def check_type_change(
         raise InvalidSchemaError(f"{what}: values could change, and '{EXPLICIT_CASTING_DISABLED}' = 'true' forbids it")
     if not allow_explicit and setting != "false":
         raise InvalidSchemaError(
-            f"{what} unasked, since values could change; say allow_explicit=True, or add a column of the new type"
+            f"{what} implicitly, because values could change; give allow_explicit=True, or add a column of the new type"
         )

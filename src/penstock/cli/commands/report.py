@@ -44,7 +44,7 @@ def report(
     """Draw tables over time: one self-contained HTML file."""
     session = session_of(context)
     if checkpoint and len(tables) > 1:
-        raise InvalidOptionError("--checkpoint is about one table: draw that alone")
+        raise InvalidOptionError("--checkpoint applies to one table: name that table only")
     wanted = [parse_result(text) for text in result or ()]
     refs = [session.ref(name) for name in tables]
     histories = [

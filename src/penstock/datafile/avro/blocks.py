@@ -70,5 +70,5 @@ class UncompressedBlocks:
         if not 0 <= count <= len(payload):
             raise FormatError(f"a block of {len(payload)} bytes says that it has {count} records")
         if self._source.read(SYNC_BYTES) != self._sync:
-            raise FormatError("a block is not followed by the file's mark")
+            raise FormatError("a block is not followed by the sync marker of the file")
         return encode_long(count) + encode_bytes(payload) + self._sync

@@ -44,7 +44,7 @@ def read_parquet(
         file = _open(source)
         known = set(file.schema_arrow.names)
         if len(known) < len(file.schema_arrow.names):
-            raise FormatError("it has two columns of one name, so nobody can say which is meant")
+            raise FormatError("two columns have the same name, so it is unknown which one is meant")
         names = [field.name for field in fields if field.name in known]
         if names:
             for groups, start in _runs(file, source.size(), ranges):

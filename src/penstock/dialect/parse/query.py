@@ -167,7 +167,7 @@ class _Edits:
             use = self._plain.tables.get(left)
             offset = use.offset if use is not None else self._plain.windows[left].offset
             raise self._plain.source.error(
-                offset, "a hint, time travel, system table or window stands where no table is"
+                offset, "a hint, time travel, system table or window is given where no table is named"
             )
 
     def pieces(self) -> list[tuple[Piece, int, bool]]:

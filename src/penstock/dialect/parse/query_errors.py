@@ -47,11 +47,11 @@ def check_text(source: StatementText) -> None:
         # A column may be named FROM.
         is_clause = word in {"FROM", "WHERE"} and behind not in {"FROM", ","}
         if token.text == "," and (word in {"", ")"} or is_clause):
-            raise source.error(start, f"found {_named(word)}: expected another item behind ',', or no comma")
+            raise source.error(start, f"found {_named(word)}: expected another item after ',', or no comma")
         if token.word == "SELECT" and is_clause:
             raise source.error(start, f"found '{word}': expected columns, or *")
         if token.kind == "name" and token.word in {"ON", "BY"} and word == "":
-            raise source.error(start, f"found {_END}: expected something behind '{token.word}'")
+            raise source.error(start, f"found {_END}: expected something after '{token.word}'")
         if token.kind == "hint":
             _check_hint(source, token)
     for place in range(len(tokens) - 3):
@@ -76,11 +76,11 @@ def parse_error(source: StatementText, error: SqlglotError) -> InvalidSqlError:
     is_last = not tokens or tokens[-1].start <= start
     is_unexpected = not any(pattern.match(said) for pattern in (_MISSING, _EXPECTING)) and "table name" not in said
     if is_last and not is_unexpected:
-        expected = _expected(said, f"something behind '{found}'")
+        expected = _expected(said, f"something after '{found}'")
         return source.error(len(source.text), f"found {_END}: {expected}")
     before = next((token.word for token in reversed(tokens) if token.start < start), "")
     if before in _PAIRS and said.startswith("Invalid"):
-        return source.error(start, f"found '{found}': expected BY behind {before}")
+        return source.error(start, f"found '{found}': expected BY after {before}")
     return source.error(start, f"found '{found}': {_expected(said, 'an expression, which is missing here')}")
 
 

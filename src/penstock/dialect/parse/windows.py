@@ -214,7 +214,9 @@ class _Arguments:
         if not reader.take_words("PARTITION", "BY"):
             return
         if "GAP" not in self._parameters:
-            raise reader.error("expected a comma; only SESSION takes PARTITION BY, elsewhere GROUP BY the columns")
+            raise reader.error(
+                "expected a comma; only SESSION takes PARTITION BY; in other windows GROUP BY the columns"
+            )
         keys = [read_name(reader, "a column").text]
         # A comma also separates the next argument.
         while reader.at_sign(",") and not self._is_argument_ahead():

@@ -26,7 +26,7 @@ def create_table_as(state: SqlState, statement: CreateTableAs) -> Outcome:
     name = ".".join(statement.table.name)
     if statement.table.is_temporary or "connector" in dict(statement.table.options):
         raise UnsupportedFeatureError(
-            f"table {name}: behind a connector there is nothing to fill; make a table of the catalog: without"
+            f"table {name}: a table with a connector cannot be filled; make a table of the catalog: without"
             " TEMPORARY, and without 'connector'"
         )
     if statement.table.if_not_exists and state.exists(statement.table.name):

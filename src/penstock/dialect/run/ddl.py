@@ -150,7 +150,7 @@ def drop_database(state: SqlState, statement: DropDatabase) -> Outcome:
 def drop_catalog(state: SqlState, statement: DropCatalog) -> Outcome:
     """Remove the name of a warehouse from this session; the warehouse itself is unchanged."""
     if statement.name in {state.catalog_name, DEFAULT_CATALOG}:
-        raise InvalidSqlError(f"catalog {statement.name} is in use, or the first of the session: it stays")
+        raise InvalidSqlError(f"catalog {statement.name} is in use, or the first of the session: it cannot be dropped")
     if statement.name not in state.catalogs and statement.if_exists:
         return Outcome(message=f"there is no catalog {statement.name}")
     state.catalog(statement.name)
@@ -235,7 +235,7 @@ def _create_session_table(state: SqlState, statement: CreateTable, connector: st
             " without a connector is one of the catalog"
         )
     if statement.partition_by or statement.computed:
-        raise InvalidSqlError(f"table {name}: behind a connector there are neither partitions nor computed columns")
+        raise InvalidSqlError(f"table {name}: a table with a connector has neither partitions nor computed columns")
     _CHECKS[connector](dict(statement.options), name)
     is_new = state.add_session_table(statement)
     return Outcome(message=f"created table {name} in this session" if is_new else f"there is a table {name} already")

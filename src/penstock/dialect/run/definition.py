@@ -80,7 +80,8 @@ def _stored(schema: TableSchema, name: Path, rules: Mapping[str, str]) -> Create
         expression = options.get(EXPRESSION_KEY, "")
         if declared.delay_millis is None:
             raise UnsupportedFeatureError(
-                f"table {'.'.join(name)}: its watermark, {expression}, can only be said with Flink; LIKE … (EXCLUDING"
+                f"table {'.'.join(name)}: its watermark, {expression}, can only be declared with Flink; LIKE … "
+                "(EXCLUDING"
                 " WATERMARKS)"
             )
         interval = expression.rpartition("` - ")[2] if "` - " in expression else None
@@ -121,7 +122,5 @@ def _refuse_twice(table: str, kind: str, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InvalidSqlError(
-                f"table {table}: {kind} '{name}' is there twice, here and in the table that it is like"
-            )
+            raise InvalidSqlError(f"table {table}: {kind} '{name}' is there twice, here and in the table after LIKE")
         seen.add(name)

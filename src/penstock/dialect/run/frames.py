@@ -71,7 +71,7 @@ def _query_frame(reading: _Reading, query: Query) -> DataFrame:
     if query.keyless_session is not None and any(frame.isStreaming for frame in frames):
         line, column = query.source.place(query.keyless_session)
         raise UnsupportedFeatureError(
-            f"line {line}, column {column}: Spark makes sessions of a stream by key only: PARTITION BY a column behind"
+            f"line {line}, column {column}: Spark makes sessions of a stream by key only: PARTITION BY a column after"
             " the table's name, and GROUP BY it too"
         )
     return spark_entry().sql_query(reading.spark, frames, query)

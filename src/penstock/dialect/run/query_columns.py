@@ -30,7 +30,7 @@ def query_columns(state: SqlState, query: Query, within: tuple[Path, ...] = ()) 
     if known is not None:
         return known
     if state.spark is None:
-        raise UnsupportedFeatureError("it takes Spark to tell the columns of this query: give penstock.sql a session")
+        raise UnsupportedFeatureError("the columns of this query are known to Spark only: give penstock.sql a session")
     return spark_entry().sql_columns(typed_frame(state, state.spark, query))
 
 

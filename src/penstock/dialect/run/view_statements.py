@@ -29,7 +29,7 @@ def create_view(state: SqlState, statement: CreateView) -> Outcome:
         raise state.exists_already(path)
     repeated = {column for column, _ in statement.columns if [each for each, _ in statement.columns].count(column) > 1}
     if repeated:
-        raise InvalidSqlError(f"view {name}: its columns have names of their own: '{min(repeated)}' is there twice")
+        raise InvalidSqlError(f"view {name}: each column needs its own name: '{min(repeated)}' is given twice")
     tables = tuple(replace(use, name=state.full(use.name)) for use in statement.query.tables)
     view = replace(statement, name=path, query=replace(statement.query, tables=tables))
     check_tables(state, view)

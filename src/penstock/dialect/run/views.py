@@ -58,4 +58,6 @@ def check_tables(state: SqlState, view: CreateView) -> None:
 
 
 def _reads_itself(view: CreateView) -> InvalidSqlError:
-    return InvalidSqlError(f"view {'.'.join(view.name[1:])} reads itself; give it another name than what it reads has")
+    return InvalidSqlError(
+        f"view {'.'.join(view.name[1:])} reads itself; its name must differ from the names in its query"
+    )

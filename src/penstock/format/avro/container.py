@@ -183,7 +183,7 @@ def _read_blocks(data: bytes, position: int) -> Iterator[tuple[int, bytes]]:
         record_count, position = _read_long(data, position)
         body, position = _read_bytes(data, position)
         if data[position : position + _SYNC_BYTES] != sync:
-            raise ValueError(f"block {number} is not followed by the file's mark")
+            raise ValueError(f"block {number} is not followed by the sync marker of the file")
         position += _SYNC_BYTES
         number += 1
         yield record_count, body

@@ -234,7 +234,7 @@ def _nullable(read: Read) -> Read:
         if branch == _PRESENT:
             return read(data, position + 1)
         if branch:
-            raise ValueError("a value is neither null nor there")
+            raise ValueError("a value is neither null nor present")
         return None, position + 1
 
     return read_nullable

@@ -66,7 +66,7 @@ def _skip_nullable(skip: Skip) -> Skip:
         if branch == _PRESENT:
             return skip(data, position + 1)
         if branch:
-            raise ValueError("a value is neither null nor there")
+            raise ValueError("a value is neither null nor present")
         return position + 1
 
     return skip_nullable

@@ -36,7 +36,9 @@ def encode_long(number: int) -> bytes:
     if rest < _PAIR:
         return _LAST[rest]
     if rest >> 64:
-        raise FormatError(f"{number} has more than 64 bits and cannot be stored: what it was added to is damaged")
+        raise FormatError(
+            f"{number} has more than 64 bits and cannot be stored: the value that it was added to is damaged"
+        )
     parts = []
     while rest >= _PAIR:
         parts.append(_MORE[rest & _PAIR - 1])

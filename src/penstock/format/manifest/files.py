@@ -184,7 +184,7 @@ def _encode_manifest_meta(meta: ManifestFileMeta) -> bytes:
 def _check_version(version: int) -> None:
     if version != _VERSION:
         raise ValueError(
-            f"its records have version {version}, expected {_VERSION} (a table so old has to be written anew)"
+            f"its records have version {version}, expected {_VERSION} (a table this old must be rewritten)"
         )
 
 

@@ -96,7 +96,7 @@ def atomic_codec(data_type: AtomicType) -> SlotCodec:
             return _CODECS[root]
         case root:
             raise UnsupportedFeatureError(
-                f"columns of type {root} cannot stand in keys, partitions or statistics: use another column there"
+                f"columns of type {root} cannot be used in keys, partitions or statistics: use another column there"
             )
 
 

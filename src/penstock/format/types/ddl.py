@@ -34,8 +34,8 @@ class ColumnSpec:
 
 _CLAUSES: Final = (
     (("PRIMARY", "KEY"), "append tables have no primary key; leave it out"),
-    (("WATERMARK", "FOR"), "a watermark is declared beside the columns, not among them"),
-    (("PARTITIONED", "BY"), "partition columns are named beside the columns, not among them"),
+    (("WATERMARK", "FOR"), "a watermark is declared separately, not among the columns"),
+    (("PARTITIONED", "BY"), "partition columns are named separately, not among the columns"),
 )
 
 

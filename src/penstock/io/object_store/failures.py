@@ -96,7 +96,7 @@ class Failure:
     def _reason_without_answer(self) -> str:
         if _NO_ACCOUNT in self.text:
             return (
-                "nobody says which Azure account: write abfss://container@account.dfs.core.windows.net/path, or give "
+                "the Azure account is missing: write abfss://container@account.dfs.core.windows.net/path, or give "
                 "the catalog 'penstock.azure.account'"
             )
         if self.name == "ValueError":

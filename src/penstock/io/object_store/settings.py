@@ -72,8 +72,8 @@ def store_settings(address: StoreAddress, options: Mapping[str, str]) -> StoreSe
         case StoreKind.GCS:
             if not given.is_gcs_allowed:
                 raise UnsupportedFeatureError(
-                    f"location {address.root}: gs:// is not supported, since nothing here can test it; use S3 or "
-                    "Azure, or say 'penstock.object-store.experimental-gs' = 'true' to try it with tables that you "
+                    f"location {address.root}: gs:// is not supported, because it is untested; use S3 or "
+                    "Azure, or set 'penstock.object-store.experimental-gs' = 'true' to try it with tables that you "
                     "can lose"
                 )
             endpoint, config = None, {}
@@ -121,7 +121,7 @@ def _checked(endpoint: str | None) -> str:
         return ""
     parts = urlsplit(endpoint)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise InvalidOptionError(f"the store's endpoint '{endpoint}' is no URL: expected 'https://host' or http://")
+        raise InvalidOptionError(f"the store's endpoint '{endpoint}' is not a URL: expected 'https://host' or http://")
     return endpoint
 
 

@@ -149,7 +149,7 @@ def _set(change: JavaObject, table: str) -> SchemaChange:
         return UpdateComment(comment=value or None)
     for name, text in options_of({key: value}, table).items():
         return SetOption(key=name, value=text)
-    raise UnsupportedFeatureError(f"table {table}: {key} is Spark's own and cannot be set")
+    raise UnsupportedFeatureError(f"table {table}: {key} is reserved for Spark and cannot be set")
 
 
 def _remove(change: JavaObject, _: str) -> SchemaChange:

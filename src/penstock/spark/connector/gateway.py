@@ -235,7 +235,7 @@ def _field(owner: JavaObject, name: str) -> JavaObject:
                 return field.get(owner)
         kind = kind.getSuperclass()
     raise UnsupportedFeatureError(
-        f"Spark {pyspark.__version__} keeps its catalogs elsewhere: attach does not know it yet"
+        f"Spark {pyspark.__version__} stores its catalogs in another place, which attach does not support yet"
     )
 
 

@@ -134,7 +134,7 @@ def _check_connector(spark: SparkSession, table: str) -> None:
         raise UnsupportedFeatureError(
             f"table {table}: Spark has no connector for Kafka: start the session with "
             f"config('spark.jars.packages', '{package}'), penstock sql or spark-submit with --packages {package}; "
-            "where that version cannot be had, the nearest one below serves"
+            "if that version is not available, use the nearest lower one"
         )
 
 
@@ -181,9 +181,9 @@ def _explain(error: Py4JJavaError, kafka: KafkaOptions, table: str) -> Exception
     if "InvalidTopicException" in kinds or ("ConfigException" in kinds and "bootstrap" not in said):
         return InvalidOptionError(f"table {table}: Kafka's client refuses its options: {said}")
     return StorageError(
-        f"table {table}: Kafka at {kafka.servers} does not answer ({said}): see that the brokers run, that "
+        f"table {table}: Kafka at {kafka.servers} does not answer ({said}): check that the brokers run, that "
         "'properties.bootstrap.servers' names them as this machine and the executors reach them, and that "
-        "'properties.security.protocol' and its like are those of the brokers",
+        "'properties.security.protocol' and similar options are those of the brokers",
         retryable=True,
     )
 

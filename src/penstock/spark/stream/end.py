@@ -73,6 +73,6 @@ def _is_done(spark: SparkSession, query: StreamingQuery) -> bool:
         data = checkpoint.load_newest_offsets()
         sources = () if data is None else decode_batch(data, checkpoint.place).sources
     except TableStoreError as error:
-        _LOG.warning("query %s: nobody can tell whether it has ended: %s", query.id, error)
+        _LOG.warning("query %s: cannot find out whether it has ended: %s", query.id, error)
         return False
     return bool(sources) and all(source is not None and source.ended for source in sources)

@@ -90,7 +90,7 @@ def check_fits(schema: StructType, ref: TableRef) -> None:
 
 def _check_request(sdf: DataFrame, ref: TableRef, request: StreamWrite) -> None:
     if not sdf.isStreaming:
-        raise InvalidOptionError(f"table {ref.name}: this DataFrame is no stream; write it with append")
+        raise InvalidOptionError(f"table {ref.name}: this DataFrame is not a stream; write it with append")
     mode = request.output_mode.lower()
     if mode == "update":
         raise UnsupportedFeatureError(
@@ -123,7 +123,7 @@ def _check_not_running(spark: SparkSession, query_id: str, ref: TableRef) -> Non
     if any(query.id == query_id for query in spark.streams.active):
         raise LeaseHeldError(
             f"table {ref.name}: query {query_id} runs in this session already, with the same checkpoint; stop that "
-            "one, or give this one a checkpoint of its own"
+            "one, or give this one another checkpoint"
         )
 
 

@@ -286,7 +286,7 @@ class TableCommitter:
             return
         raise CheckpointError(
             f"table {self.ref.name}: batch {request.commit_identifier} of query {request.commit_user} was prepared so "
-            "long ago that snapshots made since have expired, so nobody can tell any more whether another process has "
+            "long ago that snapshots made since have expired, so it is unknown whether another process has "
             "committed it; nothing was committed: start the query again"
         )
 

@@ -52,7 +52,7 @@ def check_conflicts(live: Mapping[FileIdentity, ManifestEntry], delta: Sequence[
         identity = entry.identity
         if identity in added or identity in deleted:
             raise CommitConflictError(
-                f"table {table}: file {entry.file.file_name} stands twice in one commit; nothing was committed"
+                f"table {table}: file {entry.file.file_name} is given twice in one commit; nothing was committed"
             )
         seen.add(identity)
     for identity in deleted:
@@ -65,5 +65,5 @@ def check_conflicts(live: Mapping[FileIdentity, ManifestEntry], delta: Sequence[
     for identity in added:
         if identity in live:
             raise CommitConflictError(
-                f"table {table}: file {identity.file_name} is in the table already; this commit has landed before"
+                f"table {table}: file {identity.file_name} is in the table already; this commit was made before"
             )

@@ -118,7 +118,8 @@ def compact_delta(
     check_conflicts(live, delta, table=ref.name)
     if find_displaced(live.values(), messages):
         raise CommitConflictError(
-            f"table {ref.name}: a file has come that begins with the same sequence number as those that were merged; "
+            f"table {ref.name}: another commit has added a file that begins with the same sequence number as those "
+            "that were merged; "
             "nothing was committed: plan again from the latest snapshot"
         )
     return delta

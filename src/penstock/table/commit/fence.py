@@ -141,8 +141,8 @@ def check_fence(store: MetadataStore, fence: Snapshot) -> None:
     """
     if not is_there(store, fence):
         raise CommitConflictError(
-            f"table {store.name}: another rollback was made while this one ran, and has taken its place; look at the "
-            "latest snapshot, and roll back again if it is not the one that is wanted"
+            f"table {store.name}: another rollback was made while this one ran, and has replaced it; check the "
+            "latest snapshot, and roll back again if it is not the intended one"
         )
 
 

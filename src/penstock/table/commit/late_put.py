@@ -76,7 +76,10 @@ def is_in_time(store: MetadataStore, base: Snapshot | None, snapshot: Snapshot, 
     is_deleted = store.file_io.delete(snapshot_path(store.location, snapshot.id))
     if not is_deleted or (following is None and store.has_snapshot(snapshot.id + 1)):
         # Other processes may have used our snapshot: it expired meanwhile, or a writer built on it as the latest one.
-        raise StorageError(f"snapshot {snapshot.id} came late, after another of its id, and may have been built on")
+        raise StorageError(
+            f"snapshot {snapshot.id} was created late, after another one with its id, and other snapshots may build "
+            "on it"
+        )
     return False
 
 

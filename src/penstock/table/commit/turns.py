@@ -132,5 +132,5 @@ def _lock_path(location: str) -> Path:
         directory.mkdir(mode=0o700)
     info = directory.lstat()
     if directory.is_symlink() or info.st_uid != os.getuid() or info.st_mode & 0o022:
-        raise PermissionError(f"{directory} is not this user's alone")
+        raise PermissionError(f"other users can write to {directory}")
     return directory / f"commit-{hashlib.sha256(location.encode()).hexdigest()[:24]}.lock"

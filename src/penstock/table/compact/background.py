@@ -278,7 +278,9 @@ class BackgroundCompactor:
         # A single failure is normal; repeated ones are worth a warning.
         level = logging.INFO if self._aside.failures == 1 else logging.WARNING
         if (level, str(error)) != self._said:
-            _LOG.log(level, "table %s: compaction beside the stream will try again: %s", self._watch.ref.name, error)
+            _LOG.log(
+                level, "table %s: background compaction failed and will be retried: %s", self._watch.ref.name, error
+            )
         self._said = (level, str(error))
 
     def _wait(self, seconds: float) -> None:

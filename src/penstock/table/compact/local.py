@@ -60,7 +60,7 @@ def request_compaction(
         InvalidFilterError: ``where`` cannot be parsed, or names other columns than partition columns.
     """
     if partitions is not None and where is not None:
-        raise InvalidOptionError(f"table {ref.name}: say which partitions to compact by name or by WHERE, not by both")
+        raise InvalidOptionError(f"table {ref.name}: give the partitions to compact by name or by WHERE, not by both")
     if partitions is not None and not partitions:
         raise InvalidOptionError(f"table {ref.name}: no partition is named; to compact all, leave them out")
     scope: OverwriteScope | None = None

@@ -260,7 +260,8 @@ def check_compactable(ref: TableRef, store: MetadataStore, snapshot: Snapshot | 
     """Check that a merge keeps the meaning of the table's files. Raises ``UnsupportedFeatureError``."""
     if ref.parsed(SortOptions).incremental_clustering:
         raise UnsupportedFeatureError(
-            f"table {ref.name}: 'clustering.incremental' keeps files in levels, which a merge would undo: compact it "
+            f"table {ref.name}: 'clustering.incremental' keeps files in levels, which a merge would destroy: compact "
+            "it "
             "with Paimon on Flink or Spark"
         )
     if snapshot is not None:

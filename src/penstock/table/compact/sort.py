@@ -154,7 +154,7 @@ def sort_table(
     """
     if request.strategy is CompactStrategy.MINOR:
         raise InvalidOptionError(
-            f"table {ref.name}: to sort is to write everything anew, so 'minor' cannot be asked for"
+            f"table {ref.name}: sorting rewrites all files, so the strategy 'minor' is not possible"
         )
     job = plan_sort(ref, MetadataStore(ref), order, scope=request.scope, idle_ms=request.idle_ms)
     on_plan(job.plan)
@@ -183,7 +183,7 @@ def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: Ta
         if (message.partition, message.bucket) != (task.partition, task.bucket):
             raise FormatError(
                 f"table {ref.name}: files of a partition hold rows of another one; nothing was changed: look at them "
-                "with 'penstock fsck', and write the rows of that partition anew"
+                "with 'penstock fsck', and rewrite the rows of that partition"
             )
     files = tuple(file for message in messages for file in message.new_files)
     check_rows(task, files, ref)
@@ -234,8 +234,9 @@ def _every_file(
 def _check_is_scalable(ref: TableRef) -> None:
     if ref.parsed(BucketOptions).bucket != -1:
         raise UnsupportedFeatureError(
-            f"table {ref.name} is a queue ('bucket' is not -1), whose promise is the order in which rows were written; "
-            "sorting would break it: compact it without an order strategy, or copy it into a table with 'bucket' = '-1'"
+            f"table {ref.name} is a queue ('bucket' is not -1), which keeps the order in which rows were written; "
+            "sorting would change it: compact it without an order strategy, or copy it into a table with 'bucket' = "
+            "'-1'"
         )
 
 

@@ -29,8 +29,8 @@ def check_types(ref: TableRef) -> None:
     for each in ref.schema.fields:
         if not _holds(each.type):
             raise UnsupportedFeatureError(
-                f"table {ref.name}: column '{each.name}' is {format_sql_type(each.type)}, which loses something on its "
-                "way through Spark, so rows cannot be sorted there: compact without an order strategy"
+                f"table {ref.name}: column '{each.name}' is {format_sql_type(each.type)}, which Spark cannot "
+                "represent exactly, so rows cannot be sorted there: compact without an order strategy"
             )
 
 

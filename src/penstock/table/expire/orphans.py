@@ -156,7 +156,7 @@ def _check_cutoff(table: str, older_than_millis: int | None, now_millis: int, *,
     if older_than_millis > now_millis - FLOOR_MS and not allow_recent:
         raise InvalidOptionError(
             f"table {table}: files younger than an hour may belong to a job that commits them soon; give a time that "
-            "lies further back, or say that nobody writes (allow_recent, --allow-recent)"
+            "lies further back, or state that nothing writes (allow_recent, --allow-recent)"
         )
     return older_than_millis
 

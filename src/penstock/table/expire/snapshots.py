@@ -249,7 +249,7 @@ class SnapshotExpirer:
         if self.ref.file_io.list(changelog_directory(self.ref.location)):
             raise UnsupportedFeatureError(
                 f"table {self.ref.name} keeps changelogs longer than snapshots ('changelog.*' options), whose files "
-                "Penstock cannot tell; expire its snapshots with the engine that writes them"
+                "Penstock does not know; expire its snapshots with the engine that writes them"
             )
 
     def _delete(self, chunk: Chunk, note_deleted: Callable[[int], None]) -> None:

@@ -100,7 +100,8 @@ class UsedFiles:
             self._seen.update(new)
             self._take_in(new)
         raise StorageError(
-            f"table {self._table}: snapshots come faster than they can be looked at; try again when less is written",
+            f"table {self._table}: snapshots are committed faster than they can be read; try again when less is "
+            "written",
             True,  # noqa: FBT003 - positional, so that pickling works
         )
 
@@ -120,7 +121,7 @@ class UsedFiles:
             schemas = directories.list(schema_directory(root))
             if all(schema_id_of(status.name) is None for status in schemas):
                 raise NotFoundError(
-                    f"table {self._table}: {root} has no schema, so nobody can say which files it needs; nothing was "
+                    f"table {self._table}: {root} has no schema, so it is unknown which files it needs; nothing was "
                     "deleted. Restore the schema, or delete that directory if it is none of the table's branches"
                 )
             for directory, id_of in (
@@ -210,7 +211,7 @@ class UsedFiles:
             else:
                 raise FormatError(
                     f"table {self._table}: {manifest_path(self._location, name)} is missing, which {root} needs; so "
-                    "nobody can say which files are used, and nothing was deleted. If an expiration was stopped "
+                    "it is unknown which files are used, and nothing was deleted. If an expiration was stopped "
                     "half-way, expire up to that snapshot with 'penstock expire'; else look with 'penstock fsck "
                     "--all-snapshots'"
                 )

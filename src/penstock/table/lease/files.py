@@ -119,7 +119,7 @@ class LeaseFiles:
         """Return the error for a process that wants a lease that another one holds."""
         age = max(0, now - record.acquired_millis) // 1000
         return LeaseHeldError(
-            f"table at {self._location}: '{self.name}' is in use by {record.process or 'somebody else'} "
+            f"table at {self._location}: '{self.name}' is in use by {record.process or 'another process'} "
             f"(for {age} s, epoch {record.epoch}): stop that one, or use another name; if it is gone, try again in "
             f"{record.ttl_ms // 1000} s"
         )
@@ -133,7 +133,7 @@ class LeaseFiles:
             )
         age = max(0, now - newest.acquired_millis) // 1000
         return LeaseHeldError(
-            f"table at {self._location}: '{self.name}' was taken over by {newest.process or 'somebody else'} {age} s "
+            f"table at {self._location}: '{self.name}' was taken over by {newest.process or 'another process'} {age} s "
             f"ago (epoch {newest.epoch}), because it had not been renewed in time; stop here and leave it to that one, "
             "or stop that one and start again"
         )

@@ -232,7 +232,7 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     if DELETION_VECTORS in decode_index_types(data, path, store.limits):
         raise UnsupportedFeatureError(
             f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which Penstock "
-            "does not read, so they would come back; compact the table fully with Paimon on Flink or Spark first"
+            "does not read, so they would reappear; compact the table fully with Paimon on Flink or Spark first"
         )
 
 

@@ -81,8 +81,9 @@ def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> N
     first, end = store.earliest_snapshot_id() or 1, (store.latest_snapshot_id() or 0) + 1
     if not first <= next_snapshot <= end:
         raise NotFoundError(
-            f"table {store.name}: consumer '{consumer_id}' cannot go on at snapshot {next_snapshot}: choose one from "
-            f"{first} to {end}, which is the next to come"
+            f"table {store.name}: consumer '{consumer_id}' cannot continue at snapshot {next_snapshot}: choose one "
+            "from "
+            f"{first} to {end}, which is the next one"
         )
 
 
@@ -190,5 +191,5 @@ def _check(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
     check_consumer_id(consumer_id, store.name)
     if next_snapshot < 1:
         raise InvalidOptionError(
-            f"table {store.name}: consumer '{consumer_id}' cannot go on at snapshot {next_snapshot}: ids begin at 1"
+            f"table {store.name}: consumer '{consumer_id}' cannot continue at snapshot {next_snapshot}: ids begin at 1"
         )

@@ -60,8 +60,8 @@ class History:
             data = read_first_schema(self._store)
         except NotFoundError as error:
             raise DataLossError(
-                f"table {self._store.name}: {self._store.location} holds no table (any more): the stream cannot go on; "
-                "if it was dropped, stop the query; if it was moved, start the query at its new place"
+                f"table {self._store.name}: {self._store.location} holds no table: the stream cannot continue; "
+                "if it was dropped, stop the query; if it was moved, start the query at its new location"
             ) from error
         return _digest(data)
 
@@ -119,12 +119,13 @@ class History:
         what = f"table {self._store.name}: the stream was to read snapshot {snapshot_id}, which has expired"
         if self._fails:
             raise DataLossError(
-                f"{what}; {self._available(ids)}: {_NEW_START}; or set 'penstock.fail-on-data-loss' = 'false' to go on "
+                f"{what}; {self._available(ids)}: {_NEW_START}; or set 'penstock.fail-on-data-loss' = 'false' to "
+                "continue "
                 "at the earliest without the rows in between. A consumer ('consumer-id') keeps snapshots until they "
-                "are read; one that stands too early is moved by Table.reset_consumer"
+                "are read; Table.reset_consumer moves one whose position is too early"
             )
         warnings.warn(
-            f"{what}; it goes on at snapshot {later[0]} without the rows in between, as {_ALLOWED}",
+            f"{what}; it continues at snapshot {later[0]} without the rows in between, as {_ALLOWED}",
             DataLossWarning,
             stacklevel=2,
         )
@@ -171,7 +172,7 @@ class History:
     def _recreated(self) -> DataLossError:
         return DataLossError(
             f"table {self._store.name} at {self._store.location} is not the one that the stream began with: it was "
-            f"dropped and made anew; {self._available(self._store.list_snapshot_ids())}: {_NEW_START}"
+            f"dropped and created again; {self._available(self._store.list_snapshot_ids())}: {_NEW_START}"
         )
 
     def _available(self, ids: tuple[int, ...]) -> str:

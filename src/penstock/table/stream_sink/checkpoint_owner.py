@@ -69,7 +69,7 @@ def check_identity(mark: CheckpointMark, identity: str, ref: TableRef, notes: Ba
             f"table {ref.name}: checkpoint {notes.place} belongs to another table, at {mark.location}; {cure}"
         )
     raise CheckpointError(
-        f"table {ref.name}: it was dropped and made anew since the query with checkpoint {notes.place} began, so "
+        f"table {ref.name}: it was dropped and created again since the query with checkpoint {notes.place} began, so "
         "the batches before this one are not in it; start with a new checkpoint to write all rows again"
     )
 

@@ -89,7 +89,7 @@ def is_committed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown:
         if found.is_complete or accept_unknown:
             return False
         raise CheckpointError(
-            f"table {table}: nobody can tell any more whether {batch} is in the table: the snapshots in which it would "
+            f"table {table}: it is unknown whether {batch} is in the table: the snapshots in which it would "
             "be have expired; nothing was written. Restore the checkpoint to the state that belongs to this table; or, "
             f"if the batch may be written, perhaps for the second time, {ACCEPT}"
         )
@@ -100,7 +100,8 @@ def is_committed(batch: Batch, found: OwnCommits, *, table: str, accept_unknown:
     if last_batch == batch.id and (batch.digest is None or properties.get(BATCH_DIGEST) in (None, batch.digest)):
         return True
     raise CheckpointError(
-        f"table {table}: the checkpoint of query {batch.commit_user} was set back: it is about to run batch {batch.id} "
+        f"table {table}: the checkpoint of query {batch.commit_user} was set back to an older copy: it is about to "
+        f"run batch {batch.id} "
         f"with other rows, but the table has the query's batches up to {last_batch} (snapshot {last.id}); "
         "nothing was written. Restore the newer checkpoint; or roll the table back to a snapshot from before batch "
         f"{batch.id}; or start with a new checkpoint from where the table's rows end"
@@ -305,7 +306,8 @@ class StreamCommitter:
         except NotFoundError as error:
             raise NotFoundError(
                 f"table {ref.name}: it was dropped or moved while a query wrote to it, whose checkpoint is "
-                f"{self._notes.place}; start the query with that where the table is now; or make the table anew, and "
+                f"{self._notes.place}; start the query with that where the table is now; or create the table again, "
+                "and "
                 "start the query with a new checkpoint"
             ) from error
         check_identity(self._mark, identity, ref, self._notes)

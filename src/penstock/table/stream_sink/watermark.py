@@ -129,7 +129,7 @@ class SinkWatermark:
         if not observed.is_complete:
             self._is_complete = False
             self._warn(
-                "partitions have appeared since the query began, of which nobody knows how far they are; start it "
+                "partitions have appeared since the query began, whose event times are unknown; start it "
                 "again, and they count"
             )
 

@@ -184,4 +184,4 @@ def check_tag_name(name: str, table: str) -> None:
         raise InvalidOptionError(f"table {table}: '{name}' is no name for a tag: it is blank or a path")
     if name.isdecimal():
         # Paimon refuses these too: a time travel to such a name could mean the snapshot id.
-        raise InvalidOptionError(f"table {table}: tag '{name}' would read like a snapshot id; put a letter into it")
+        raise InvalidOptionError(f"table {table}: tag '{name}' looks like a snapshot id; put a letter into it")

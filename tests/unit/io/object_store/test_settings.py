@@ -174,6 +174,6 @@ def test_credentials_that_are_nowhere_are_said() -> None:
 
 
 def test_an_account_that_nobody_names_is_said() -> None:
-    with pytest.raises(StorageError, match="nobody says which Azure account: write abfss://container@account") as error:
+    with pytest.raises(StorageError, match="the Azure account is missing: write abfss://container@account") as error:
         opened("az://container/a").read("az://container/a")
     assert not error.value.retryable

@@ -106,7 +106,7 @@ def test_a_reset_stays_within_what_can_be_read() -> None:
     store.file_io.delete(snapshot_path(store.location, 1))
     store.file_io.delete(f"{store.location}/snapshot/EARLIEST")
     for wrong in (1, 7):
-        with pytest.raises(NotFoundError, match=f"cannot go on at snapshot {wrong}: choose one from 2 to 6"):
+        with pytest.raises(NotFoundError, match=f"cannot continue at snapshot {wrong}: choose one from 2 to 6"):
             reset_consumer(store, "c", wrong)
     assert store.list_consumers() == ()
     reset_consumer(with_snapshots(0), "c", 1)

@@ -57,7 +57,7 @@ def test_a_stream_may_go_on_behind_expired_snapshots() -> None:
     for number in range(1, 5):
         queue.expire(number)
     follower = queue.with_options({**EARLIEST, **GOES_ON})
-    with pytest.warns(DataLossWarning, match="goes on at snapshot 5"):
+    with pytest.warns(DataLossWarning, match="continues at snapshot 5"):
         reached = follower.advance(offset, NO_LIMITS)
     with pytest.warns(DataLossWarning, match="snapshot 3"):
         tasks = queue.with_options({**EARLIEST, **GOES_ON}).plan_range(offset, reached)
@@ -76,7 +76,7 @@ def test_what_a_consumer_has_not_read_is_missed_as_well() -> None:
     with pytest.raises(DataLossError, match=r"was to read snapshot 3, which has expired.*reset_consumer"):
         batches(queue.with_options({"consumer-id": "c"}))
     goes_on = queue.with_options({"consumer-id": "c", **GOES_ON})
-    with pytest.warns(DataLossWarning, match="snapshot 3, which has expired; it goes on at snapshot 5"):
+    with pytest.warns(DataLossWarning, match="snapshot 3, which has expired; it continues at snapshot 5"):
         found, _ = batches(goes_on)
     assert flat(found) == ["f5", "f6"]
 
@@ -94,7 +94,7 @@ def test_a_full_phase_whose_snapshot_expires_fails_in_the_middle() -> None:
             each.advance(cut, NO_LIMITS)
     with pytest.raises(DataLossError, match="has expired"):
         queue.with_options(options).plan_range(UNRESOLVED, cut)
-    with pytest.warns(DataLossWarning, match="goes on at snapshot 2"):
+    with pytest.warns(DataLossWarning, match="continues at snapshot 2"):
         reached = queue.with_options({**options, **GOES_ON}).advance(cut, NO_LIMITS)
     assert reached.position == Position(snapshot_id=3)
 
@@ -220,12 +220,12 @@ def test_a_table_made_anew_fails_the_stream(files: int) -> None:
     follower = queue.with_options(EARLIEST)
     _, offset = batches(follower)
     recreate(queue, files)
-    with pytest.raises(DataLossError, match="dropped and made anew"):
+    with pytest.raises(DataLossError, match="dropped and created again"):
         queue.with_options(EARLIEST).advance(offset, NO_LIMITS)
-    with pytest.raises(DataLossError, match="dropped and made anew"):
+    with pytest.raises(DataLossError, match="dropped and created again"):
         queue.with_options(EARLIEST).plan_range(UNRESOLVED, offset)
     if files != 3:  # the process that followed it learns it from the next snapshot
-        with pytest.raises(DataLossError, match="dropped and made anew"):
+        with pytest.raises(DataLossError, match="dropped and created again"):
             follower.advance(offset, NO_LIMITS)
 
 
@@ -234,7 +234,7 @@ def test_a_table_made_anew_before_the_first_rows_fails_the_stream() -> None:
     follower = queue.with_options(EARLIEST)
     offset = follower.advance(UNRESOLVED, NO_LIMITS)
     recreate(queue, 1)
-    with pytest.raises(DataLossError, match="dropped and made anew"):
+    with pytest.raises(DataLossError, match="dropped and created again"):
         follower.advance(offset, NO_LIMITS)
 
 

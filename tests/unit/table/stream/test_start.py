@@ -171,7 +171,7 @@ def test_a_start_that_has_expired_is_an_error_unless_rows_may_be_missed(
     options = {"scan.mode": mode, "scan.snapshot-id": snapshot_id}
     with pytest.raises(DataLossError, match=r"snapshot [12], which has expired; snapshots 3 to 9 .*fail-on-data-loss"):
         start_of(table, options)
-    with pytest.warns(DataLossWarning, match="it goes on at snapshot 3"):
+    with pytest.warns(DataLossWarning, match="it continues at snapshot 3"):
         start = start_of(table, {**options, "penstock.fail-on-data-loss": "false"})
     assert start is not None
     assert start.position.snapshot_id == 3

@@ -33,9 +33,7 @@ def test_a_checkpoint_that_was_set_back_is_refused_by_name_and_the_table_stays()
     older = MemoryCheckpoint(dict(files.files))
     run(query, batch(1), rows(2))
     oldest = MemoryCheckpoint({"table": files.files["table"]})
-    text = (
-        r"was set back: it is about to run batch 1 .* the query's batches up to 1 \(snapshot 2\); nothing was written"
-    )
+    text = r"was set back to an older copy: .* query's batches up to 1 \(snapshot 2\); nothing was written"
     unchanged(ref, lambda: run(start(ref, older), batch(1, "others"), rows(2)), text)
     run(query, batch(2), rows(3))
     for copy in (older, oldest):
@@ -79,7 +77,7 @@ def test_a_batch_of_which_nobody_can_tell_is_refused_until_somebody_accepts_it()
     for _ in range(3):
         committer(ref).commit(append(rows(9), user="other"))
     expire(ref, 2)
-    text = "nobody can tell any more whether batch 0 of query query-1 .* 'penstock.accept-unknown-batch' = 'true'"
+    text = "it is unknown whether batch 0 of query query-1 .* 'penstock.accept-unknown-batch' = 'true'"
     unchanged(ref, lambda: run(start(ref, files), batch(0), rows(1)), text)
     unchanged(ref, lambda: run(start(ref, files), batch(1), rows(1)), "Restore the checkpoint")
     accepting = ref.with_options({"penstock.accept-unknown-batch": "true"})

@@ -20,7 +20,7 @@ def test_a_batch_that_a_successor_may_have_committed_is_not_committed_again() ->
     run(successor, batch(1), rows(11))
     commit_rows(ref, 1, 2, 3)
     expire_to(ref, 1)
-    with pytest.raises(CheckpointError, match=r"batch 1 of query .* nobody can tell any more"):
+    with pytest.raises(CheckpointError, match=r"batch 1 of query .* it is unknown whether"):
         paused.commit(batch(1), (rows(11),))
     assert row_counts(ref) == [10, 11, 1, 2, 3]
 

@@ -41,7 +41,7 @@ def test_a_table_that_goes_while_a_query_runs_ends_it() -> None:
     anew = TableDefinition(columns=parse_columns("id BIGINT, p STRING, n INT"), partition_by=("p",))
     again = create_table(warehouse, location, anew)
     for action in (query.load_ref, lambda: query.commit(batch(1), (rows(2),)), lambda: start(again, files)):
-        unchanged(again, action, "was dropped and made anew since the query .* began.*start with a new checkpoint")
+        unchanged(again, action, "was dropped and created again since the query .* began.*start with a new checkpoint")
 
 
 def test_the_schema_is_that_of_the_moment() -> None:

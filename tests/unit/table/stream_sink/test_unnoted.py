@@ -38,7 +38,7 @@ def test_without_a_checkpoint_a_later_batch_that_may_have_expired_is_refused_and
         committer(ref).commit(append(rows(9), user="other"))
     expire(ref, 2)
     later = replace(batch(1), digest=None)
-    unchanged(ref, lambda: commit_unnoted(ref, later, (rows(1),), is_overwrite=False), "nobody can tell")
+    unchanged(ref, lambda: commit_unnoted(ref, later, (rows(1),), is_overwrite=False), "it is unknown whether")
     assert commit_unnoted(ref, replace(later, id=0), (rows(1),), is_overwrite=False).id == 4
     assert commit_unnoted(ref, later, (rows(2),), is_overwrite=False).id == 5
     assert commit_unnoted(ref, replace(later, id=2), (rows(2),), is_overwrite=True).total_record_count == 2
@@ -67,7 +67,7 @@ def test_a_first_batch_whose_snapshot_has_expired_is_not_committed_again() -> No
     expire_to(ref, 1)
     again = rows(3)
     paths = files_of(ref, again)
-    unchanged(ref, lambda: commit_unnoted(ref, first, (again,), is_overwrite=False), "nobody can tell")
+    unchanged(ref, lambda: commit_unnoted(ref, first, (again,), is_overwrite=False), "it is unknown whether")
     assert not any(map(ref.file_io.exists, paths))
     accepted = ref.with_options({"penstock.accept-unknown-batch": "true"})
     assert commit_unnoted(accepted, first, (rows(3),), is_overwrite=False) is not None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.table.stream.align.progress import Allowance
 
 _LOG: Final = open_log(__name__)
-_NO_TIME: Final = "it declares no watermark that can be told from its files, and its snapshots have none, so"
+_NO_TIME: Final = "it declares no watermark that its files give, and its snapshots have none, so"
 _CURE: Final = "create it with watermark=(<column>, <delay>), or write it with a stream that has a watermark"
 
 

@@ -172,7 +172,7 @@ def test_who_cannot_tell_where_it_stands_is_waited_for_no_longer_than_who_has_no
     assert slowest(a) is None
     (record,) = caplog.records
     assert record.getMessage() == (
-        "table b: it declares no watermark that can be told from its files, and its snapshots have none, so its stream "
+        "table b: it declares no watermark that its files give, and its snapshots have none, so its stream "
         "neither waits for others of group 'g' nor is it waited for: create it with watermark=(<column>, <delay>), or "
         "write it with a stream that has a watermark"
     )

@@ -126,7 +126,7 @@ def test_a_table_that_has_no_time_is_warned_of_when_the_stream_is_made() -> None
         encode_reader_options(queue.ref.with_options(options), reader="r", parallelism=1)
     (warning,) = caught
     assert str(warning.message) == (
-        "table shop.orders: it declares no watermark that can be told from its files, and its snapshots have none, so "
+        "table shop.orders: it declares no watermark that its files give, and its snapshots have none, so "
         "'scan.watermark.alignment.group' has no effect on it: create it with watermark=(<column>, <delay>), or write "
         "it with a stream that has a watermark"
     )
