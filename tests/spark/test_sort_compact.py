@@ -242,7 +242,7 @@ def test_columns_that_spark_would_change_are_refused(spark: SparkSession, catalo
     table.append(
         pa.table({"id": pa.array([1], pa.int32()), "at": pa.array([None], table.arrow_schema.field("at").type)})
     )
-    with pytest.raises(UnsupportedFeatureError, match=r"column 'at'.*loses something"):
+    with pytest.raises(UnsupportedFeatureError, match=r"column 'at'.*cannot represent exactly"):
         sort(spark, table, "order", "id")
     with pytest.raises(InvalidOptionError, match="'at'"):
         sort(spark, table, "order", "at")

@@ -141,7 +141,7 @@ def test_a_schema_of_endless_depth_or_size_is_refused() -> None:
     [
         (record({"type": "fixed", "name": "x", "size": -1}), b"\0", "negative size"),
         (record(["int", "long", "string"]), encode_long(-1) + b"\0", "negative"),
-        (record(["null", "long"]), b"\x04\0", "neither null nor there"),
+        (record(["null", "long"]), b"\x04\0", "neither null nor present"),
         ({**record(), "fields": [{"name": "a", "type": "int"}] * 2}, b"\0\0", "two fields of one name"),
         (record("bytes"), encode_bytes(b"abc")[:-1], "do not agree"),
     ],

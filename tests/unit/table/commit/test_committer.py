@@ -415,7 +415,7 @@ def test_a_file_cannot_be_added_twice() -> None:
     again = CommitMessage(partition=partition("a"), bucket=0, total_buckets=-1, compact_after=message.new_files)
     with pytest.raises(CommitConflictError, match="in the table already"):
         committer(ref).commit(CommitRequest(commit_user="user", kind=CommitKind.COMPACT, messages=(again,)))
-    with pytest.raises(CommitConflictError, match="stands twice in one commit"):
+    with pytest.raises(CommitConflictError, match="is given twice in one commit"):
         commit_overwrite(committer(ref), (message,), scope_of_specs(ref, [{"p": "a"}]))
 
 

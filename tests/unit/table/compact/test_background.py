@@ -164,7 +164,7 @@ def test_a_merge_whose_input_has_expired_is_an_ordinary_loss(queue: Setup, caplo
     may_go.set()
     until(lambda: beside.state.lost == 1 and beside.state.landed == 1)
     assert queue.table.to_arrow()["id"].to_pylist() == list(range(10))
-    assert "will try again" not in caplog.text
+    assert "will be retried" not in caplog.text
 
 
 def test_a_merge_whose_live_input_is_missing_is_told(queue: Setup, caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +189,7 @@ def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCapture
     with caplog.at_level(logging.INFO):
         beside = queue.start(failing)
         until(lambda: beside.state.landed == 1)
-    told = [record for record in caplog.records if "will try again: disk full" in record.message]
+    told = [record for record in caplog.records if "will be retried: disk full" in record.message]
     assert [record.levelno for record in told] == [logging.INFO]
     assert beside.state.last_error is None
 
@@ -199,7 +199,7 @@ def test_an_error_that_stays_is_a_warning(queue: Setup, caplog: pytest.LogCaptur
     beside = queue.start(
         lambda task, _: MergedFiles(task=task, message=None, error=StorageError("disk full"), seconds=0.0)
     )
-    until(lambda: "will try again: disk full" in caplog.text)
+    until(lambda: "will be retried: disk full" in caplog.text)
     assert beside.state.last_error == "disk full"
 
 
