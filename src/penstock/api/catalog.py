@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.api.columns import SchemaLike, columns_of
 from penstock.api.compact_tables import TableCompaction, compact_tables
-from penstock.api.deferred import spark_entry
+from penstock.api.deferred import spark_entry, with_store_options
 from penstock.api.exports import names_html
 from penstock.api.given import Names, Options, changes_of, check_spark, location_of, names_of, texts_of
 from penstock.api.table import Table
@@ -46,7 +46,8 @@ class Catalog:
     Args:
         warehouse: path or URI of the directory; ``<warehouse>/<database>.db/<table>`` are the tables.
         options: of the catalog; ``table-default.<key>`` goes to new tables, ``penstock.external-paths.*`` and
-            ``penstock.durable`` to every use.
+            ``penstock.durable`` to every use. Without options of a store, those of a Spark session in this process
+            (``spark.hadoop.fs.s3a.*``) are used.
 
     Raises:
         InvalidOptionError: the location cannot be one.
@@ -54,7 +55,8 @@ class Catalog:
     """
 
     def __init__(self, warehouse: str | os.PathLike[str], options: Options | None = None) -> None:
-        self._warehouse = open_warehouse(location_of(warehouse), texts_of(options))
+        location = location_of(warehouse)
+        self._warehouse = open_warehouse(location, with_store_options(location, texts_of(options)))
 
     if not TYPE_CHECKING:  # for a type checker there are no other names
 

@@ -6,11 +6,16 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, cast
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.io.object_store.address import parse_address
+from penstock.options.object_store import store_options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.spark import entry
 
 
@@ -29,6 +34,19 @@ def spark_entry() -> type[entry.SparkEntry]:
             f"this needs PySpark 4.2 or newer ({error.name} is missing): pip install 'penstock[spark]'"
         ) from error
     return cast("type[entry.SparkEntry]", module.SparkEntry)
+
+
+def with_store_options(location: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return options of a catalog, with those of Spark's session for S3 where the catalog itself has none.
+
+    PySpark is not imported for it: a process that has not imported it has no session.
+    """
+    scheme = location.partition(":")[0].lower()
+    has_own = any(not key.startswith("penstock.object-store.") for key in store_options(options))
+    if scheme not in {"s3", "s3a"} or has_own or "pyspark" not in sys.modules:
+        return dict(options)
+    address, _ = parse_address(location)
+    return {**spark_entry().hadoop_store_options(address.bucket), **options}
 
 
 def is_spark_object(value: object) -> bool:

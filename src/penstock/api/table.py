@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack, cast
 
-from penstock.api.deferred import is_spark_object, spark_entry
+from penstock.api.deferred import is_spark_object, spark_entry, with_store_options
 from penstock.api.exports import library, table_html
 from penstock.api.given import (
     Names,
@@ -90,7 +90,8 @@ class Table:
     @staticmethod
     def at(location: str | os.PathLike[str]) -> Table:
         """Load the table at a path or URI, without a catalog. Raises as ``Catalog.load_table``."""
-        return Table(load_location(location_of(location)))
+        place = location_of(location)
+        return Table(load_location(place, with_store_options(place, {})))
 
     def with_options(self, options: Options) -> Table:
         """Return the same table with options of this use, which win over the stored ones.

@@ -11,6 +11,7 @@ from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.sort import sort_compact
 from penstock.spark.connector.attach import attach
 from penstock.spark.connector.procedures import ProcedureSource
+from penstock.spark.hadoop_options import hadoop_store_options
 from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.frame import to_frame
@@ -71,6 +72,11 @@ class SparkEntry:
         """Register the format with a session."""
         ensure_python_worker(spark)
         spark.dataSource.register(PenstockDataSource)
+
+    @staticmethod
+    def hadoop_store_options(bucket: str) -> dict[str, str]:
+        """Return how Spark's session opens a bucket on S3, as options of a catalog."""
+        return hadoop_store_options(bucket)
 
     @staticmethod
     def time_zone(spark: SparkSession) -> str | None:

@@ -18,6 +18,9 @@ _KIND: Final = re.compile(r"HttpError \{\s*kind: (\w+)")
 _NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted"})
 _CONFLICTS: Final = frozenset({"ConditionalRequestConflict", "OperationAborted"})
 _DENIED: Final = frozenset({401, 403})
+_DENIED_CODES: Final = frozenset({"InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
+_EXPIRED: Final = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"})
+_REDIRECT: Final = "redirect without LOCATION"
 _THROTTLED: Final = frozenset({408, 409, 429})
 _NO_CREDENTIALS: Final = re.compile(r"credential|metadata/|169\.254\.169\.254|WebIdentity", re.IGNORECASE)
 _NO_ACCOUNT: Final = "Account must be specified"
@@ -64,7 +67,17 @@ class Failure:
         """Whether the same request may succeed later."""
         if self.status is not None:
             return self.status >= 500 or self.status in _THROTTLED
-        return self.name == "GenericError" and not self._lacks_credentials and _NO_ACCOUNT not in self.text
+        is_final = self._lacks_credentials or self._is_redirect or _NO_ACCOUNT in self.text
+        return self.name == "GenericError" and not is_final
+
+    @property
+    def is_unexplained(self) -> bool:
+        """Whether the store refused without a code that says why, as it does when only the headers are asked for."""
+        return self.code is None and (self._is_redirect or self.status in {301, 400, 401, 403})
+
+    @property
+    def _is_redirect(self) -> bool:
+        return _REDIRECT in self.text
 
     @property
     def _lacks_credentials(self) -> bool:
@@ -86,7 +99,15 @@ class Failure:
                 "no credentials were found: give the catalog 's3.access-key' and 's3.secret-key', set the environment "
                 "variables of the cloud's tools, or give the machine a role"
             )
-        if self.status in _DENIED or self.name in {"PermissionDeniedError", "UnauthenticatedError"}:
+        if self.code in _EXPIRED:
+            return f"the keys have expired ({said}); get new ones, and open the catalog again with them"
+        if self._is_redirect or self.code == "AuthorizationHeaderMalformed":
+            return f"the bucket '{bucket}' is in another region; give the catalog 's3.region'"
+        if (
+            self.status in _DENIED
+            or self.code in _DENIED_CODES
+            or self.name in {"PermissionDeniedError", "UnauthenticatedError"}
+        ):
             return (
                 f"the store denies access ({said or self.name}); check the keys or the role, and what they may do in "
                 f"bucket '{bucket}'"

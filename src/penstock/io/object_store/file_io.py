@@ -229,6 +229,19 @@ def _has_object(client: StoreClient, key: str) -> bool:
     except StoreFailureError as error:
         if error.failure.is_missing:
             return False
+        if not error.failure.is_unexplained:
+            raise
+        return _has_content(client, key)
+    return True
+
+
+def _has_content(client: StoreClient, key: str) -> bool:
+    """Whether there is an object, by a request whose refusal has a text."""
+    try:
+        client.call(lambda library, store: library.get(store, key, options={"range": (0, 1)}))
+    except StoreFailureError as error:
+        if error.failure.is_missing:
+            return False
         raise
     return True
 
