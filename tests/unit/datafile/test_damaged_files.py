@@ -119,5 +119,5 @@ def test_a_parquet_file_with_two_columns_of_one_name_is_refused() -> None:
     out = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"]), out)
     file_io.write("memory://damaged/a.parquet", out.getvalue().to_pybytes())
-    with pytest.raises(FormatError, match="two columns of one name"):
+    with pytest.raises(FormatError, match="two columns have the same name"):
         list(read_parquet(file_io, "memory://damaged/a.parquet", FIELDS, batch_rows=10))

@@ -49,10 +49,10 @@ def test_names_outside_of_ascii_need_no_quotes() -> None:
         ("a INT DEFAULT - 'x'", 17, "expected a literal"),
         ("id INT, PRIMARY KEY (id) NOT ENFORCED", 9, "no primary key"),
         ("id INT PRIMARY KEY", 8, "no primary key"),
-        ("ts TIMESTAMP(3), WATERMARK FOR ts AS ts", 18, "watermark is declared beside"),
+        ("ts TIMESTAMP(3), WATERMARK FOR ts AS ts", 18, "watermark is declared separately"),
         ("a INT, b AS a + 1", 10, "computed column"),
         ("a INT) PARTITIONED BY (a", 6, "expected ','"),
-        ("a INT PARTITIONED BY (a)", 7, "partition columns are named beside"),
+        ("a INT PARTITIONED BY (a)", 7, "partition columns are named separately"),
     ],
 )
 def test_broken_column_list_is_refused_with_position_and_expectation(text: str, position: int, expected: str) -> None:
