@@ -22,8 +22,13 @@ Made by `scripts/api_page.py` from the docstrings. All names on this page are im
 """
 _CHANGES: Final = "penstock.catalog.changes"
 _STARS: Final = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}
-_NAMESPACES: Final = {"TableInspection": "inspect", "TableMaintenance": "maintenance", "TableVersions": "versions"}
-"""Classes whose methods are called through an attribute of a table, and are methods of the table too."""
+_NAMESPACES: Final = {
+    "TableInspection": "inspect",
+    "TableMaintenance": "maintenance",
+    "TablePreview": "preview",
+    "TableVersions": "versions",
+}
+"""Classes whose methods are called through an attribute of a table."""
 _ORDER: Final = ("Catalog", "Table", "Functions", "Schema changes", "Results", "Errors and warnings")
 
 
@@ -63,7 +68,8 @@ def _entry(target: griffe.Object) -> Iterator[str]:
                 yield from _function(member, f"{target.name}.{member.name}")
         elif target.name in _NAMESPACES:
             space = _NAMESPACES[target.name]
-            yield f"`Table.{space}` has these methods, and so has `Table`: `table.{space}.x` is `table.x`.\n"
+            if target.name != "TablePreview":
+                yield f"These methods are methods of the table too: `table.{space}.x` is `table.x`.\n"
             for member in _methods(target):
                 yield from _function(member, f"Table.{space}.{member.name}")
     elif isinstance(target, griffe.Function):

@@ -30,6 +30,7 @@ from penstock.errors import (
 __all__ = [
     "AddColumn",
     "AlreadyExistsError",
+    "BackgroundCompactor",
     "Catalog",
     "ChangeResult",
     "ChangedFile",
@@ -39,6 +40,7 @@ __all__ = [
     "CommitUnknownError",
     "CompactionResult",
     "CompactionState",
+    "ConsumerReset",
     "DataField",
     "DataLossError",
     "DataLossWarning",
@@ -50,6 +52,7 @@ __all__ = [
     "FindingKind",
     "FormatError",
     "FsckReport",
+    "HiveFile",
     "InvalidFilterError",
     "InvalidOptionError",
     "InvalidSchemaError",
@@ -73,6 +76,7 @@ __all__ = [
     "Position",
     "Predicate",
     "ReadAt",
+    "Removal",
     "RemoveOption",
     "RenameColumn",
     "Retainer",
@@ -89,8 +93,10 @@ __all__ = [
     "TableCompaction",
     "TableInspection",
     "TableMaintenance",
+    "TablePreview",
     "TableSchema",
     "TableStoreError",
+    "TableSummary",
     "TableVersions",
     "TimedOutError",
     "UnsupportedFeatureError",
@@ -116,6 +122,7 @@ if TYPE_CHECKING:
     from penstock.api.compact_tables import TableCompaction
     from penstock.api.inspection import TableInspection
     from penstock.api.maintenance import TableMaintenance
+    from penstock.api.preview import TablePreview
     from penstock.api.read_at import ReadAt
     from penstock.api.register import register
     from penstock.api.row_changes import RowChanges
@@ -148,6 +155,7 @@ if TYPE_CHECKING:
     from penstock.spark.write.progress import WriteProgress, last_write
     from penstock.table.actions.manifests import ManifestCompaction
     from penstock.table.actions.missing_files import MissingFile
+    from penstock.table.compact.background import BackgroundCompactor
     from penstock.table.compact.job import CompactionResult, PartitionResult
     from penstock.table.compact.state import CompactionState, WaitingFiles
     from penstock.table.compact.task import MergedFiles
@@ -160,11 +168,21 @@ if TYPE_CHECKING:
     from penstock.table.expire.rollback import RollbackPlan
     from penstock.table.expire.snapshots import Expiration
     from penstock.table.inspect.fsck import Finding, FindingKind, FsckReport
+    from penstock.table.inspect.summary import TableSummary
     from penstock.table.mark_done.marker import DonePartition
+    from penstock.table.stream.consumers import ConsumerReset
+    from penstock.table.write.hive_import import HiveFile
+    from penstock.table.write.preview import Removal
 
 # Imported when they are asked for: a worker that only unpickles an error, and a command that prints its help, need no
 # Arrow, and sqlglot is for SQL alone.
 _HOMES: Final = {
+    "BackgroundCompactor": "penstock.table.compact.background",
+    "ConsumerReset": "penstock.table.stream.consumers",
+    "HiveFile": "penstock.table.write.hive_import",
+    "Removal": "penstock.table.write.preview",
+    "TablePreview": "penstock.api.preview",
+    "TableSummary": "penstock.table.inspect.summary",
     "AddColumn": "penstock.catalog.changes",
     "Catalog": "penstock.api.catalog",
     "ChangeResult": "penstock.table.dml.result",

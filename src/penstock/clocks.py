@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+END_OF_TIME_MS: Final = 253_402_300_800_000
+"""The first ms that no calendar has, year 10000: a watermark beyond it means that the input has ended."""
 
 
 def utc_millis() -> int:
@@ -45,3 +47,15 @@ def to_millis(moment: datetime | int) -> int:
 def local_now() -> datetime:
     """Wall clock of this machine's zone, taken as if it were UTC: how the format stores creation times."""
     return datetime.now().astimezone().replace(tzinfo=UTC)
+
+
+def utc_text(millis: int) -> str:
+    """Return an instant as text, such as ``2026-01-01 10:00:00.000+00:00``.
+
+    Args:
+        millis: since 1970-01-01 UTC.
+    """
+    try:
+        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return "a time beyond the calendar"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 from penstock.api.deferred import is_spark_object
 from penstock.catalog.changes import SchemaChange, SetOption
 from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError
+from penstock.format.text.partitions import parse_partition
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or, Predicate, StartsWith
-from penstock.table.partition_scope import parse_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 OptionValue: TypeAlias = "str | bool | int | float"
@@ -24,6 +24,9 @@ Names: TypeAlias = "Sequence[str] | str"
 _TRIGGERS: Final = "{'processingTime': '10 seconds'}, {'availableNow': True}, {'once': True}, or None for no pause"
 _CHANGES: Final = get_args(SchemaChange)
 _NODES: Final = (And, Compare, Constant, In, IsNull, Not, Or, StartsWith)
+
+Progress: TypeAlias = "Callable[[int, int | None], None]"
+"""Called with how many files are done so far, and bytes where they are known."""
 
 
 def texts_of(options: Options | None) -> dict[str, str]:
@@ -130,3 +133,7 @@ def changes_of(changes: Sequence[SchemaChange], table: str) -> tuple[SchemaChang
     return tuple(
         replace(each, value=text_of(each.key, each.value)) if isinstance(each, SetOption) else each for each in changes
     )
+
+
+def no_progress(_files: int, _bytes: int | None) -> None:
+    """Report no progress."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.api.given import Progress, no_progress
 from penstock.table.inspect.fsck import FsckReport, check_table
 from penstock.table.inspect.history.commits import DEFAULT_LIMIT
 from penstock.table.inspect.history.history import load_history
 from penstock.table.inspect.history.stored import history_table
+from penstock.table.inspect.summary import TableSummary, summarize
 from penstock.table.inspect.system import load_system_table
 from penstock.table.stream.lag import measure_lag
 
@@ -84,13 +86,18 @@ class TableInspection:
         """
         return history_table(load_history(self._table.ref, self._table.checked_store, limit=limit))
 
-    def fsck(self, *, all_snapshots: bool = False) -> FsckReport:
+    def summary(self) -> TableSummary:
+        """Return what the table holds, in a few numbers; reads metadata of the latest snapshot only."""
+        return summarize(self._table.ref, self._table.checked_store)
+
+    def fsck(self, *, all_snapshots: bool = False, progress: Progress = no_progress) -> FsckReport:
         """Check that all metadata can be read and that every live file is there with its size; changes nothing.
 
         Args:
             all_snapshots: of every snapshot and tag, not only of the latest snapshot.
+            progress: called with the number of data files checked so far.
         """
-        return check_table(self._table.ref, self._table.checked_store, all_snapshots=all_snapshots)
+        return check_table(self._table.ref, self._table.checked_store, all_snapshots=all_snapshots, progress=progress)
 
     def lag(self, *checkpoints: str) -> pa.Table:
         """Measure how far readers are behind: a row for each consumer, and for each Spark query by its checkpoint.

@@ -1,28 +1,33 @@
-"""What keeps a table in shape: the part of its handle that changes no rows, only how and how long they are kept."""
+"""Maintenance of a table: it changes no rows, only how and how long they are kept."""
 
 from __future__ import annotations
 
+import os
 import re
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from penstock.api.deferred import spark_entry
-from penstock.api.given import Names, Options, names_of, texts_of
+from penstock.api.given import Names, Options, Progress, names_of, no_progress, texts_of
 from penstock.catalog.checks.features import check_writable
 from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
-from penstock.options import PartitionExpireOptions, check_keys
+from penstock.options import CommitOptions, CompactOptions, PartitionExpireOptions, check_keys
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
 from penstock.table.actions.missing_files import MissingFile, drop_missing_files, find_missing_files
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.compact.background import BackgroundCompactor
+from penstock.table.compact.job import merge_one
 from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
+from penstock.table.compact.plan import check_compactable
 from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
 from penstock.table.mark_done.partitions import mark_due_partitions, mark_named_partitions
 from penstock.table.stale_schema import at_latest_schema
-from penstock.table.stream.consumers import clear_consumers, delete_consumer, reset_consumer
+from penstock.table.stream.consumers import ConsumerReset, clear_consumers, delete_consumer, reset_consumer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +37,18 @@ if TYPE_CHECKING:
 
     from penstock.api.handle import TableHandle
     from penstock.table.compact.job import CompactionResult
-    from penstock.table.compact.task import MergedFiles
+    from penstock.table.compact.plan import CompactionPlan
+    from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.mark_done.marker import DonePartition
+    from penstock.table.ref import TableRef
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+def _nothing() -> None:
+    pass
 
 
 class TableMaintenance:
@@ -44,26 +59,36 @@ class TableMaintenance:
 
     # Consumers
 
-    def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
+    def reset_consumer(
+        self, consumer_id: str, next_snapshot: int | Literal["earliest", "latest"], *, dry_run: bool = False
+    ) -> ConsumerReset:
         """Make a consumer go on at a snapshot, forwards or backwards; makes it if there is none.
 
         Args:
-            next_snapshot: the first one that it reads; from the earliest to the one after the latest.
+            next_snapshot: the first one that it reads; from the earliest to the one after the latest, which
+                ``latest`` stands for.
+            dry_run: only check the arguments.
+
+        Returns:
+            The new position and the one before.
 
         Raises:
             NotFoundError: that snapshot has expired, or is further ahead.
             LeaseHeldError: a query reads as this consumer.
         """
-        reset_consumer(self._table.checked_store, consumer_id, next_snapshot)
+        return reset_consumer(self._table.checked_store, consumer_id, next_snapshot, dry_run=dry_run)
 
-    def delete_consumer(self, consumer_id: str) -> None:
+    def delete_consumer(self, consumer_id: str, *, dry_run: bool = False) -> None:
         """Delete a consumer, so that what it has not read may expire.
+
+        Args:
+            dry_run: only check that there is one.
 
         Raises:
             NotFoundError: there is no such consumer.
             LeaseHeldError: a query reads as it.
         """
-        delete_consumer(self._table.checked_store, consumer_id)
+        delete_consumer(self._table.checked_store, consumer_id, dry_run=dry_run)
 
     def clear_consumers(self, including: str = ".*", excluding: str | None = None) -> tuple[str, ...]:
         """Delete the consumers whose whole id matches a regular expression.
@@ -100,7 +125,9 @@ class TableMaintenance:
         order_by: Names | None = None,
         options: Options | None = None,
         dry_run: bool = False,
-        on_done: Callable[[MergedFiles], None] | None = None,
+        threads: int | None = None,
+        on_start: Callable[[int], None] = _ignore,
+        on_done: Callable[[MergedFiles], None] = _ignore,
     ) -> CompactionResult:
         """Merge small files; rows and, in a queue, their order stay as they are. Or sort a scalable table's rows.
 
@@ -119,7 +146,10 @@ class TableMaintenance:
             order_by: the columns to sort by; alone it means ``order``.
             options: of this job, such as ``{"target-file-size": "128 mb"}``.
             dry_run: only say what would be merged.
-            on_done: told of every finished merge, or sorted partition.
+            threads: merges at the same time in this process; None for the option ``penstock.compaction.max-tasks``,
+                else one for each core.
+            on_start: called with the bytes that all merges together will read.
+            on_done: called with every finished merge, or sorted partition.
 
         Returns:
             What was done to each partition, or why nothing was.
@@ -137,11 +167,56 @@ class TableMaintenance:
         check_writable(ref)
         request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
         order = parse_order(ref, order_strategy, names_of(order_by))
+
+        def on_plan(plan: CompactionPlan) -> None:
+            on_start(sum(task.size_bytes for task in plan.tasks))
+
         if order is not None:
-            sort = None if spark is None else partial(spark_entry().sort_compact, spark, on_done=on_done or _ignore)
-            return sort_table(ref, order, request, sort, dry_run=dry_run)
-        execute = run_here(ref) if spark is None else spark_entry().merge_on(spark, ref)
-        return compact_table(ref, request, execute, dry_run=dry_run, on_done=on_done or _ignore)
+            sort = None if spark is None else partial(spark_entry().sort_compact, spark, on_done=on_done)
+            return sort_table(ref, order, request, sort, dry_run=dry_run, on_plan=on_plan)
+        execute = run_here(ref, threads) if spark is None else spark_entry().merge_on(spark, ref)
+        return compact_table(ref, request, execute, dry_run=dry_run, on_plan=on_plan, on_done=on_done)
+
+    def compact_in_background(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        options: Options | None = None,
+        threads: int | None = None,
+        idle_seconds: float = 10.0,
+    ) -> BackgroundCompactor:
+        """Return a compactor that merges small files while others write to the table, from ``start`` to ``stop``.
+
+        Args:
+            spark: merge on its executors; None to merge in this process.
+            options: of this job, as for ``compact``.
+            threads: merges at the same time; None for the option ``penstock.compaction.max-tasks``, else one less than
+                there are cores.
+            idle_seconds: wait after a check that found nothing.
+
+        Raises:
+            UnsupportedFeatureError: as ``compact``.
+        """
+        given = texts_of(options)
+        check_keys(given, table=self._table.name, stacklevel=3)
+        store = self._table.checked_store
+        ref = for_compaction(at_latest_schema(self._table.ref, store), given)
+        check_writable(ref)
+        check_compactable(ref, store, store.load_latest_snapshot())
+        most = threads or ref.parsed(CompactOptions).max_tasks
+        merge: Callable[[CompactTask, TableRef], MergedFiles] = merge_one
+        cancel, cores = _nothing, os.cpu_count() or 1
+        if spark is not None:
+            merge, cancel = spark_entry().merge_in_background(spark, ref)
+            cores = spark.sparkContext.defaultParallelism
+        return BackgroundCompactor(
+            ref,
+            merge,
+            commit_user=new_commit_user(ref.parsed(CommitOptions).user_prefix),
+            max_tasks=most or max(1, cores - 1),
+            idle_seconds=idle_seconds,
+            cancel=cancel,
+        )
 
     # Housekeeping
 
@@ -153,6 +228,7 @@ class TableMaintenance:
         older_than: datetime | int | None = None,
         max_deletes: int | None = None,
         dry_run: bool = False,
+        progress: Progress = no_progress,
     ) -> Expiration:
         """Let old snapshots go, with the files that nothing else reads.
 
@@ -167,6 +243,7 @@ class TableMaintenance:
                 (local without a zone); None for now less ``snapshot.time-retained``.
             max_deletes: snapshots at most; None for all.
             dry_run: only find what would go.
+            progress: called with the number of files deleted so far.
 
         Returns:
             What went, and what keeps the rest.
@@ -182,7 +259,7 @@ class TableMaintenance:
         rules = expirer.rules(
             retain_max=retain_max, retain_min=retain_min, older_than=_to_millis(older_than), max_deletes=max_deletes
         )
-        return expirer.run(rules, dry_run=dry_run)
+        return expirer.run(rules, dry_run=dry_run, progress=progress)
 
     def expire_partitions(
         self, *, expiration_time: str | None = None, dry_run: bool = False
@@ -211,7 +288,12 @@ class TableMaintenance:
         return found
 
     def remove_orphan_files(
-        self, *, older_than: datetime | int | None = None, dry_run: bool = True, allow_recent: bool = False
+        self,
+        *,
+        older_than: datetime | int | None = None,
+        dry_run: bool = True,
+        allow_recent: bool = False,
+        progress: Progress = no_progress,
     ) -> OrphanReport:
         """Find files that stopped jobs left and nothing uses; delete them when told so.
 
@@ -221,6 +303,7 @@ class TableMaintenance:
                 commit, since files that are not committed yet look like orphans.
             dry_run: only find them.
             allow_recent: take ``older_than`` also where it is less than an hour ago; nobody may write then.
+            progress: called with the number of files found, then of manifests read, then of files deleted.
 
         Raises:
             InvalidOptionError: ``older_than`` is too recent, or in the future.
@@ -230,7 +313,11 @@ class TableMaintenance:
         """
         check_writable(self._table.ref)
         return remove_orphan_files(
-            self._table.ref, older_than_millis=_to_millis(older_than), dry_run=dry_run, allow_recent=allow_recent
+            self._table.ref,
+            older_than_millis=_to_millis(older_than),
+            dry_run=dry_run,
+            allow_recent=allow_recent,
+            progress=progress,
         )
 
     def compact_manifests(self, *, dry_run: bool = False) -> ManifestCompaction:
@@ -295,7 +382,3 @@ class TableMaintenance:
 
 def _to_millis(moment: datetime | int | None) -> int | None:
     return None if moment is None else to_millis(moment)
-
-
-def _ignore(_: MergedFiles) -> None:
-    pass

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from penstock.options import ReadOptions
+from penstock.options.choices import ScanMode
+from penstock.table.read.travel import resolve_default
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class ReadAt(TypedDict, total=False):
@@ -39,3 +46,9 @@ def position_options(at: ReadAt, method: str) -> dict[str, str]:
         if keyword not in _OPTIONS:
             raise TypeError(f"{method}() got an unexpected keyword argument {keyword!r}")
     return {_OPTIONS[keyword]: str(value) for keyword, value in at.items() if value is not None}
+
+
+def names_a_start(options: Mapping[str, str], table: str) -> bool:
+    """Whether options say where a stream begins; without that it begins with all rows."""
+    mode = resolve_default(ReadOptions.parse(options, table=table))
+    return "scan.mode" in options or mode is not ScanMode.LATEST_FULL

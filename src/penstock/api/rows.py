@@ -9,12 +9,16 @@ import pyarrow as pa
 
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import SchemaMismatchError
+from penstock.table.write.check_rows import conform_batch, plan_conform
+from penstock.table.write.hive_import import constant_array
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
+    from penstock.datafile.types import ArrowAny
+    from penstock.format.schema import TableSchema
     from penstock.table.ref import TableRef
 
 
@@ -78,3 +82,35 @@ def _from_dicts(rows: Sequence[Mapping[str, Any]], ref: TableRef) -> pa.Table:
                 continue
             raise SchemaMismatchError(f"table {ref.name}: column '{name}' ({types[name]}): {error}") from error
     return pa.table(columns)
+
+
+def fit_rows(
+    schema: TableSchema,
+    table: str,
+    batches: Iterable[pa.RecordBatch],
+    constants: Iterable[tuple[str, str | None]] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of one source in the table's types; all have the columns of the first.
+
+    Args:
+        constants: columns that are not in the batches, each with the text of its only value; None for NULL.
+
+    Raises:
+        SchemaMismatchError: rows that do not fit; the message names the row.
+    """
+    plan = None
+    first_row = 0
+    fields = {field.name: field for field in schema.fields}
+    for read in batches:
+        batch = read
+        for name, text in constants:
+            batch = _with_constant(batch, name, constant_array(fields[name], text, batch.num_rows))
+        plan = plan or plan_conform(schema, batch.schema, table)
+        yield conform_batch(batch, plan, first_row)
+        first_row += batch.num_rows
+
+
+def _with_constant(batch: pa.RecordBatch, name: str, array: ArrowAny) -> pa.RecordBatch:
+    if name in batch.schema.names:
+        return batch.set_column(batch.schema.names.index(name), name, array)
+    return batch.append_column(name, array)

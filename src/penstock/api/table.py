@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from penstock.api.deferred import is_spark_object, spark_entry, with_store_options
 from penstock.api.exports import library, table_html
@@ -21,6 +21,7 @@ from penstock.api.handle import TableHandle
 from penstock.api.inspection import TableInspection
 from penstock.api.maintenance import TableMaintenance
 from penstock.api.namespace import MethodOf
+from penstock.api.preview import TablePreview
 from penstock.api.read_at import ReadAt, position_options
 from penstock.api.row_changes import RowChanges
 from penstock.api.rows import Rows, arrow_rows
@@ -36,19 +37,20 @@ from penstock.table.actions import changes
 from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import check_same_table
-from penstock.table.inspect.explain import explain_plan
+from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.as_of import translate_as_of
 from penstock.table.read.batches import open_batches, read_arrow
 from penstock.table.read.query import Query, plan_query
-from penstock.table.read.wait import WaitPolicy, wait_for_watermark
+from penstock.table.read.wait import WaitPolicy, shortfall, wait_for_watermark
 from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
+from penstock.table.stream.offset import Phase
 from penstock.table.stream.tail import LocalStreamReader, PollOptions
 from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from datetime import datetime
 
     import duckdb
@@ -71,7 +73,8 @@ class Table:
     Not for use by several threads at once; each thread loads its own.
 
     What changes rows that are there is in ``rows``, what reads metadata in ``inspect``, what maintains the table in
-    ``maintenance``, tags and rollback in ``versions``; their methods are methods of the table too.
+    ``maintenance``, tags and rollback in ``versions``; their methods are methods of the table too. ``preview`` says what a
+    change would do.
     """
 
     def __init__(self, ref: TableRef) -> None:
@@ -159,6 +162,11 @@ class Table:
     def versions(self) -> TableVersions:
         """Tags, and rollback to older snapshots."""
         return TableVersions(self._handle)
+
+    @property
+    def preview(self) -> TablePreview:
+        """What a change of rows or of the schema would do."""
+        return TablePreview(self._handle)
 
     # Rows in
 
@@ -417,7 +425,7 @@ class Table:
             spark, self._ref.with_options(given), names_of(columns), filter_of(filter, self.name)
         )
 
-    def follow(
+    def follow(  # noqa: PLR0913 - of a command too
         self,
         columns: Names | None = None,
         filter: Predicate | str | None = None,
@@ -426,6 +434,7 @@ class Table:
         options: Options | None = None,
         once: bool = False,
         interval_ms: int = 1_000,
+        on_snapshot: Callable[[int, bool], None] | None = None,
     ) -> Generator[pa.RecordBatch]:
         """Read the table as a stream in this process, without Spark: what is there, then whatever is added.
 
@@ -441,6 +450,7 @@ class Table:
             options: of a stream, such as ``{"scan.mode": "latest"}`` or ``{"consumer-id": "nightly"}``.
             once: end where nothing more is there, instead of waiting for it.
             interval_ms: between looks that found nothing.
+            on_snapshot: called before the rows of a snapshot with its id, and whether these are all rows of the table.
 
         Raises:
             NotFoundError: no such column; while reading ``DataLossError``, when what is next has expired.
@@ -455,7 +465,11 @@ class Table:
         predicate = parse_filter(condition) if isinstance(condition, str) else condition
         check_same_table(self._ref)
         tail = LocalStreamReader(
-            self._ref.with_options(given), MetadataStore(self._ref), columns=names_of(columns), predicate=predicate
+            self._ref.with_options(given),
+            MetadataStore(self._ref),
+            columns=names_of(columns),
+            predicate=predicate,
+            on_snapshot=None if on_snapshot is None else lambda each, phase: on_snapshot(each, phase is Phase.FULL),
         )
         return tail.read(PollOptions(interval_ms=interval_ms, once=once), limit=limit)
 
@@ -469,7 +483,24 @@ class Table:
         """Say which files a read would open, and what pruned the others; reads metadata only."""
         return explain_plan(self._query(filter, options, position_options(at, "explain")).plan)
 
-    def wait_until(self, watermark: int | datetime, *, timeout: float | None = None, interval: float = 1.0) -> Snapshot:
+    def explain_values(
+        self,
+        filter: Predicate | str | None = None,
+        *,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> dict[str, Any]:
+        """Return what ``explain`` says as values, for programs."""
+        return plan_values(self._query(filter, options, position_options(at, "explain_values")).plan)
+
+    def wait_until(
+        self,
+        watermark: int | datetime,
+        *,
+        timeout: float | None = None,
+        interval: float = 1.0,
+        on_poll: Callable[[str], None] = lambda _text: None,
+    ) -> Snapshot:
         """Wait until the table's latest snapshot has a watermark that has reached a point in event time.
 
         It has all rows of earlier event times then, but for those that come late. Read exactly that state with
@@ -480,6 +511,7 @@ class Table:
                 counts as UTC.
             timeout: seconds; None for as long as it takes, 0 to look once.
             interval: seconds between looks; each asks the storage three things.
+            on_poll: called after each look with a text that says how far the table is.
 
         Returns:
             The first such snapshot that was seen.
@@ -489,8 +521,12 @@ class Table:
             NotFoundError: the table was dropped.
             InvalidOptionError: a timeout below zero, or an interval that is not above it.
         """
+        wanted = to_millis(watermark)
         return wait_for_watermark(
-            self._handle.checked_store, to_millis(watermark), WaitPolicy(timeout=timeout, interval=interval)
+            self._handle.checked_store,
+            wanted,
+            WaitPolicy(timeout=timeout, interval=interval),
+            on_poll=lambda latest: on_poll(shortfall(wanted, latest)),
         )
 
     # Also methods of the table
@@ -510,6 +546,7 @@ class Table:
     consumers = MethodOf("inspect", TableInspection.consumers)
     compaction_debt = MethodOf("inspect", TableInspection.compaction_debt)
     history = MethodOf("inspect", TableInspection.history)
+    summary = MethodOf("inspect", TableInspection.summary)
     fsck = MethodOf("inspect", TableInspection.fsck)
     lag = MethodOf("inspect", TableInspection.lag)
 
@@ -517,6 +554,7 @@ class Table:
     delete_consumer = MethodOf("maintenance", TableMaintenance.delete_consumer)
     clear_consumers = MethodOf("maintenance", TableMaintenance.clear_consumers)
     compact = MethodOf("maintenance", TableMaintenance.compact)
+    compact_in_background = MethodOf("maintenance", TableMaintenance.compact_in_background)
     expire_snapshots = MethodOf("maintenance", TableMaintenance.expire_snapshots)
     expire_partitions = MethodOf("maintenance", TableMaintenance.expire_partitions)
     remove_orphan_files = MethodOf("maintenance", TableMaintenance.remove_orphan_files)

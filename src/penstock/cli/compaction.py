@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from penstock.api.deferred import spark_entry
-from penstock.catalog.checks.features import check_writable
 from penstock.cli.interrupt import until_interrupted
 from penstock.cli.output.compaction_report import EventPrinter
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note
 from penstock.cli.output.spark_failure import open_spark
-from penstock.options import CommitOptions, CompactOptions, check_keys
-from penstock.table.commit.committer import new_commit_user
-from penstock.table.compact.background import BackgroundCompactor
-from penstock.table.compact.job import merge_one
-from penstock.table.compact.local import compact_table, for_compaction, request_compaction, run_here
-from penstock.table.compact.plan import check_compactable
-from penstock.table.compact.sort import parse_order, sort_table
-from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
+    from penstock import CompactionResult, MergedFiles
     from penstock.cli.output.progress import Report
     from penstock.cli.session import Session
-    from penstock.table.compact.job import CompactionResult
-    from penstock.table.compact.plan import CompactionPlan
-    from penstock.table.compact.task import MergedFiles
-    from penstock.table.ref import TableRef
-
 _LOOK_SECONDS: Final = 0.2
 
 
@@ -69,23 +53,24 @@ class CompactionJob:
 
     def run(self, table: str, wanted: Wanted) -> CompactionResult:
         """Compact a table once. Raises as ``Table.compact``."""
-        ref = self._ref(table)
-        request = request_compaction(
-            ref,
-            partitions=wanted.partitions,
-            where=wanted.where,
-            strategy=wanted.strategy,
-            idle_time=wanted.idle_time,
-        )
-        order = parse_order(ref, wanted.order_strategy, wanted.order_by)
+        loaded = self.session.table(table)
         spark = None if self.master is None or wanted.dry_run else self._spark()
         with ExitStack() as stack:
-            bar = _Bar(self.session, ref.name, stack)
-            if order is not None:
-                sort = None if spark is None else partial(spark_entry().sort_compact, spark, on_done=bar.advance)
-                return sort_table(ref, order, request, sort, dry_run=wanted.dry_run, on_plan=bar.begin)
-            execute = run_here(ref, self.threads) if spark is None else spark_entry().merge_on(spark, ref)
-            return compact_table(ref, request, execute, dry_run=wanted.dry_run, on_plan=bar.begin, on_done=bar.advance)
+            bar = _Bar(self.session, loaded.name, stack)
+            return loaded.compact(
+                spark,
+                partitions=wanted.partitions,
+                where=wanted.where,
+                strategy=wanted.strategy,
+                idle_time=wanted.idle_time,
+                order_strategy=wanted.order_strategy,
+                order_by=wanted.order_by,
+                options=self.options,
+                dry_run=wanted.dry_run,
+                threads=self.threads,
+                on_start=bar.begin,
+                on_done=bar.advance,
+            )
 
     def follow(self, table: str, *, idle_ms: int) -> None:
         """Compact a table while it grows, until interrupted; files of merges not committed by then are deleted.
@@ -97,13 +82,12 @@ class CompactionJob:
             KeyboardInterrupt: the command was interrupted.
             UnsupportedFeatureError: a table that cannot be written, or cannot be compacted here.
         """
-        ref = self._ref(table)
-        store = MetadataStore(ref)
-        check_compactable(ref, store, store.load_latest_snapshot())
-        merge, cancel, most = self._merger(ref)
-        user = new_commit_user(ref.parsed(CommitOptions).user_prefix)
-        compactor = BackgroundCompactor(
-            ref, merge, commit_user=user, max_tasks=most, idle_seconds=idle_ms / 1000, cancel=cancel
+        loaded = self.session.table(table)
+        compactor = loaded.compact_in_background(
+            None if self.master is None else self._spark(),
+            options=self.options,
+            threads=self.threads,
+            idle_seconds=idle_ms / 1000,
         )
         printer = EventPrinter(self.session)
         with until_interrupted() as interrupted:
@@ -115,22 +99,6 @@ class CompactionJob:
             finally:
                 compactor.stop()
             printer.show(compactor.state)
-
-    def _ref(self, table: str) -> TableRef:
-        ref = self.session.ref(table)
-        check_keys(self.options, table=ref.name)
-        ref = for_compaction(ref, self.options)
-        check_writable(ref)
-        return ref
-
-    def _merger(self, ref: TableRef) -> tuple[Callable[..., MergedFiles], Callable[[], None], int]:
-        """Return the runner of merges, the function that cancels them, and the number of merges at the same time."""
-        most = self.threads or ref.parsed(CompactOptions).max_tasks
-        if self.master is None:
-            return merge_one, _nothing, most or max(1, (os.cpu_count() or 1) - 1)
-        spark = self._spark()
-        merge, cancel = spark_entry().merge_in_background(spark, ref)
-        return merge, cancel, most or max(1, spark.sparkContext.defaultParallelism - 1)
 
     def _spark(self) -> SparkSession:
         return open_spark(self.session, self.master or "local[*]", {})
@@ -147,8 +115,7 @@ class _Bar:
         self._rows = 0
         self._bytes = 0
 
-    def begin(self, plan: CompactionPlan) -> None:
-        total = sum(task.size_bytes for task in plan.tasks)
+    def begin(self, total: int) -> None:
         self._report = self._stack.enter_context(progress_bar(self._session, f"compacting {self._name}", total))
 
     def advance(self, merged: MergedFiles) -> None:
@@ -156,7 +123,3 @@ class _Bar:
         self._bytes += merged.task.size_bytes
         if self._report is not None:
             self._report(self._rows, self._bytes)
-
-
-def _nothing() -> None:
-    pass

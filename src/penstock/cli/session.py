@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.api.catalog import Catalog
-from penstock.catalog.filesystem import load_table
 from penstock.catalog.names import is_location
 from penstock.catalog.warehouse import open_warehouse, place_of
 from penstock.cli.output_format import OutputFormat
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from penstock.api.table import Table
     from penstock.catalog.warehouse import TablePlace, Warehouse
-    from penstock.table.ref import TableRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +42,6 @@ class Session:
     def table(self, name: str) -> Table:
         """Load a table by ``database.table`` or by its path."""
         return self.catalog(name).load_table(name)
-
-    def ref(self, name: str) -> TableRef:
-        """Load a table as a value, for functions below the handles."""
-        return load_table(open_warehouse(self._warehouse_for(name)), name)
 
     def place(self, name: str) -> TablePlace:
         """Return the location of a table, which need not exist."""

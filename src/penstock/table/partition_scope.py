@@ -42,7 +42,6 @@ class MatchingPartitions:
 
 
 # Values may hold commas and slashes; these end a value only if another ``column=`` follows.
-_SEPARATOR: Final = re.compile(r"[,/](?=[^,/=]+=)")
 # At most seven digits: eight digits are a date without its dashes.
 _EPOCH: Final = dt.date(1970, 1, 1)
 _EPOCH_DAY: Final = re.compile(r"-?[0-9]{1,7}")
@@ -117,23 +116,6 @@ def scope_of_filter(ref: TableRef, text: str, option: str) -> OverwriteScope:
         return MatchingPartitions(predicate=bind(condition, fields, ref.name))
     except InvalidFilterError as error:
         raise InvalidOptionError(f"table {ref.name}: option '{option}' = '{text}': {error}") from error
-
-
-def parse_partition(text: str) -> dict[str, str]:
-    """Parse the text of a partition, ``dt=2026-01-01/hour=3`` or with a comma, into columns and values.
-
-    Raises:
-        InvalidOptionError: a part without an equals sign, or a column twice.
-    """
-    spec: dict[str, str] = {}
-    for part in _SEPARATOR.split(text.rstrip("/")):
-        name, equals, value = part.partition("=")
-        if not name or not equals or name in spec:
-            raise InvalidOptionError(
-                f"partition '{text}': expected column=value for each column once, such as dt=2026-01-01/hour=3"
-            )
-        spec[name] = value
-    return spec
 
 
 def partition_of_spec(ref: TableRef, spec: Mapping[str, object]) -> bytes:

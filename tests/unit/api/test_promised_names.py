@@ -33,6 +33,7 @@ NOT_EXPORTED = {
     "penstock.catalog.changes.ColumnPath",
     "penstock.api.given.Names",
     "penstock.api.given.Options",
+    "penstock.api.given.Progress",
     "penstock.api.rows.Rows",
     "penstock.api.row_changes.Clauses",
     "penstock.table.dml.merge.MatchedClause",

@@ -12,6 +12,7 @@ from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.warehouse import open_warehouse
 from penstock.errors import InvalidOptionError
 from penstock.format.row.row import encode_row
+from penstock.format.text.partitions import parse_partition
 from penstock.format.types.ddl import parse_columns
 from penstock.table.actions.changes import overwrite_scope
 from penstock.table.locate import FileLocator
@@ -20,7 +21,6 @@ from penstock.table.partition_scope import (
     OverwriteScope,
     WholeTable,
     WrittenPartitions,
-    parse_partition,
     partition_test,
     scope_of_filter,
     scope_of_specs,

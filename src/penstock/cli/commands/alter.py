@@ -23,13 +23,10 @@ from penstock.catalog.changes import (
     UpdateComment,
     after,
 )
-from penstock.catalog.evolve_schema import apply_changes
-from penstock.catalog.schema_files import has_snapshots
 from penstock.cli.arguments import GLOBAL_OPTIONS, DryRun, TableName, parse_pairs
 from penstock.cli.output.describe import table_columns
 from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.session import OutputFormat, Session, session_of
-from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError
 from penstock.format.schema import TableSchema
 from penstock.printable import mask_options
@@ -192,23 +189,16 @@ def reset_options(
 
 
 def _alter(session: Session, table: str, changes: Sequence[SchemaChange], dry_run: bool) -> None:
-    ref = session.ref(table)
-    before = ref.schema
+    loaded = session.table(table)
+    name = loaded.name
     if dry_run:
-        schema = apply_changes(
-            before,
-            changes,
-            table=ref.name,
-            has_snapshots=has_snapshots(ref.file_io, ref.location),
-            time_millis=utc_millis(),
-        )
-        _print_schema(session, ref.name, schema)
+        _print_schema(session, name, loaded.preview.alter(*changes))
         return
     schema = session.catalog(table).alter_table(table, *changes).schema
-    if schema.id == before.id:
-        print_record(session, {"table": ref.name, "schema_id": schema.id}, f"{ref.name} is already so")
+    if schema.id == loaded.schema.id:
+        print_record(session, {"table": name, "schema_id": schema.id}, f"{name} is already so")
     else:
-        print_record(session, {"table": ref.name, "schema_id": schema.id}, f"altered {ref.name}: schema {schema.id}")
+        print_record(session, {"table": name, "schema_id": schema.id}, f"altered {name}: schema {schema.id}")
 
 
 def _print_schema(session: Session, table: str, schema: TableSchema) -> None:
@@ -230,7 +220,7 @@ def _print_schema(session: Session, table: str, schema: TableSchema) -> None:
 
 def _path(session: Session, table: str, column: str) -> ColumnPath:
     """Read a.b as a field of a ROW, unless a column of the table has exactly that name."""
-    names = session.ref(table).schema.field_names
+    names = session.table(table).schema.field_names
     parts = tuple(column.split("."))
     return parts if len(parts) > 1 and column not in names and parts[0] in names else column
 

@@ -84,7 +84,7 @@ def list_names(
 def show(context: typer.Context, table: TableName) -> None:
     """Show columns, keys, options, the latest snapshot, and how much there is."""
     session = session_of(context)
-    ref = session.ref(table)
+    ref = session.table(table)
     properties = describe_table(ref)
     columns = table_columns(ref.schema)
     if session.format is OutputFormat.TABLE:
@@ -172,7 +172,7 @@ def _preview_table(session: Session, name: str) -> dict[str, Any] | None:
     if not place.file_io.exists(place.location):
         return None
     try:
-        properties = describe_table(session.ref(name))
+        properties = describe_table(session.table(name))
     except TableStoreError as error:
         # A table that cannot be read can be dropped, too.
         return {"table": place.name, "location": place.location, "problem": str(error)}

@@ -12,8 +12,8 @@ from penstock.cli.compaction import CompactionJob, Wanted
 from penstock.cli.output.compaction_report import print_compactions
 from penstock.cli.session import session_of
 from penstock.errors import InvalidOptionError
+from penstock.format.text.partitions import parse_partition
 from penstock.options import parse_duration_ms
-from penstock.table.partition_scope import parse_partition
 
 
 def compact(

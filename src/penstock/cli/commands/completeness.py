@@ -10,12 +10,9 @@ from penstock.cli.output.progress import status_line
 from penstock.cli.output.render import note, print_record, print_records
 from penstock.cli.session import session_of
 from penstock.cli.times import instant_text, parse_millis
-from penstock.format.snapshot import Snapshot
+from penstock.clocks import utc_text
+from penstock.format.text.partitions import parse_partition
 from penstock.options import parse_duration_ms
-from penstock.table.partition_scope import parse_partition
-from penstock.table.read.travel import utc_text
-from penstock.table.read.wait import WaitPolicy, shortfall, wait_for_watermark
-from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
@@ -38,19 +35,16 @@ def wait(
 ) -> None:
     """Wait until the table's watermark reaches an event time; print the first snapshot seen with it."""
     session = session_of(context)
-    ref = session.ref(table)
+    loaded = session.table(table)
     wanted = parse_millis(watermark, "--watermark") or 0
-    policy = WaitPolicy(
-        timeout=None if timeout is None else parse_duration_ms(timeout) / 1000,
-        interval=parse_duration_ms(interval) / 1000,
-    )
     title = f"waiting for {utc_text(wanted)} of {table}"
     with status_line(session, title) as say:
-
-        def print_progress(latest: Snapshot | None) -> None:
-            say(f"{title}: {shortfall(wanted, latest)}")
-
-        snapshot = wait_for_watermark(MetadataStore(ref), wanted, policy, on_poll=print_progress)
+        snapshot = loaded.wait_until(
+            wanted,
+            timeout=None if timeout is None else parse_duration_ms(timeout) / 1000,
+            interval=parse_duration_ms(interval) / 1000,
+            on_poll=lambda text: say(f"{title}: {text}"),
+        )
     reached = snapshot.watermark or 0
     print_record(
         session,

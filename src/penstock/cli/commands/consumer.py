@@ -1,6 +1,7 @@
 """Commands about consumers: positions of readers, stored in the table."""
 
-from typing import TYPE_CHECKING, Annotated, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -9,8 +10,6 @@ from penstock.cli.confirm import confirm
 from penstock.cli.output.render import print_record, print_rows
 from penstock.cli.session import session_of
 from penstock.errors import InvalidOptionError
-from penstock.table.store import MetadataStore
-from penstock.table.stream.consumers import check_consumer, check_reset
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
@@ -48,16 +47,9 @@ def reset(
     """Move a consumer; latest is after all existing snapshots. No query may read as this consumer meanwhile."""
     session = session_of(context)
     loaded = session.table(table)
-    store = MetadataStore(session.ref(table))
-    target = _snapshot_to_read(store, to)
-    check_reset(store, consumer_id, target)
-    now = store.load_consumer(consumer_id)
-    record: dict[str, Plain] = {
-        "table": table,
-        "consumer_id": consumer_id,
-        "next_snapshot_id": target,
-        "previous_next_snapshot_id": now,
-    }
+    planned = loaded.reset_consumer(consumer_id, _snapshot_to_read(to), dry_run=True)
+    target, now = planned.next_snapshot_id, planned.previous_next_snapshot_id
+    record: dict[str, Plain] = {"table": table, **asdict(planned)}
     if dry_run:
         print_record(session, {**record, "dry_run": True})
         return
@@ -74,7 +66,7 @@ def delete(
     """Delete a consumer; what it has not read may then expire."""
     session = session_of(context)
     loaded = session.table(table)
-    check_consumer(MetadataStore(session.ref(table)), consumer_id)
+    loaded.delete_consumer(consumer_id, dry_run=True)
     record: dict[str, Plain] = {"table": table, "consumer_id": consumer_id}
     if dry_run:
         print_record(session, {**record, "dry_run": True})
@@ -84,12 +76,10 @@ def delete(
     print_record(session, record, f"deleted consumer {consumer_id} of {table}")
 
 
-def _snapshot_to_read(store: MetadataStore, text: str) -> int:
+def _snapshot_to_read(text: str) -> int | Literal["earliest", "latest"]:
     match text:
-        case "earliest":
-            return store.earliest_snapshot_id() or 1
-        case "latest":
-            return (store.latest_snapshot_id() or 0) + 1
+        case "earliest" | "latest":
+            return text
         case _ if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS:
             return int(text)
         case _:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -12,13 +12,10 @@ from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import note, print_record, print_records, print_rows, print_text
 from penstock.cli.session import OutputFormat, session_of
 from penstock.cli.times import parse_millis
-from penstock.options import check_keys
 from penstock.printable import bytes_text
-from penstock.table.inspect.explain import explain_plan, format_predicate
-from penstock.table.inspect.fsck import check_table
-from penstock.table.read.query import plan_query
-from penstock.table.read.scan import ScanPlan
-from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from penstock.api.read_at import ReadAt
 
 # As many columns as fit a screen; JSON and CSV have all.
 _BRIEF: Final = {
@@ -104,20 +101,18 @@ def explain(
 ) -> None:
     """Print which files a read would open and what pruned the others, from metadata only."""
     session = session_of(context)
-    position = {
-        "scan.snapshot-id": snapshot_id,
-        "scan.timestamp-millis": parse_millis(timestamp, "--timestamp"),
-        "scan.tag-name": tag,
-        "scan.watermark": parse_millis(watermark, "--watermark"),
+    loaded = session.table(table)
+    position: ReadAt = {
+        "snapshot_id": snapshot_id,
+        "timestamp_millis": parse_millis(timestamp, "--timestamp"),
+        "tag": tag,
+        "watermark": parse_millis(watermark, "--watermark"),
     }
-    given = parse_pairs(option, "--option") | {key: str(value) for key, value in position.items() if value is not None}
-    ref = session.ref(table)
-    check_keys(given, table=ref.name)
-    plan = plan_query(ref.with_options(given), MetadataStore(ref), where).plan
+    given = parse_pairs(option, "--option")
     if session.format is OutputFormat.TABLE:
-        print_text(explain_plan(plan))
+        print_text(loaded.explain(where, options=given, **position))
     else:
-        print_record(session, _plan_record(plan))
+        print_record(session, loaded.explain_values(where, options=given, **position))
 
 
 def fsck(
@@ -127,9 +122,9 @@ def fsck(
 ) -> None:
     """Check that every file the table needs is there; exit with 8 when one is missing or damaged."""
     session = session_of(context)
-    ref = session.ref(table)
-    with progress_bar(session, f"checking {ref.name}", None) as progress:
-        report = check_table(ref, MetadataStore(ref), all_snapshots=all_snapshots, progress=progress)
+    loaded = session.table(table)
+    with progress_bar(session, f"checking {loaded.name}", None) as progress:
+        report = loaded.fsck(all_snapshots=all_snapshots, progress=progress)
     findings = [{**asdict(finding), "kind": finding.kind.value} for finding in report.findings]
     if session.format is not OutputFormat.TABLE or findings:
         print_records(session, findings, _FINDING_COLUMNS)
@@ -148,17 +143,6 @@ def _print_system_table(
     session = session_of(context)
     rows = session.table(table).system_table(name, snapshot_id=snapshot_id)
     print_rows(session, rows if wide or session.format is not OutputFormat.TABLE else rows.select(_BRIEF[name]))
-
-
-def _plan_record(plan: ScanPlan) -> dict[str, Any]:
-    return {
-        "snapshot_id": None if plan.snapshot is None else plan.snapshot.id,
-        "after_snapshot_id": plan.after_snapshot_id,
-        "filter": format_predicate(plan.predicate.root, plan.predicate.fields),
-        **asdict(plan.funnel),
-        "files": plan.file_count,
-        "rows": plan.row_count,
-    }
 
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {

@@ -7,14 +7,12 @@ from typing import Annotated, Final
 
 import typer
 
+from penstock.api.history import DEFAULT_LIMIT, open_history
 from penstock.cli.draw.page import draw_page
 from penstock.cli.output.render import print_drawn, print_record
 from penstock.cli.output.result_rows import load_result, parse_result
 from penstock.cli.session import session_of
 from penstock.errors import InvalidOptionError, StorageError
-from penstock.table.inspect.history.commits import DEFAULT_LIMIT
-from penstock.table.inspect.history.history import HistoryReader
-from penstock.table.store import MetadataStore
 
 
 def report(
@@ -46,20 +44,17 @@ def report(
     if checkpoint and len(tables) > 1:
         raise InvalidOptionError("--checkpoint applies to one table: name that table only")
     wanted = [parse_result(text) for text in result or ()]
-    refs = [session.ref(name) for name in tables]
-    histories = [
-        HistoryReader(ref, MetadataStore(ref), checkpoints=checkpoint or (), limit=limit).load() for ref in refs
-    ]
+    loaded = [session.table(name) for name in tables]
+    histories = [open_history(table, checkpoints=checkpoint or (), limit=limit).load() for table in loaded]
     page = draw_page(histories, [load_result(session.table(each.table), each) for each in wanted])
     if str(output) == "-":
         print_drawn(page)
         return
     _write(output, page)
-    drawn = ", ".join(ref.name for ref in refs)
+    names = [table.name for table in loaded]
+    drawn = ", ".join(names)
     size = len(page.encode())
-    print_record(
-        session, {"tables": [ref.name for ref in refs], "file": str(output), "bytes": size}, f"drew {drawn}: {output}"
-    )
+    print_record(session, {"tables": [*names], "file": str(output), "bytes": size}, f"drew {drawn}: {output}")
 
 
 def _write(path: Path, text: str) -> None:

@@ -8,7 +8,6 @@ import pyarrow as pa
 import typer
 
 from penstock.api.table import Table
-from penstock.catalog.checks.features import check_writable
 from penstock.cli.arguments import (
     DryRun,
     Options,
@@ -33,14 +32,7 @@ from penstock.cli.session import OutputFormat, Session, session_of
 from penstock.cli.times import parse_millis
 from penstock.errors import InvalidOptionError
 from penstock.format.snapshot import Snapshot
-from penstock.io.resolve import resolve
-from penstock.options import check_keys
-from penstock.table.actions.changes import overwrite_scope
-from penstock.table.partition_scope import WholeTable, parse_partition
-from penstock.table.ref import TableRef
-from penstock.table.store import MetadataStore
-from penstock.table.write.hive_import import plan_hive_import
-from penstock.table.write.preview import preview_drop, preview_removal
+from penstock.format.text.partitions import parse_partition
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
@@ -73,8 +65,8 @@ def append(
     """Add the rows of files as one commit, in their order."""
     session = session_of(context)
     options = _input_options(input_format, batch_rows, delimiter, no_header, null_value)
-    ref = _load_target(session, table, option)
-    snapshot = _write(session, ref, plan_inputs(files, options), options, Table.append)
+    loaded = _load_target(session, table, option)
+    snapshot = _write(session, loaded, plan_inputs(files, options), options, Table.append)
     _print_commit(session, table, snapshot, "appended to")
 
 
@@ -105,17 +97,17 @@ def overwrite(
         raise InvalidOptionError("give --partition or --whole-table, not both")
     spec = {} if whole_table else parse_partition("/".join(partition or ())) if partition else None
     options = _input_options(input_format, batch_rows, delimiter, no_header, null_value)
-    ref = _load_target(session, table, option)
+    loaded = _load_target(session, table, option)
     inputs = plan_inputs(files, options)
     if dry_run:
-        scope = overwrite_scope(ref, spec)
         with progress_bar(session, "reading", total_bytes(inputs)) as report:
-            counted = _Counted(open_rows(ref, inputs, options, report))
-            removal = preview_removal(ref, MetadataStore(ref), scope, counted)
+            counted = _Counted(open_rows(loaded, inputs, options, report))
+            rows = pa.RecordBatchReader.from_batches(loaded.arrow_schema, counted)
+            removal = loaded.preview.overwrite(rows, partition=spec)
             counted.finish()
         _print_preview(session, table, asdict(removal), new_rows=counted.rows)
         return
-    snapshot = _write(session, ref, inputs, options, lambda loaded, rows: loaded.overwrite(rows, partition=spec))
+    snapshot = _write(session, loaded, inputs, options, lambda target, rows: target.overwrite(rows, partition=spec))
     _print_commit(session, table, snapshot, "overwrote in")
 
 
@@ -134,9 +126,8 @@ def import_directory(
     Values of partition columns come from the names of the directories.
     """
     session = session_of(context)
-    ref = _load_target(session, table, option)
-    file_io, root = resolve(directory)
-    found = plan_hive_import(ref, file_io, root)
+    loaded = _load_target(session, table, option)
+    found = loaded.preview.hive_import(directory)
     if dry_run:
         rows = [
             {
@@ -149,7 +140,7 @@ def import_directory(
         print_rows(session, pa.Table.from_pylist(rows))
         return
     inputs = tuple(InputFile(path=file.path, format=InputFormat.PARQUET, constants=file.partition) for file in found)
-    snapshot = _write(session, ref, inputs, InputOptions(batch_rows=batch_rows), Table.append)
+    snapshot = _write(session, loaded, inputs, InputOptions(batch_rows=batch_rows), Table.append)
     _print_commit(session, table, snapshot, f"imported {len(found)} files into")
 
 
@@ -194,12 +185,12 @@ def read(
 def truncate(context: typer.Context, table: TableName, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Remove all rows in a new snapshot; older snapshots keep them until they expire."""
     session = session_of(context)
-    ref = session.ref(table)
+    loaded = session.table(table)
     if dry_run:
-        _print_preview(session, table, asdict(preview_removal(ref, MetadataStore(ref), WholeTable())))
+        _print_preview(session, table, asdict(loaded.preview.truncate()))
         return
     confirm(session, f"remove all rows of {table}?", yes=yes)
-    _print_commit(session, table, Table(ref).truncate(), "truncated")
+    _print_commit(session, table, loaded.truncate(), "truncated")
 
 
 def delete(
@@ -239,33 +230,29 @@ def drop_partition(
     """Remove the rows of partitions in a new snapshot."""
     session = session_of(context)
     specs = [parse_partition(text) for text in partitions]
-    ref = session.ref(table)
-    removal = preview_drop(ref, MetadataStore(ref), specs)
+    loaded = session.table(table)
+    removal = loaded.preview.drop_partitions(*specs)
     if dry_run:
         _print_preview(session, table, asdict(removal))
         return
     confirm(session, f"remove {removal.rows} rows in {removal.partitions} partitions of {table}?", yes=yes)
-    _print_commit(session, table, Table(ref).drop_partitions(*specs), "dropped partitions of")
+    _print_commit(session, table, loaded.drop_partitions(*specs), "dropped partitions of")
 
 
-def _load_target(session: Session, name: str, options: list[str] | None) -> TableRef:
+def _load_target(session: Session, name: str, options: list[str] | None) -> Table:
     """Load a table to write to, with the options of this command."""
-    given = parse_pairs(options, "--option")
-    ref = session.ref(name)
-    check_keys(given, table=ref.name)
-    check_writable(ref)
-    return ref.with_options(given)
+    return session.table(name).with_options(parse_pairs(options, "--option"))
 
 
 def _write(
     session: Session,
-    ref: TableRef,
+    table: Table,
     inputs: Sequence[InputFile],
     options: InputOptions,
     write: Callable[[Table, pa.RecordBatchReader], Snapshot | None],
 ) -> Snapshot | None:
-    with progress_bar(session, f"writing {ref.name}", total_bytes(inputs)) as report:
-        return write(Table(ref), open_rows(ref, inputs, options, report))
+    with progress_bar(session, f"writing {table.name}", total_bytes(inputs)) as report:
+        return write(table, open_rows(table, inputs, options, report))
 
 
 class _Counted:

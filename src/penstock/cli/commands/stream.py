@@ -1,12 +1,14 @@
 """Commands about streams: follow, lag."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Annotated, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from penstock.api.read_at import names_a_start
 from penstock.cli.arguments import Options, TableName, Where, parse_pairs, split_list
 from penstock.cli.exit_codes import ExitCode
 from penstock.cli.output.render import note, print_rows
@@ -14,14 +16,7 @@ from penstock.cli.output.row_stream import RowStream
 from penstock.cli.session import Session, session_of
 from penstock.cli.times import parse_millis
 from penstock.errors import InvalidOptionError
-from penstock.options import ReadOptions, Side, check_keys, check_side, parse_duration_ms
-from penstock.options.choices import ScanMode
-from penstock.predicate.parse import parse_filter
-from penstock.table.read.travel import resolve_default
-from penstock.table.ref import TableRef
-from penstock.table.store import MetadataStore
-from penstock.table.stream.offset import Phase
-from penstock.table.stream.tail import LocalStreamReader, PollOptions
+from penstock.options import parse_duration_ms
 
 _MODES: Final = frozenset({"earliest", "latest", "latest-full"})
 
@@ -54,23 +49,26 @@ def follow(
 ) -> None:
     """Print rows as they are added, in the order of the stream, until interrupted."""
     session = session_of(context)
+    loaded = session.table(table)
     given = parse_pairs(option, "--option")
-    ref = session.ref(table)
-    check_keys(given, table=ref.name)
-    check_side(given, ref.name, Side.SOURCE)
     if consumer is not None:
         given["consumer-id"] = consumer
-    ref = ref.with_options({**given, **_start_options(ref.with_options(given), start)})
-    tail = LocalStreamReader(
-        ref,
-        MetadataStore(ref),
-        columns=split_list(columns),
-        predicate=None if where is None else parse_filter(where),
+    given |= _start_options({**loaded.options, **given}, loaded.name, start)
+    wanted = split_list(columns)
+    batches = loaded.follow(
+        wanted,
+        where,
+        limit=limit,
+        options=given,
+        once=once,
+        interval_ms=parse_duration_ms(interval),
         on_snapshot=_announcer(session) if snapshots else None,
     )
-    waiting = PollOptions(interval_ms=parse_duration_ms(interval), once=once)
-    printer = RowStream(session, tail.schema, exact=True)
-    with closing(tail.read(waiting, limit=limit)) as batches:
+    schema = loaded.arrow_schema
+    printer = RowStream(
+        session, schema if wanted is None else pa.schema([schema.field(name) for name in wanted]), exact=True
+    )
+    with closing(batches):
         for batch in batches:
             printer.write(batch)
     printer.finish()
@@ -105,11 +103,9 @@ def lag(
         raise typer.Exit(ExitCode.BEHIND)
 
 
-def _start_options(ref: TableRef, start: str | None) -> dict[str, str]:
+def _start_options(options: Mapping[str, str], table: str, start: str | None) -> dict[str, str]:
     if start is None:
-        is_silent = "scan.mode" not in ref.options
-        mode = resolve_default(ref.parsed(ReadOptions))
-        return {"scan.mode": "latest"} if is_silent and mode is ScanMode.LATEST_FULL else {}
+        return {} if names_a_start(options, table) else {"scan.mode": "latest"}
     if start in _MODES:
         return {"scan.mode": start}
     if start.isascii() and start.isdigit():
@@ -124,9 +120,9 @@ def _start_options(ref: TableRef, start: str | None) -> dict[str, str]:
     return {"scan.mode": "from-timestamp", "scan.timestamp-millis": str(millis)}
 
 
-def _announcer(session: Session) -> Callable[[int, Phase], None]:
-    def announce(snapshot_id: int, phase: Phase) -> None:
-        whole = ", all rows" if phase is Phase.FULL else ""
+def _announcer(session: Session) -> Callable[[int, bool], None]:
+    def announce(snapshot_id: int, is_whole: bool) -> None:
+        whole = ", all rows" if is_whole else ""
         note(session, f"snapshot {snapshot_id}{whole}")
 
     return announce

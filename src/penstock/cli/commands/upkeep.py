@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from penstock.catalog.checks.features import check_writable
+from penstock import Expiration, OrphanReport, Retainer, RetainerKind
 from penstock.cli.arguments import DryRun, TableName, Yes
 from penstock.cli.confirm import confirm
 from penstock.cli.output.progress import progress_bar
@@ -14,10 +14,6 @@ from penstock.cli.session import OutputFormat, session_of
 from penstock.cli.times import parse_millis
 from penstock.clocks import utc_millis
 from penstock.printable import bytes_text
-from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
-from penstock.table.expire.plan import Retainer, RetainerKind
-from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
-from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
@@ -44,17 +40,16 @@ def expire(  # noqa: PLR0917 - one option for each rule
     Defaults are the table's options snapshot.num-retained.min and .max, and snapshot.time-retained.
     """
     session = session_of(context)
-    ref = session.ref(table)
-    check_writable(ref)
-    expirer = SnapshotExpirer(ref, MetadataStore(ref))
-    rules = expirer.rules(
-        retain_max=retain_max,
-        retain_min=retain_min,
-        older_than=parse_millis(older_than, "--older-than"),
-        max_deletes=max_deletes,
-    )
-    with progress_bar(session, f"expiring snapshots of {ref.name}", None) as progress:
-        found = expirer.run(rules, dry_run=dry_run, progress=progress)
+    loaded = session.table(table)
+    with progress_bar(session, f"expiring snapshots of {loaded.name}", None) as progress:
+        found = loaded.expire_snapshots(
+            retain_max=retain_max,
+            retain_min=retain_min,
+            older_than=parse_millis(older_than, "--older-than"),
+            max_deletes=max_deletes,
+            dry_run=dry_run,
+            progress=progress,
+        )
     print_record(session, _expiration_record(table, found), _expiration_text(table, found))
     if session.format is OutputFormat.TABLE:
         for hold in found.holds:
@@ -111,14 +106,13 @@ def remove_orphans(
     --older-than has to be further back than the longest job takes.
     """
     session = session_of(context)
-    ref = session.ref(table)
-    check_writable(ref)
+    loaded = session.table(table)
     until = parse_millis(older_than, "--older-than")
 
     def run(title: str, until: int | None, *, dry_run: bool) -> OrphanReport:
-        with progress_bar(session, f"{title} {ref.name}", None) as progress:
-            return remove_orphan_files(
-                ref, older_than_millis=until, dry_run=dry_run, allow_recent=allow_recent, progress=progress
+        with progress_bar(session, f"{title} {loaded.name}", None) as progress:
+            return loaded.remove_orphan_files(
+                older_than=until, dry_run=dry_run, allow_recent=allow_recent, progress=progress
             )
 
     found = run("searching orphans of", until, dry_run=True)

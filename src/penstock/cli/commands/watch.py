@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from penstock.api.history import DEFAULT_LIMIT, HistoryReader, TableHistory, history_table, open_history
 from penstock.cli.arguments import TableName
 from penstock.cli.draw.terminal import draw_screen
 from penstock.cli.interrupt import until_interrupted
@@ -18,10 +19,6 @@ from penstock.cli.output.render import print_drawn, print_line, print_rows
 from penstock.cli.session import OutputFormat, Session, session_of
 from penstock.errors import InvalidOptionError
 from penstock.options import parse_duration_ms
-from penstock.table.inspect.history.commits import DEFAULT_LIMIT
-from penstock.table.inspect.history.history import HistoryReader, TableHistory
-from penstock.table.inspect.history.stored import history_table
-from penstock.table.store import MetadataStore
 
 # A file or a pipe has no size.
 _WIDTH: Final = 120
@@ -46,8 +43,7 @@ def watch(
     session = session_of(context)
     if session.format is OutputFormat.CSV and not once:
         raise InvalidOptionError("--format csv prints the commits once: give --once too")
-    ref = session.ref(table)
-    reader = HistoryReader(ref, MetadataStore(ref), checkpoints=checkpoint or (), limit=limit)
+    reader = open_history(session.table(table), checkpoints=checkpoint or (), limit=limit)
     interval_ms = parse_duration_ms(interval)
     if once:
         _print(session, reader.load())

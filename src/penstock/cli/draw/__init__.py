@@ -1,1 +1,1 @@
-"""Draws the history that `penstock.table.inspect.history` read, as a page or on a terminal; reads no table itself."""
+"""Draws the history that `penstock.api.history` reads, as a page or on a terminal; reads no table itself."""

@@ -13,8 +13,7 @@ from penstock.format.snapshot import CommitKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.table.inspect.history.commits import Commit
-    from penstock.table.inspect.history.history import TableHistory
+    from penstock.api.history import Commit, TableHistory
 
 # The least time that a chart spans.
 _LEAST_SPAN_MS = MINUTE

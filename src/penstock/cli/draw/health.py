@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.api.history import HealthStatus, evaluate
 from penstock.cli.draw.labels import count_text, duration_words, name_text, time_text
 from penstock.cli.draw.rows import unread_text
+from penstock.clocks import END_OF_TIME_MS
 from penstock.printable import bytes_text
-from penstock.table.inspect.history.commits import END_OF_TIME_MS
-from penstock.table.inspect.history.health import HealthStatus, evaluate
 
 if TYPE_CHECKING:
-    from penstock.table.inspect.history.history import TableHistory
+    from penstock.api.history import TableHistory
 
 MARKS: Final = {HealthStatus.GOOD: "●", HealthStatus.LOOK: "▲", HealthStatus.UNKNOWN: "○"}
 MEANINGS: Final = {

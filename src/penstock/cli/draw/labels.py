@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from penstock.clocks import EPOCH
+from penstock.clocks import END_OF_TIME_MS, EPOCH
 from penstock.printable import visible
-from penstock.table.inspect.history.commits import END_OF_TIME_MS
 
 SECOND: Final = 1_000
 MINUTE: Final = 60 * SECOND

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from xml.etree.ElementTree import Element
 
+    from penstock.api.history import TableHistory
     from penstock.cli.draw.health import HealthCheck
     from penstock.cli.draw.result import Result
-    from penstock.table.inspect.history.history import TableHistory
 
 
 def draw_page(histories: Sequence[TableHistory], results: Sequence[Result] = ()) -> str:

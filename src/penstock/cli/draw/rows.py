@@ -12,9 +12,8 @@ from penstock.format.snapshot import CommitKind
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
+    from penstock.api.history import Reader, TableHistory, TagMark
     from penstock.cli.draw.scale import Axis
-    from penstock.table.inspect.history.history import TableHistory, TagMark
-    from penstock.table.inspect.history.readers import Reader
 
 _READERS: Final = 12
 _TAG_ROOM: Final = 0.13

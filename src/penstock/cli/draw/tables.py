@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from penstock.api.history import overlapping
 from penstock.cli.draw.labels import count_text, duration_words, name_text, short_number, time_text
 from penstock.cli.draw.node import node
 from penstock.cli.draw.plot import HEIGHT, WIDTH, box
 from penstock.printable import bytes_text
-from penstock.table.inspect.history.buckets import overlapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from xml.etree.ElementTree import Element
 
-    from penstock.table.inspect.history.buckets import BucketOrder, SequenceRange
-    from penstock.table.inspect.history.history import TableHistory
+    from penstock.api.history import BucketOrder, SequenceRange, TableHistory
 
     Cell: TypeAlias = Element | str
 

@@ -10,21 +10,20 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from penstock.api.history import HealthStatus
 from penstock.cli.draw.bins import to_bins, window_of
 from penstock.cli.draw.health import MARKS, checks_of, headline, snapshots_read
 from penstock.cli.draw.labels import count_text, duration_words, name_text, rate_words, short_number, time_text
 from penstock.format.snapshot import CommitKind
 from penstock.printable import bytes_text
-from penstock.table.inspect.history.health import HealthStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rich.console import RenderableType
 
+    from penstock.api.history import Commit, TableHistory
     from penstock.cli.draw.bins import Bin, Window
-    from penstock.table.inspect.history.commits import Commit
-    from penstock.table.inspect.history.history import TableHistory
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _STYLES: Final = {HealthStatus.GOOD: "green", HealthStatus.LOOK: "bold red", HealthStatus.UNKNOWN: "dim"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.api.history import evaluate
 from penstock.cli.draw.bins import to_bins, window_of
 from penstock.cli.draw.labels import count_text, duration_words, rate_words, time_text
 from penstock.cli.draw.node import node
@@ -12,15 +13,14 @@ from penstock.cli.draw.rows import commit_lanes, reader_lanes, tag_lane
 from penstock.cli.draw.scale import bytes_axis, duration_axis, number_axis, time_axis
 from penstock.format.snapshot import CommitKind
 from penstock.printable import bytes_text
-from penstock.table.inspect.history.health import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from xml.etree.ElementTree import Element
 
+    from penstock.api.history import TableHistory
     from penstock.cli.draw.bins import Bin, Window
     from penstock.cli.draw.scale import Axis
-    from penstock.table.inspect.history.history import TableHistory
 
 _BINS: Final = 120
 _TICKS: Final = 10

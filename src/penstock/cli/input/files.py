@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.api.rows import fit_rows
 from penstock.cli.input.csv_files import infer_csv_schema, read_csv
 from penstock.cli.input.json_files import infer_json_schema, read_json
 from penstock.cli.input.options import InputFile, InputFormat, InputOptions
-from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError, SchemaMismatchError
 from penstock.io.failures import to_storage_error
 from penstock.io.resolve import resolve
-from penstock.table.write.check_rows import conform_batch, plan_conform
-from penstock.table.write.hive_import import constant_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from penstock.api.table import Table
     from penstock.cli.output.progress import Report
     from penstock.datafile.types import ArrowAny
-    from penstock.table.ref import TableRef
 
 _FORMATS: Final = {
     ".csv": InputFormat.CSV,
@@ -62,9 +60,7 @@ def total_bytes(inputs: Sequence[InputFile]) -> int | None:
     return total
 
 
-def open_rows(
-    ref: TableRef, inputs: Sequence[InputFile], options: InputOptions, report: Report
-) -> pa.RecordBatchReader:
+def open_rows(table: Table, inputs: Sequence[InputFile], options: InputOptions, report: Report) -> pa.RecordBatchReader:
     """Return a reader over the rows of all inputs, in order, as the table's canonical batches.
 
     Files are opened while it is consumed, and errors raised then: ``SchemaMismatchError`` with the file and the place
@@ -73,8 +69,8 @@ def open_rows(
     Args:
         report: called with the progress.
     """
-    schema = to_arrow_schema(ref.schema.fields)
-    return pa.RecordBatchReader.from_batches(schema, _rows(ref, inputs, options, report))
+    schema = table.arrow_schema
+    return pa.RecordBatchReader.from_batches(schema, _rows(table, inputs, options, report))
 
 
 def infer_schema(path: str, options: InputOptions) -> pa.Schema:
@@ -102,15 +98,13 @@ def _plan_input(path: str, given: InputFormat | None) -> InputFile:
     return InputFile(path=path, format=found, compression=compression)
 
 
-def _rows(
-    ref: TableRef, inputs: Sequence[InputFile], options: InputOptions, report: Report
-) -> Iterator[pa.RecordBatch]:
+def _rows(table: Table, inputs: Sequence[InputFile], options: InputOptions, report: Report) -> Iterator[pa.RecordBatch]:
     rows = finished_bytes = 0
     for given in inputs:
         first_row = rows
         with _opened_input(given) as (raw, stream), _named_errors(given):
-            batches, position = _read(raw, stream, ref, given, options)
-            for batch in _conformed(ref, given, batches):
+            batches, position = _read(raw, stream, table, given, options)
+            for batch in fit_rows(table.schema, table.name, batches, given.constants):
                 for start in range(0, batch.num_rows, options.batch_rows):
                     piece = batch.slice(start, options.batch_rows)
                     yield piece
@@ -121,10 +115,10 @@ def _rows(
 
 
 def _read(
-    raw: ArrowAny, stream: ArrowAny, ref: TableRef, given: InputFile, options: InputOptions
+    raw: ArrowAny, stream: ArrowAny, table: Table, given: InputFile, options: InputOptions
 ) -> tuple[Iterable[pa.RecordBatch], Callable[[int], int | None]]:
     """Return the batches of an input, and a function of how many bytes were read after a number of rows."""
-    wanted = to_arrow_schema(ref.schema.fields)
+    wanted = table.arrow_schema
 
     def position(_rows: int) -> int | None:
         return None if given.is_standard_input or raw.closed else int(raw.tell())
@@ -141,26 +135,6 @@ def _read(
             # The file's own row group sets the memory; decoding goes on by this many rows. It is read here and there,
             # so that the progress of its rows is finer.
             return file.iter_batches(batch_size=options.batch_rows), lambda rows: size * rows // total_rows
-
-
-def _conformed(ref: TableRef, given: InputFile, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Fit batches to the table one file at a time, so that each may order its columns differently."""
-    plan = None
-    first_row = 0
-    fields = {field.name: field for field in ref.schema.fields}
-    for read in batches:
-        batch = read
-        for name, text in given.constants:
-            batch = _with_constant(batch, name, constant_array(fields[name], text, batch.num_rows))
-        plan = plan or plan_conform(ref.schema, batch.schema, ref.name)
-        yield conform_batch(batch, plan, first_row)
-        first_row += batch.num_rows
-
-
-def _with_constant(batch: pa.RecordBatch, name: str, array: ArrowAny) -> pa.RecordBatch:
-    if name in batch.schema.names:
-        return batch.set_column(batch.schema.names.index(name), name, array)
-    return batch.append_column(name, array)
 
 
 @contextmanager

@@ -17,11 +17,10 @@ from penstock.printable import bytes_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock import CompactionResult, CompactionState
     from penstock.api.compact_tables import TableCompaction
     from penstock.cli.output.plain import Plain
     from penstock.cli.session import Session
-    from penstock.table.compact.job import CompactionResult
-    from penstock.table.compact.state import CompactionState
 
 _COLUMNS: Final = (
     "table", "partition", "files_before", "bytes_before", "files_in", "bytes_in", "files_out", "bytes_out", "seconds",

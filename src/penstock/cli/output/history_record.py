@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from penstock.api.history import history_table
 from penstock.cli.draw.health import checks_of
 from penstock.cli.output.plain import to_plain
 from penstock.cli.times import instant_text
-from penstock.table.inspect.history.stored import history_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.api.history import Reader, StalledWatermark, TableHistory
     from penstock.cli.output.plain import Plain
-    from penstock.table.inspect.history.history import TableHistory
-    from penstock.table.inspect.history.readers import Reader
-    from penstock.table.inspect.history.watermarks import StalledWatermark
 
 
 def history_record(history: TableHistory) -> dict[str, Plain]:

@@ -7,10 +7,11 @@ Source:
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from penstock.errors import InvalidSchemaError, UnsupportedFeatureError
+from penstock.errors import InvalidOptionError, InvalidSchemaError, UnsupportedFeatureError
 from penstock.format.text.java_floats import format_double, format_float
 from penstock.format.text.java_times import format_date, format_iso_timestamp, format_time, format_timestamp
 from penstock.format.types.data_types import AtomicType, TypeRoot
@@ -45,6 +46,7 @@ _WHITE_SPACE: Final = "".join(
         0x3000,
     )
 )
+_SEPARATOR: Final = re.compile(r"[,/](?=[^,/=]+=)")
 
 
 def escape_path_name(name: str) -> str:
@@ -173,3 +175,20 @@ _FORMATTERS: Final[dict[TypeRoot, tuple[_Formatter | None, _Formatter]]] = {
     TypeRoot.VARBINARY: (None, _bytes),
 }
 """Type to (formatter with ``partition.legacy-name`` true, formatter with it false)."""
+
+
+def parse_partition(text: str) -> dict[str, str]:
+    """Parse the text of a partition, ``dt=2026-01-01/hour=3`` or with a comma, into columns and values.
+
+    Raises:
+        InvalidOptionError: a part without an equals sign, or a column twice.
+    """
+    spec: dict[str, str] = {}
+    for part in _SEPARATOR.split(text.rstrip("/")):
+        name, equals, value = part.partition("=")
+        if not name or not equals or name in spec:
+            raise InvalidOptionError(
+                f"partition '{text}': expected column=value for each column once, such as dt=2026-01-01/hour=3"
+            )
+        spec[name] = value
+    return spec

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.clocks import utc_text
 from penstock.errors import InvalidOptionError, NotFoundError
 from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import earliest_hint_path, snapshot_path, tag_path, tag_success_path
@@ -16,7 +17,7 @@ from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.commit.announced import forget_expiration
 from penstock.table.commit.fence import clear_below, put_fence, remove_fences
 from penstock.table.commit.rolling_back import rolling_back
-from penstock.table.read.travel import nearest_with_watermark, newest_before, resolve_snapshot, utc_text, watermark_of
+from penstock.table.read.travel import nearest_with_watermark, newest_before, resolve_snapshot, watermark_of
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot

@@ -6,7 +6,8 @@ Only metadata is read.
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.predicate.tree import (
@@ -55,6 +56,18 @@ def explain_plan(plan: ScanPlan) -> str:
     columns = sorted({name for names in left for name in names})
     lines.append(f"filtered by row: {', '.join(columns)}" if columns else "filtered by row: nothing")
     return "\n".join(lines)
+
+
+def plan_values(plan: ScanPlan) -> dict[str, Any]:
+    """Return what ``explain_plan`` says as values."""
+    return {
+        "snapshot_id": None if plan.snapshot is None else plan.snapshot.id,
+        "after_snapshot_id": plan.after_snapshot_id,
+        "filter": format_predicate(plan.predicate.root, plan.predicate.fields),
+        **asdict(plan.funnel),
+        "files": plan.file_count,
+        "rows": plan.row_count,
+    }
 
 
 def format_predicate(node: Predicate, fields: Sequence[DataField] = ()) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError
 from penstock.format.row.row import row_decoder
-from penstock.format.text.partitions import partition_text
-from penstock.table.partition_scope import filter_of_specs, parse_partition
+from penstock.format.text.partitions import parse_partition, partition_text
+from penstock.table.partition_scope import filter_of_specs
 from penstock.table.read.live import load_live_entries
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_text
 from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
 from penstock.options import ReadOptions
@@ -377,15 +378,3 @@ def _from_creation(store: MetadataStore, latest: Snapshot, millis: int) -> ReadP
     if before is not None and before.id < latest.id:
         return ReadPoint(snapshot=store.load_snapshot(before.id + 1))
     return ReadPoint(snapshot=latest, created_from_millis=millis, is_latest=True)
-
-
-def utc_text(millis: int) -> str:
-    """Return an instant as text, such as ``2026-01-01 10:00:00.000+00:00``.
-
-    Args:
-        millis: since 1970-01-01 UTC.
-    """
-    try:
-        return datetime.fromtimestamp(millis / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
-    except (ValueError, OverflowError, OSError):
-        return "a time beyond the calendar"

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from penstock.clocks import utc_text
 from penstock.errors import InvalidOptionError, TimedOutError
-from penstock.table.read.travel import utc_text, watermark_of
+from penstock.table.read.travel import watermark_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

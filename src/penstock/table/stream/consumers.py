@@ -7,10 +7,11 @@ Source:
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from penstock.clocks import utc_millis
-from penstock.errors import InvalidOptionError, LeaseHeldError, NotFoundError
+from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, NotFoundError
 from penstock.format.consumer import encode_consumer
 from penstock.format.layout import consumer_directory, consumer_id_of, consumer_path
 from penstock.table.lease.holder import acquire, discard_lease, find_holder
@@ -59,20 +60,49 @@ def record_progress(store: MetadataStore, consumer_id: str, next_snapshot: int) 
     return position
 
 
-def reset_consumer(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerReset:
+    """What a reset does to a consumer.
+
+    Attributes:
+        previous_next_snapshot_id: None where there was no such consumer.
+    """
+
+    consumer_id: str
+    next_snapshot_id: int
+    previous_next_snapshot_id: int | None
+
+
+def reset_consumer(
+    store: MetadataStore,
+    consumer_id: str,
+    next_snapshot: int | Literal["earliest", "latest"],
+    *,
+    dry_run: bool = False,
+) -> ConsumerReset:
     """Set the position of a consumer, forwards or backwards; creates the consumer if there is none.
 
     Args:
-        next_snapshot: from the earliest snapshot to the one after the latest.
+        next_snapshot: from the earliest snapshot to the one after the latest, which ``latest`` stands for.
+        dry_run: only check the arguments.
 
     Raises:
         NotFoundError: the snapshot has expired, or is too far ahead; the message names the possible ones.
         LeaseHeldError: a query reads as this consumer.
         InvalidOptionError: as ``record_progress``.
     """
+    if next_snapshot == "earliest":
+        next_snapshot = store.earliest_snapshot_id() or 1
+    elif next_snapshot == "latest":
+        next_snapshot = (store.latest_snapshot_id() or 0) + 1
     check_reset(store, consumer_id, next_snapshot)
-    with _acquire(store, consumer_id):
-        _write(store, consumer_id, next_snapshot)
+    before = None
+    with suppress(FormatError):  # a damaged file is replaced
+        before = store.load_consumer(consumer_id)
+    if not dry_run:
+        with _acquire(store, consumer_id):
+            _write(store, consumer_id, next_snapshot)
+    return ConsumerReset(consumer_id=consumer_id, next_snapshot_id=next_snapshot, previous_next_snapshot_id=before)
 
 
 def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> None:
@@ -87,14 +117,19 @@ def check_reset(store: MetadataStore, consumer_id: str, next_snapshot: int) -> N
         )
 
 
-def delete_consumer(store: MetadataStore, consumer_id: str) -> None:
+def delete_consumer(store: MetadataStore, consumer_id: str, *, dry_run: bool = False) -> None:
     """Delete a consumer; it then keeps no snapshot from expiring.
+
+    Args:
+        dry_run: only check that there is one.
 
     Raises:
         NotFoundError: there is no such consumer; the message names the existing ones.
         LeaseHeldError: a query reads as this consumer.
     """
     check_consumer(store, consumer_id)
+    if dry_run:
+        return
     with _acquire(store, consumer_id):
         store.file_io.delete(consumer_path(store.location, consumer_id))
         discard_lease(store.file_io, store.location, lease_of(consumer_id))

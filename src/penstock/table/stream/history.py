@@ -12,9 +12,9 @@ import hashlib
 import warnings
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import utc_text
 from penstock.errors import DataLossError, DataLossWarning, NotFoundError
 from penstock.table.identity import read_first_schema
-from penstock.table.read.travel import utc_text
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.clocks import utc_text
 from penstock.errors import NotFoundError
-from penstock.table.read.travel import newest_by_time, resolve_snapshot, utc_text, watermark_of
+from penstock.table.read.travel import newest_by_time, resolve_snapshot, watermark_of
 from penstock.table.tags.store import tagged_snapshots
 
 if TYPE_CHECKING:

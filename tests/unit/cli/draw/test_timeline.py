@@ -11,8 +11,9 @@ from tests.unit.table.inspect.history.histories import commit, history, reader
 
 from penstock.cli.draw.labels import DAY, HOUR, MINUTE, YEAR
 from penstock.cli.draw.page import draw_page
+from penstock.clocks import END_OF_TIME_MS
 from penstock.format.snapshot import CommitKind
-from penstock.table.inspect.history.commits import END_OF_TIME_MS, Commit, FileSums
+from penstock.table.inspect.history.commits import Commit, FileSums
 from penstock.table.inspect.history.history import TableHistory, TagMark
 
 T0 = 1_790_000_040_000  # 2026-09-21T14:14:00Z, a whole minute

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.clocks import END_OF_TIME_MS
 from penstock.errors import NotFoundError
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT: Final = 1_000
 """Snapshots to read: a second or two on a local disk."""
 
-END_OF_TIME_MS: Final = 253_402_300_800_000
-"""The first ms that no calendar has, year 10000: a watermark beyond it means that the input has ended."""
 
 _WITH_ROWS: Final = frozenset({CommitKind.APPEND, CommitKind.OVERWRITE})
 

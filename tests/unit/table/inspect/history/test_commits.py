@@ -11,12 +11,13 @@ import pytest
 from tests.unit.table.metadata_tables import MemoryTable
 
 from penstock import Catalog, Table
+from penstock.clocks import END_OF_TIME_MS
 from penstock.errors import NotFoundError
 from penstock.format.layout import manifest_path
 from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
 from penstock.table.compact.task import CompactSizes
-from penstock.table.inspect.history.commits import END_OF_TIME_MS, ChangeReader
+from penstock.table.inspect.history.commits import ChangeReader
 from penstock.table.inspect.history.history import HistoryReader, load_history
 from penstock.table.read.live import load_live_entries
 from penstock.table.store import MetadataStore

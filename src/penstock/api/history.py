@@ -1,0 +1,47 @@
+"""A table's history as values, for those who draw it or watch it grow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.table.inspect.history.buckets import BucketOrder, SequenceRange, overlapping
+from penstock.table.inspect.history.commits import DEFAULT_LIMIT, Commit
+from penstock.table.inspect.history.health import HealthStatus, evaluate
+from penstock.table.inspect.history.history import HistoryReader, TableHistory, TagMark
+from penstock.table.inspect.history.readers import Reader
+from penstock.table.inspect.history.stored import history_table
+from penstock.table.inspect.history.watermarks import StalledWatermark
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.api.table import Table
+
+__all__ = [
+    "DEFAULT_LIMIT",
+    "BucketOrder",
+    "Commit",
+    "HealthStatus",
+    "HistoryReader",
+    "Reader",
+    "SequenceRange",
+    "StalledWatermark",
+    "TableHistory",
+    "TagMark",
+    "evaluate",
+    "history_table",
+    "open_history",
+    "overlapping",
+]
+
+
+def open_history(table: Table, *, checkpoints: Sequence[str] = (), limit: int = DEFAULT_LIMIT) -> HistoryReader:
+    """Return a reader of a table's history; its later calls read only new commits.
+
+    Args:
+        checkpoints: of Spark queries that read the table, to be listed among its readers; paths or URIs.
+        limit: most snapshots to read.
+    """
+    ref = table._ref  # noqa: SLF001 - of this package
+    return HistoryReader(ref, MetadataStore(ref), checkpoints=checkpoints, limit=limit)

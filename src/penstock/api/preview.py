@@ -1,0 +1,101 @@
+"""What a change of a table would do, without the change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.api.given import changes_of, location_of, partition_of
+from penstock.api.rows import ArrowRows, Rows, arrow_rows, fit_rows
+from penstock.catalog.checks.features import check_writable
+from penstock.catalog.evolve_schema import apply_changes
+from penstock.catalog.schema_files import has_snapshots
+from penstock.clocks import utc_millis
+from penstock.io.resolve import resolve
+from penstock.table.actions.changes import overwrite_scope
+from penstock.table.partition_scope import WholeTable
+from penstock.table.write.hive_import import HiveFile, plan_hive_import
+from penstock.table.write.preview import Removal, preview_drop, preview_removal
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+    from penstock.api.handle import TableHandle
+    from penstock.catalog.changes import SchemaChange
+    from penstock.format.schema import TableSchema
+
+
+class TablePreview:
+    """Says what a change of rows or of the schema would do: ``table.preview``. It changes nothing."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+
+    def overwrite(
+        self,
+        rows: Rows,
+        *,
+        partition: Mapping[str, object] | str | None = None,
+    ) -> Removal:
+        """Return what ``Table.overwrite`` would remove.
+
+        Args:
+            rows: read only where the partitions depend on them; a Spark DataFrame cannot be previewed.
+            partition: as for ``Table.overwrite``.
+        """
+        check_writable(self._table.ref)
+        spec = None if partition is None else partition_of(partition, self._table.name)
+        given = arrow_rows(rows, self._table.ref)
+        batches = (
+            [given]
+            if isinstance(given, pa.RecordBatch)
+            else given
+            if isinstance(given, pa.RecordBatchReader)
+            else given.to_batches()
+        )
+        fitted = fit_rows(self._table.ref.schema, self._table.name, batches)
+        return preview_removal(
+            self._table.ref, self._table.checked_store, overwrite_scope(self._table.ref, spec), fitted
+        )
+
+    def truncate(self) -> Removal:
+        """Return what ``Table.truncate`` would remove."""
+        return preview_removal(self._table.ref, self._table.checked_store, WholeTable())
+
+    def drop_partitions(self, *partitions: Mapping[str, object] | str) -> Removal:
+        """Return what ``Table.drop_partitions`` would remove; raises as it does."""
+        specs = [partition_of(each, self._table.name) for each in partitions]
+        return preview_drop(self._table.ref, self._table.checked_store, specs)
+
+    def alter(self, *changes: SchemaChange) -> TableSchema:
+        """Return the schema that ``Catalog.alter_table`` would write; raises as it does."""
+        ref = self._table.ref
+        return apply_changes(
+            ref.schema,
+            changes_of(changes, ref.name),
+            table=ref.name,
+            has_snapshots=has_snapshots(ref.file_io, ref.location),
+            time_millis=utc_millis(),
+        )
+
+    def hive_import(self, directory: str | os.PathLike[str]) -> tuple[HiveFile, ...]:
+        """List the Parquet files of a Hive-style directory, ``dt=2026-01-01/part-0.parquet``, sorted by path.
+
+        Args:
+            directory: a path or URI, the directory above the partitions.
+
+        Raises:
+            NotFoundError: there is no Parquet file below it.
+            SchemaMismatchError: its partition columns are not the table's, or a value does not fit its column's type.
+        """
+        check_writable(self._table.ref)
+        file_io, root = resolve(location_of(directory))
+        return plan_hive_import(self._table.ref, file_io, root)
+
+
+def _batches(rows: ArrowRows) -> Iterable[pa.RecordBatch]:
+    if isinstance(rows, pa.Table):
+        return rows.to_batches()
+    return [rows] if isinstance(rows, pa.RecordBatch) else rows
