@@ -73,8 +73,8 @@ class Table:
     Not for use by several threads at once; each thread loads its own.
 
     What changes rows that are there is in ``rows``, what reads metadata in ``inspect``, what maintains the table in
-    ``maintenance``, tags and rollback in ``versions``; their methods are methods of the table too. ``preview`` says what a
-    change would do.
+    ``maintenance``, tags and rollback in ``versions``; their methods are methods of the table too.
+    ``preview`` says what a change would do.
     """
 
     def __init__(self, ref: TableRef) -> None:

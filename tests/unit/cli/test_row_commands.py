@@ -166,11 +166,11 @@ def test_files_are_read_piece_by_piece(
             "dt": ["p"] * count,
         }
         pq.write_table(pa.table(columns), path, row_group_size=1000, compression="none", use_dictionary=False)
-    ref = orders.catalog.load_table("shop.orders")._ref
+    table = orders.catalog.load_table("shop.orders")
     options = InputOptions(batch_rows=500)
     reports: list[tuple[int, int | None]] = []
 
-    rows = open_rows(ref, plan_inputs([str(path)], options), options, lambda *told: reports.append(told))
+    rows = open_rows(table, plan_inputs([str(path)], options), options, lambda *told: reports.append(told))
     batches = [rows.read_next_batch(), rows.read_next_batch()]
 
     assert all(batch.num_rows <= 500 for batch in batches)

@@ -56,7 +56,7 @@ def test_a_partition_owes_its_small_files_until_they_are_merged() -> None:
         == table.partitions().to_pylist()[0]["file_size_in_bytes"]
     )
     assert (found["p=b"]["small_file_count"], found["p=b"]["waiting_file_count"]) == (1, 0)
-    described = describe_table(table._ref)
+    described = describe_table(table)
     assert (described["small_files"], described["waiting_files"]) == (9, 8)
 
     (snapshot,) = table.compact().snapshots
@@ -81,4 +81,4 @@ def test_a_table_that_is_not_compacted_here_has_none_to_show() -> None:
     leveled = table.with_options({"clustering.incremental": "true"})
     with pytest.raises(UnsupportedFeatureError, match="levels"):
         leveled.compaction_debt()
-    assert describe_table(leveled._ref)["small_files"] is None
+    assert describe_table(leveled)["small_files"] is None
