@@ -202,7 +202,7 @@ def delete(
 ) -> None:
     """Delete the rows for which a condition is true; files that hold such rows are replaced, all others stay."""
     session = session_of(context)
-    loaded = Table(session.ref(table))
+    loaded = session.table(table)
     found = loaded.delete(where, dry_run=True)
     summary = f"{found.rows_deleted} rows of {table} in {len(found.files)} files"
     if dry_run:
