@@ -260,7 +260,7 @@ def remove_orphans(scene: Scene, name: str, table: Table) -> None:
             report = table.remove_orphan_files(older_than=older_than, dry_run=False, allow_recent=True)
         except (FormatError, StorageError) as error:
             # An expiration that was stopped, or that comes faster than one can look.
-            if not any(words in str(error) for words in ("expiration was stopped", "come faster")):
+            if not any(words in str(error) for words in ("expiration was stopped", "committed faster")):
                 raise
             note_error(scene, name, error)
         else:

@@ -92,7 +92,7 @@ def test_many_tables_are_chosen_by_patterns_and_one_that_cannot_be_stops_no_othe
         ("shop.leveled", None),
         ("shop.other", 2),
     ]
-    assert "which a merge would undo" in result.stderr
+    assert "which a merge would destroy" in result.stderr
     assert (files(days), files(days, "shop.other")) == ([6, 3, 1], [1])
     days("compact", "--including", "da.s")
     assert files(days) == [1, 1, 1]
@@ -150,7 +150,7 @@ def test_arguments_that_contradict_each_other_are_refused(days: Command, argumen
 
 def test_a_table_that_can_never_be_compacted_is_not_followed(days: Command) -> None:
     days("create", "shop.leveled", "k BIGINT", "--option", "clustering.incremental=true", "-o", "clustering.columns=k")
-    assert "which a merge would undo" in days("compact", "shop.leveled", "--follow", code=10).stderr
+    assert "which a merge would destroy" in days("compact", "shop.leveled", "--follow", code=10).stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

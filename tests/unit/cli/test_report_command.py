@@ -186,7 +186,7 @@ def test_several_tables_are_on_one_page(queue: Command) -> None:
     assert links == [f"#{each.attributes['id']}" for each in page.all("article")]
     assert "good" in page.all("nav")[0].with_class("good")[0].attributes["title"]
     result = queue("report", "shop.q", "shop.other", "--checkpoint", "x", "-o", "-", code=2)
-    assert "--checkpoint is about one table" in result.stderr
+    assert "--checkpoint applies to one table" in result.stderr
 
 
 def test_a_file_is_written_whole_over_the_older_one(queue: Command, tmp_path: Path) -> None:
