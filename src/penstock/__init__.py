@@ -79,6 +79,7 @@ __all__ = [
     "Removal",
     "RemoveOption",
     "RenameColumn",
+    "RescaledPartition",
     "Retainer",
     "RetainerKind",
     "RollbackPlan",
@@ -155,6 +156,7 @@ if TYPE_CHECKING:
     from penstock.spark.write.progress import WriteProgress, last_write
     from penstock.table.actions.manifests import ManifestCompaction
     from penstock.table.actions.missing_files import MissingFile
+    from penstock.table.actions.rescale import RescaledPartition
     from penstock.table.compact.background import BackgroundCompactor
     from penstock.table.compact.job import CompactionResult, PartitionResult
     from penstock.table.compact.state import CompactionState, WaitingFiles
@@ -215,6 +217,7 @@ _HOMES: Final = {
     "ReadAt": "penstock.api.read_at",
     "RemoveOption": "penstock.catalog.changes",
     "RenameColumn": "penstock.catalog.changes",
+    "RescaledPartition": "penstock.table.actions.rescale",
     "Retainer": "penstock.table.expire.plan",
     "RetainerKind": "penstock.table.expire.plan",
     "RowChanges": "penstock.api.row_changes",

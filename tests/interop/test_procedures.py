@@ -62,3 +62,16 @@ def test_manifests_are_merged_to_the_same_number(java: JavaPaimon, location: Pat
     assert (mine.total_record_count, mine.delta_record_count) == (other.total_record_count, other.delta_record_count)
     assert ours.load(location).manifests().num_rows == ours.load(theirs).manifests().num_rows == 1
     assert java.read(location) == java.read(theirs)
+
+
+def test_java_reads_a_queue_with_another_number_of_buckets(java: JavaPaimon, location: Path) -> None:
+    options = {"bucket": "2", "bucket-key": "k"}
+    table = ours.create(location, "k INT, dt STRING", options=options)
+    for number in range(3):
+        ours.append_until(table, [{"k": each, "dt": str(number)} for each in range(10)], None)
+    before = java.read(location)
+    ours.load(location).rescale(5)
+    assert java.read(location) == before
+    assert java.count_rows_elsewhere(location) == 0
+    ours.load(location).rollback_to_as_latest(snapshot_id=1)
+    assert java.read(location) == java.read(location, snapshot=1)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from penstock.api.deferred import spark_entry
 from penstock.api.given import Names, Options, Progress, names_of, no_progress, texts_of
+from penstock.catalog.changes import SetOption
 from penstock.catalog.checks.features import check_writable
+from penstock.catalog.filesystem import alter_place
+from penstock.catalog.warehouse import TablePlace
 from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
-from penstock.options import CommitOptions, CompactOptions, PartitionExpireOptions, check_keys
+from penstock.options import BucketOptions, CommitOptions, CompactOptions, PartitionExpireOptions, check_keys
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
 from penstock.table.actions.missing_files import MissingFile, drop_missing_files, find_missing_files
+from penstock.table.actions.rescale import RescaledPartition, rescale_partitions
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.compact.background import BackgroundCompactor
 from penstock.table.compact.job import merge_one
@@ -25,7 +30,9 @@ from penstock.table.compact.sort import parse_order, sort_table
 from penstock.table.expire.orphans import OrphanReport, remove_orphan_files
 from penstock.table.expire.partitions import ExpiredPartition, drop_expired_partitions, find_expired_partitions
 from penstock.table.expire.snapshots import Expiration, SnapshotExpirer
+from penstock.table.locate import FileLocator
 from penstock.table.mark_done.partitions import mark_due_partitions, mark_named_partitions
+from penstock.table.partition_scope import partition_of_spec
 from penstock.table.stale_schema import at_latest_schema
 from penstock.table.stream.consumers import ConsumerReset, clear_consumers, delete_consumer, reset_consumer
 
@@ -349,6 +356,50 @@ class TableMaintenance:
         if not dry_run:
             drop_missing_files(open_committer(self._table.ref, self._table.store, adds_rows=False), missing)
         return missing
+
+    def rescale(
+        self, buckets: int | None = None, *, partition: Mapping[str, object] | None = None, dry_run: bool = False
+    ) -> tuple[RescaledPartition, ...]:
+        """Change the number of buckets of a queue: sets the option ``bucket``, then writes the partitions anew.
+
+        Each partition is one commit; rows with the same bucket key keep their order, and streams that read the table
+        do not deliver them again. Writers to a partition that is not written yet are refused, and so are those that
+        still write with the old number. After an interruption, call it again.
+
+        Args:
+            buckets: None for what the option says, which leaves the partitions that were written before it changed.
+            partition: only this one, such as ``{"dt": "2026-01-01"}``; the option has to have the number already.
+            dry_run: only find them.
+
+        Returns:
+            The partitions that had another number.
+
+        Raises:
+            InvalidOptionError: the table is no queue, or a number below 1.
+            CommitConflictError: others committed each time that a partition was written.
+        """
+        check_writable(self._table.ref)
+        ref = at_latest_schema(self._table.ref, self._table.checked_store)
+        now = ref.parsed(BucketOptions).bucket
+        buckets = now if buckets is None else buckets
+        if now < 1 or buckets < 1:
+            raise InvalidOptionError(
+                f"table {ref.name}: rescale is for queues: 'bucket' is {now}, and {buckets} buckets were asked for"
+            )
+        if partition is not None and buckets != now:
+            raise InvalidOptionError(
+                f"table {ref.name}: set 'bucket' = '{buckets}' before single partitions get that number; it is {now}"
+            )
+        if buckets != now and not dry_run:
+            place = TablePlace(name=ref.name, location=ref.location, file_io=ref.file_io, database=None, trash="")
+            altered = alter_place(place, [SetOption(key="bucket", value=str(buckets))])
+            ref = replace(ref, schema=altered.schema)
+        committer = open_committer(ref, self._table.store, adds_rows=False)
+        spec = "" if partition is None else FileLocator.of(ref).partition_label(partition_of_spec(ref, partition))
+        found = rescale_partitions(
+            committer, buckets=buckets, wanted=lambda directory: not spec or directory == spec, dry_run=dry_run
+        )
+        return tuple(found)
 
     def mark_partitions_done(
         self, partitions: Sequence[Mapping[str, object]] | None = None, *, dry_run: bool = False

@@ -560,6 +560,7 @@ class Table:
     remove_orphan_files = MethodOf("maintenance", TableMaintenance.remove_orphan_files)
     compact_manifests = MethodOf("maintenance", TableMaintenance.compact_manifests)
     remove_missing_files = MethodOf("maintenance", TableMaintenance.remove_missing_files)
+    rescale = MethodOf("maintenance", TableMaintenance.rescale)
     mark_partitions_done = MethodOf("maintenance", TableMaintenance.mark_partitions_done)
 
     create_tag = MethodOf("versions", TableVersions.create_tag)
@@ -569,6 +570,7 @@ class Table:
     expire_tags = MethodOf("versions", TableVersions.expire_tags)
     create_due_tags = MethodOf("versions", TableVersions.create_due_tags)
     rollback_to = MethodOf("versions", TableVersions.rollback_to)
+    rollback_to_as_latest = MethodOf("versions", TableVersions.rollback_to_as_latest)
 
     def _query(
         self,

@@ -9,6 +9,8 @@ from penstock.clocks import to_millis
 from penstock.errors import InvalidOptionError
 from penstock.options import TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
+from penstock.table.actions.changes import open_committer
+from penstock.table.actions.restore import restore_snapshot
 from penstock.table.expire.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.expire.tags import delete_tag, expire_tags, replace_tag
 from penstock.table.tags.first import first_since, first_with_watermark
@@ -160,3 +162,21 @@ class TableVersions:
         if not dry_run:
             apply_rollback(store, plan)
         return plan
+
+    def rollback_to_as_latest(self, *, snapshot_id: int | None = None, tag: str | None = None) -> Snapshot | None:
+        """Commit the state of an older snapshot as a new snapshot; what came after it stays readable until it expires.
+
+        The older snapshot keeps a tag, ``rollback-to-as-latest-<id>-<uuid>``, unless one was given: its files are in
+        use again. Streams that read this table do not deliver the rows again.
+
+        Returns:
+            The new snapshot; None where the latest has the same rows already.
+
+        Raises:
+            NotFoundError: there is no such snapshot or tag.
+            InvalidOptionError: not exactly one of them.
+            CommitConflictError: others committed each time that this was tried.
+        """
+        check_writable(self._table.ref)
+        committer = open_committer(self._table.ref, self._table.checked_store, adds_rows=False)
+        return restore_snapshot(committer, snapshot_id=snapshot_id, tag=tag)

@@ -132,13 +132,13 @@ def build_delta(
 
     Rows that a request adds beside the files that it replaces come last in their buckets.
     """
-    if request.kind is CommitKind.OVERWRITE and request.scope is not None:
-        return overwrite_delta(request.messages, base, ref=ref, store=store, scope=request.scope)
     if request.has_read and base != request.read:
         raise CommitConflictError(
             f"table {ref.name}: others committed after snapshot {request.read.id if request.read else 0}, which the "
             "change was computed from; nothing was committed: do it again"
         )
+    if request.kind is CommitKind.OVERWRITE and request.scope is not None:
+        return overwrite_delta(request.messages, base, ref=ref, store=store, scope=request.scope)
     if request.kind in {CommitKind.COMPACT, CommitKind.OVERWRITE}:
         replaced = compact_delta(request.messages, base, ref=ref, store=store)
         return replaced + append_delta(request.messages, base, ref=ref, store=store, index=index)

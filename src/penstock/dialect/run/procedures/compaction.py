@@ -28,6 +28,7 @@ _COMPACTED: Final = pa.schema(
     }
 )
 _MANIFESTS: Final = pa.schema({"manifests_before": LONG, "rewritten": LONG, "manifests_after": LONG})
+_RESCALED: Final = pa.schema({"partition": TEXT, "buckets_before": LONG, "rows": LONG})
 
 
 def _compact(state: SqlState, arguments: Arguments) -> Outcome:
@@ -81,6 +82,21 @@ def _compact_manifest(state: SqlState, arguments: Arguments) -> Outcome:
     return rows(_MANIFESTS, [(done.manifests_before, done.rewritten, done.manifests_after)])
 
 
+def _rescale(state: SqlState, arguments: Arguments) -> Outcome:
+    # Partitions are written one after the other, in this process.
+    for name in ("scan_parallelism", "sink_parallelism"):
+        arguments.integer(name)
+    specs, buckets, table = (
+        arguments.partitions("partition"),
+        arguments.integer("bucket_num"),
+        table_of(state, arguments),
+    )
+    done = [each for spec in specs or () for each in table.rescale(buckets, partition=spec)]
+    if specs is None:
+        done += table.rescale(buckets)
+    return rows(_RESCALED, [(each.directory or None, each.buckets_before, each.rows) for each in done])
+
+
 PROCEDURES: Final[Mapping[str, Procedure]] = {
     "compact": Procedure(
         parameters=(
@@ -97,4 +113,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         run=_compact_database,
     ),
     "compact_manifest": Procedure(parameters=("table", "options", "dry_run"), run=_compact_manifest),
+    "rescale": Procedure(
+        parameters=("table", "bucket_num", "partition", "scan_parallelism", "sink_parallelism"), run=_rescale
+    ),
 }  # fmt: skip

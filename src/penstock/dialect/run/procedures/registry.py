@@ -29,7 +29,6 @@ _REFUSED: Final = {
     "branch": "branches are not supported; a tag keeps a snapshot, and a copy of the table takes other rows",
     "fast_forward": "branches are not supported",
     "migrate": "tables of Hive are not adopted; penstock import copies their files",
-    "rescale": "the number of buckets of a table stays; make a new table and INSERT INTO it",
 }
 
 

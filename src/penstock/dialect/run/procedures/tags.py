@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from penstock.table.expire.rollback import RollbackPlan
 
 _TAGGED: Final = pa.schema({"tagName": TEXT, "snapshot": LONG, "commit_time": LONG, "watermark": TEXT})
+_AS_LATEST: Final = pa.schema(
+    {"previous_snapshot_id": LONG, "rolled_back_snapshot_id": LONG, "current_snapshot_id": LONG}
+)
 _ROLLED_BACK: Final = pa.schema({"snapshot_id": LONG, "removed_snapshots": LONG, "removed_tags": LONG})
 
 
@@ -98,6 +101,16 @@ def _rollback_to_watermark(state: SqlState, arguments: Arguments) -> Outcome:
     return _rolled_back(table_of(state, arguments).rollback_to(watermark=watermark))
 
 
+def _rollback_to_as_latest(state: SqlState, arguments: Arguments) -> Outcome:
+    table = table_of(state, arguments)
+    snapshot_id, tag = arguments.integer("snapshot_id"), arguments.text("tag")
+    previous = table.latest_snapshot()
+    tags = {row["tag_name"]: row["snapshot_id"] for row in table.tags().to_pylist()}
+    landed = table.rollback_to_as_latest(snapshot_id=snapshot_id, tag=tag)
+    before = None if previous is None else previous.id
+    return rows(_AS_LATEST, [(before, tags.get(tag, snapshot_id), before if landed is None else landed.id)])
+
+
 def _rolled_back(plan: RollbackPlan) -> Outcome:
     return rows(_ROLLED_BACK, [(plan.target.id, len(plan.snapshot_ids), len(plan.tags))])
 
@@ -116,6 +129,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     "expire_tags": Procedure(parameters=("table", "older_than"), run=_expire_tags),
     "trigger_tag_automatic_creation": Procedure(parameters=("table",), run=_trigger_tag_automatic_creation),
     "rollback_to": Procedure(parameters=("table", "tag", "snapshot_id"), run=_rollback_to),
+    "rollback_to_as_latest": Procedure(parameters=("table", "tag", "snapshot_id"), run=_rollback_to_as_latest),
     "rollback_to_timestamp": Procedure(parameters=("table", "timestamp"), run=_rollback_to_timestamp),
     "rollback_to_watermark": Procedure(parameters=("table", "watermark"), run=_rollback_to_watermark),
 }

@@ -1,0 +1,121 @@
+"""Changing the number of buckets of a queue: each partition is written anew, its rows in the order of their buckets.
+
+Rows with the same bucket key are in one bucket before and after, so they keep their order.
+
+Source:
+    Paimon ``flink:action/RescaleAction.java``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CommitConflictError
+from penstock.format.snapshot import CommitKind
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.request import CommitRequest
+from penstock.table.locate import FileLocator
+from penstock.table.partition_scope import WrittenPartitions
+from penstock.table.read.batches import open_batches
+from penstock.table.read.scan import plan_scan
+from penstock.table.write.writer import write_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.read.scan import ScanPartition, ScanPlan
+
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescaledPartition:
+    """A partition whose files had another number of buckets.
+
+    Attributes:
+        directory: such as ``dt=2026-01-01``; empty for a table without partitions.
+        snapshot: the snapshot that replaced its files; None in a dry run.
+    """
+
+    directory: str
+    buckets_before: int
+    rows: int
+    snapshot: Snapshot | None
+
+
+def rescale_partitions(
+    committer: TableCommitter, *, buckets: int, wanted: Callable[[str], bool], dry_run: bool = False
+) -> Iterator[RescaledPartition]:
+    """Rewrite the partitions whose files have another number of buckets, each by a commit of its own.
+
+    Args:
+        committer: of the table with its present schema, whose option ``bucket`` is ``buckets``.
+        wanted: whether a partition is to be rewritten, by its directory.
+
+    Raises:
+        CommitConflictError: others committed to the table each time that a partition was written.
+        TableStoreError: as ``TableCommitter.commit``; no new file is left. Partitions that were yielded stay as they
+            are, and calling this again goes on.
+    """
+    ref, locator = committer.ref, FileLocator.of(committer.ref)
+    for each in _to_rewrite(committer, buckets):
+        directory = locator.partition_label(each.data)
+        if not wanted(directory):
+            continue
+        before = each.entries[0].total_buckets
+        snapshot = None if dry_run else _rewrite(committer, each.data, buckets)
+        rows = sum(entry.file.row_count for entry in each.entries)
+        yield RescaledPartition(
+            directory=directory if ref.schema.partition_keys else "",
+            buckets_before=before,
+            rows=rows,
+            snapshot=snapshot,
+        )
+
+
+def _to_rewrite(committer: TableCommitter, buckets: int) -> tuple[ScanPartition, ...]:
+    plan = _plan(committer, committer.store.load_latest_snapshot())
+    return tuple(
+        partition for partition in plan.partitions if any(entry.total_buckets != buckets for entry in partition.entries)
+    )
+
+
+def _plan(committer: TableCommitter, snapshot: Snapshot | None) -> ScanPlan:
+    return plan_scan(committer.store, committer.ref, snapshot)
+
+
+def _rewrite(committer: TableCommitter, partition: bytes, buckets: int) -> Snapshot | None:
+    """Write a partition anew; again, if others committed meanwhile."""
+    for number in range(_TRIES):
+        snapshot = committer.store.load_latest_snapshot()
+        plan = _plan(committer, snapshot)
+        found = tuple(each for each in plan.partitions if each.data == partition)
+        if not found or all(entry.total_buckets == buckets for entry in found[0].entries):
+            return None  # another process has dropped or rewritten it
+        messages = write_arrow(
+            committer.ref, open_batches(committer.ref, committer.store, replace(plan, partitions=found))
+        )
+        try:
+            return committer.commit(
+                CommitRequest(
+                    commit_user=new_commit_user(committer.options.user_prefix),
+                    kind=CommitKind.OVERWRITE,
+                    messages=messages,
+                    scope=WrittenPartitions(),
+                    has_read=True,
+                    read=snapshot,
+                )
+            )
+        except CommitConflictError:
+            delete_new_files(committer.ref, messages)
+            if number == _TRIES - 1:
+                raise
+        except BaseException:
+            if not committer.may_be_committed:
+                delete_new_files(committer.ref, messages)
+            raise
+    return None

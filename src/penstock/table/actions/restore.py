@@ -1,0 +1,119 @@
+"""Going back to an older state by a new snapshot, so that the snapshots between stay.
+
+Source:
+    Paimon ``flink:procedure/RollbackToAsLatestProcedure.java``, ``core:operation/FileStoreCommitImpl.java``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from penstock.errors import CommitConflictError, InvalidOptionError, UnsupportedFeatureError
+from penstock.format.snapshot import CommitKind
+from penstock.options import TagOptions
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.request import CommitRequest
+from penstock.table.expire.tags import delete_tag
+from penstock.table.message import CommitMessage
+from penstock.table.read.live import load_live_entries
+from penstock.table.tags.store import create_tag
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.format.manifest.entry import FileIdentity, ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
+
+_TRIES = 5
+_PREFIX = "rollback-to-as-latest-"
+
+
+def restore_snapshot(
+    committer: TableCommitter, *, snapshot_id: int | None = None, tag: str | None = None
+) -> Snapshot | None:
+    """Commit the files of an older snapshot, and no others, as a new OVERWRITE snapshot.
+
+    An older snapshot without a tag gets one, ``rollback-to-as-latest-<id>-<uuid>``, as in the reference: its files are
+    live again, and expirations of other engines would delete them with the snapshots between.
+
+    Returns:
+        The new snapshot; None where the latest has these very files.
+
+    Raises:
+        InvalidOptionError: not exactly one target.
+        NotFoundError: there is no such snapshot or tag, or the snapshot is about to expire.
+        UnsupportedFeatureError: a snapshot with index files.
+        CommitConflictError: others committed each time that this was tried.
+    """
+    ref, store = committer.ref, committer.store
+    if (snapshot_id is None) == (tag is None):
+        raise InvalidOptionError(f"table {ref.name}: name either a snapshot id or a tag to go back to")
+    made = None
+    if tag is None:
+        made = tag = f"{_PREFIX}{snapshot_id}-{uuid.uuid4()}"
+        create_tag(store, made, snapshot_id=snapshot_id, options=TagOptions())
+    try:
+        landed = _restore(committer, store.load_tag(tag).snapshot)
+    except BaseException:
+        if made is not None and not committer.may_be_committed:
+            delete_tag(ref, store, made)
+        raise
+    if landed is None and made is not None:
+        delete_tag(ref, store, made)
+    return landed
+
+
+def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:
+    store, name = committer.store, committer.ref.name
+    wanted = load_live_entries(store, target, lambda _: True)
+    for number in range(_TRIES):
+        base = store.load_latest_snapshot()
+        if target.index_manifest is not None or (base is not None and base.index_manifest is not None):
+            raise UnsupportedFeatureError(
+                f"table {name}: snapshot {target.id} or the latest has index files, which going back would have to "
+                "rewrite; rollback_to removes the later snapshots instead"
+            )
+        live = {} if base is None else load_live_entries(store, base, lambda _: True)
+        messages = _messages(live, wanted)
+        if not messages:
+            return None
+        try:
+            return committer.commit(
+                CommitRequest(
+                    commit_user=new_commit_user(committer.options.user_prefix),
+                    kind=CommitKind.OVERWRITE,
+                    messages=messages,
+                    has_read=True,
+                    read=base,
+                )
+            )
+        except CommitConflictError:
+            if number == _TRIES - 1:
+                raise
+    return None
+
+
+def _messages(
+    live: Mapping[FileIdentity, ManifestEntry], wanted: Mapping[FileIdentity, ManifestEntry]
+) -> tuple[CommitMessage, ...]:
+    """Return what replaces the live files by the wanted ones; files that both have are left alone."""
+    groups: dict[tuple[bytes, int, int], tuple[list[ManifestEntry], list[ManifestEntry]]] = defaultdict(
+        lambda: ([], [])
+    )
+    for place, entries, others in ((0, live, wanted), (1, wanted, live)):
+        for identity, entry in entries.items():
+            if identity not in others:
+                groups[entry.partition, entry.bucket, entry.total_buckets][place].append(entry)
+    return tuple(
+        CommitMessage(
+            partition=partition,
+            bucket=bucket,
+            total_buckets=total,
+            compact_before=tuple(entry.file for entry in gone),
+            compact_after=tuple(entry.file for entry in back),
+        )
+        for (partition, bucket, total), (gone, back) in groups.items()
+    )

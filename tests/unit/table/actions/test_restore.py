@@ -1,0 +1,70 @@
+"""Going back to an older state by a new snapshot."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+import penstock
+from penstock import Catalog, InvalidOptionError, NotFoundError, Table
+from penstock.format.snapshot import CommitKind
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    catalog = Catalog(f"memory://{uuid.uuid4()}/w")
+    catalog.create_database("d")
+    options = {"bucket": "2", "bucket-key": "k", "write-only": "true"}
+    table = catalog.create_table("d.t", "k INT, n INT", options=options)
+    for number in range(3):
+        table.append([{"k": k, "n": number} for k in range(4)])
+    return catalog
+
+
+def numbers(table: Table) -> list[int]:
+    return sorted({row["n"] for row in table.to_arrow().to_pylist()})
+
+
+def test_the_older_state_is_the_latest_and_those_between_stay(catalog: Catalog) -> None:
+    table = catalog.load_table("d.t")
+    landed = table.rollback_to_as_latest(snapshot_id=1)
+    assert landed is not None
+    assert (landed.id, landed.commit_kind, landed.total_record_count) == (4, CommitKind.OVERWRITE, 4)
+    assert numbers(table) == [0]
+    assert table.to_arrow(snapshot_id=3).num_rows == 12
+    (tag,) = table.tags()["tag_name"].to_pylist()
+    assert tag.startswith("rollback-to-as-latest-1-")
+    table.append([{"k": 1, "n": 7}])
+    assert [row["n"] for row in table.to_arrow(filter="k = 1").to_pylist()] == [0, 7]
+    assert table.rollback_to_as_latest(snapshot_id=5) is None
+    assert table.tags().num_rows == 1
+
+
+def test_files_that_are_in_use_again_outlive_the_snapshots_between(catalog: Catalog) -> None:
+    table = catalog.load_table("d.t")
+    table.create_tag("full", snapshot_id=3)
+    table.truncate()
+    table.rollback_to_as_latest(tag="full")
+    assert table.tags()["tag_name"].to_pylist() == ["full"]
+    table.delete_tag("full")
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    assert table.snapshots().num_rows == 1
+    assert (numbers(table), table.fsck().findings) == ([0, 1, 2], ())
+
+
+def test_what_cannot_be_gone_back_to_leaves_no_tag(catalog: Catalog) -> None:
+    table = catalog.load_table("d.t")
+    with pytest.raises(NotFoundError, match="snapshot 9"):
+        table.rollback_to_as_latest(snapshot_id=9)
+    with pytest.raises(NotFoundError):
+        table.rollback_to_as_latest(tag="none")
+    with pytest.raises(InvalidOptionError, match="either a snapshot id or a tag"):
+        table.rollback_to_as_latest()
+    assert table.tags().num_rows == 0
+
+
+def test_the_procedure_says_where_it_came_from(catalog: Catalog) -> None:
+    rows = penstock.sql(None, catalog, "CALL sys.rollback_to_as_latest('d.t', cast(null as string), 2)")
+    assert rows.to_pylist() == [{"previous_snapshot_id": 3, "rolled_back_snapshot_id": 2, "current_snapshot_id": 4}]
+    assert numbers(catalog.load_table("d.t")) == [0, 1]
