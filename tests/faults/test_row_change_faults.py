@@ -11,8 +11,9 @@ import pytest
 
 import penstock
 from penstock import MergeDelete, MergeInsert, MergeUpdate
+from penstock.clocks import utc_millis
 from penstock.errors import CommitUnknownError, TableStoreError
-from penstock.io.memory import MemoryFileIO, wall_clock_millis
+from penstock.io.memory import MemoryFileIO
 from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
 from penstock.testing.garbage import needed_files, stored_files, walk
 
@@ -130,6 +131,6 @@ def check_fault(
         assert stored_files(load(storage)._ref) == needed_files(load(storage)._ref)
     again = load(storage)
     change(again)
-    again.remove_orphan_files(older_than=wall_clock_millis(), dry_run=False, allow_recent=True)
+    again.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
     assert stored_files(load(storage)._ref) == needed_files(load(storage)._ref)
     assert rows_of(storage) == states[1]

@@ -11,11 +11,13 @@ from penstock.api.exports import names_html
 from penstock.api.given import Names, Options, changes_of, check_spark, location_of, names_of, texts_of
 from penstock.api.table import Table
 from penstock.catalog import databases, filesystem
+from penstock.catalog.names import is_location
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.selection import select_tables
 from penstock.catalog.system_tables import load_catalog_table
 from penstock.catalog.warehouse import open_warehouse
 from penstock.printable import mask_locations, mask_options
+from penstock.table.branches import split_branch
 
 if TYPE_CHECKING:
     import os
@@ -159,7 +161,7 @@ class Catalog:
         """Load a table at its latest schema.
 
         Args:
-            name: ``database.table``, or the location of a table.
+            name: ``database.table``, ``database.table$branch_name`` or the location of a table.
             options: of this use; they win over the stored ones.
 
         Raises:
@@ -167,8 +169,10 @@ class Catalog:
             FormatError: its schema file is damaged.
             UnsupportedFeatureError: its rows cannot be read right.
         """
-        table = Table(filesystem.load_table(self._warehouse, name))
-        return table.with_options(options) if options else table
+        plain, branch = (name, None) if is_location(name) else split_branch(name)
+        table = Table(filesystem.load_table(self._warehouse, plain))
+        given = {"branch": branch, **(options or {})} if branch is not None else options
+        return table.with_options(given) if given else table
 
     def system_table(self, name: str) -> pa.Table:
         """Return a system table of the whole catalog: what SQL reads as ``sys.<name>``.

@@ -36,6 +36,12 @@ class TableHandle:
         return self.ref.name
 
     @property
+    def checked_ref(self) -> TableRef:
+        """The table, after a check that it is still there; ``NotFoundError`` where it is not."""
+        check_same_table(self.ref)
+        return self.ref
+
+    @property
     def checked_store(self) -> MetadataStore:
         """The table's metadata, after a check that the table is still there; ``NotFoundError`` where it is not."""
         check_same_table(self.ref)

@@ -63,6 +63,10 @@ class TableInspection:
         """All tags."""
         return self.system_table("tags")
 
+    def branches(self) -> pa.Table:
+        """All branches except the main one."""
+        return self.system_table("branches")
+
     def consumers(self) -> pa.Table:
         """All consumers and their positions."""
         return self.system_table("consumers")

@@ -34,6 +34,7 @@ from penstock.errors import InvalidOptionError
 from penstock.options import Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.table.actions import changes
+from penstock.table.branches import at_branch
 from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import check_same_table
@@ -99,15 +100,19 @@ class Table:
     def with_options(self, options: Options) -> Table:
         """Return the same table with options of this use, which win over the stored ones.
 
-        Keys that nobody knows, or that Penstock does not act on, warn.
+        Keys that nobody knows, or that Penstock does not act on, warn. With the option ``branch`` it is that branch of
+        the table, at the latest schema there.
 
         Raises:
+            NotFoundError: no such branch.
             InvalidOptionError: it would change where rows and files lie.
             UnsupportedFeatureError: reads or writes would do something else than it asks for.
         """
         given = texts_of(options)
+        branch = given.pop("branch", None)
         check_keys(given, table=self.name, stacklevel=3)
-        return Table(self._ref.with_options(given))
+        ref = self._ref if branch is None else at_branch(self._ref, branch)
+        return Table(ref.with_options(given))
 
     # The table
 
@@ -543,6 +548,7 @@ class Table:
     buckets = MethodOf("inspect", TableInspection.buckets)
     manifests = MethodOf("inspect", TableInspection.manifests)
     tags = MethodOf("inspect", TableInspection.tags)
+    branches = MethodOf("inspect", TableInspection.branches)
     consumers = MethodOf("inspect", TableInspection.consumers)
     compaction_debt = MethodOf("inspect", TableInspection.compaction_debt)
     history = MethodOf("inspect", TableInspection.history)
@@ -571,6 +577,10 @@ class Table:
     create_due_tags = MethodOf("versions", TableVersions.create_due_tags)
     rollback_to = MethodOf("versions", TableVersions.rollback_to)
     rollback_to_as_latest = MethodOf("versions", TableVersions.rollback_to_as_latest)
+    create_branch = MethodOf("versions", TableVersions.create_branch)
+    rename_branch = MethodOf("versions", TableVersions.rename_branch)
+    delete_branch = MethodOf("versions", TableVersions.delete_branch)
+    fast_forward = MethodOf("versions", TableVersions.fast_forward)
 
     def _query(
         self,

@@ -1,4 +1,4 @@
-"""Tags, which name snapshots, and rollback to older ones."""
+"""Tags, which name snapshots, rollback to older ones, and branches."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from penstock.options import TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.restore import restore_snapshot
+from penstock.table.branches import create_branch, delete_branch, fast_forward, rename_branch
 from penstock.table.expire.rollback import RollbackPlan, apply_rollback, plan_rollback
 from penstock.table.expire.tags import delete_tag, expire_tags, replace_tag
 from penstock.table.tags.first import first_since, first_with_watermark
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TableVersions:
-    """Tags, and rollback to older snapshots: ``table.versions``."""
+    """Tags, rollback to older snapshots, and branches: ``table.versions``."""
 
     def __init__(self, table: TableHandle) -> None:
         self._table = table
@@ -180,3 +181,45 @@ class TableVersions:
         check_writable(self._table.ref)
         committer = open_committer(self._table.ref, self._table.checked_store, adds_rows=False)
         return restore_snapshot(committer, snapshot_id=snapshot_id, tag=tag)
+
+    # Branches
+
+    def create_branch(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> None:
+        """Make a branch, which has snapshots and schemas of its own and shares the files that it begins with.
+
+        It is read and written as ``Table.with_options({"branch": name})``, or by the name ``db.table$branch_name``.
+
+        Args:
+            tag: what it begins with; without a tag or a snapshot it has no rows, as in the reference.
+            snapshot_id: likewise. Other engines keep the files of a tag only from expiring, so prefer a tag with them.
+
+        Raises:
+            AlreadyExistsError: there is such a branch.
+            NotFoundError: there is no such tag or snapshot.
+            InvalidOptionError: a name that cannot be one.
+        """
+        check_writable(self._table.ref)
+        create_branch(self._table.checked_ref, name, tag=tag, snapshot_id=snapshot_id)
+
+    def rename_branch(self, name: str, new_name: str) -> None:
+        """Rename a branch that nobody writes to. Raises ``NotFoundError``, ``AlreadyExistsError``."""
+        check_writable(self._table.ref)
+        rename_branch(self._table.checked_ref, name, new_name)
+
+    def delete_branch(self, name: str) -> None:
+        """Delete a branch; the files that only it has are removed with orphan files. Raises ``NotFoundError``."""
+        check_writable(self._table.ref)
+        delete_branch(self._table.checked_ref, name)
+
+    def fast_forward(self, name: str) -> int:
+        """Give the main branch the snapshots, schemas and tags that a branch has got since it was made.
+
+        Returns:
+            How many snapshots.
+
+        Raises:
+            NotFoundError: there is no such branch.
+            CommitConflictError: the main branch has commits of its own since then; Paimon would drop these.
+        """
+        check_writable(self._table.ref)
+        return fast_forward(self._table.checked_ref, name)

@@ -59,6 +59,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "expire": ("upkeep", "Expire old snapshots."),
         "expire-partitions": ("upkeep", "Drop the partitions that are older than their expiration time."),
         "remove-orphan-files": ("upkeep", "Delete files that no snapshot uses."),
+        "branch": ("branch", "Lines of snapshots of their own."),
         "tag": ("history", "Name snapshots; those with a tag do not expire."),
         "rollback": ("history", "Make an older snapshot the latest."),
     },

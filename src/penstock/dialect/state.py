@@ -19,6 +19,7 @@ from penstock.errors import (
     OptionWarning,
     UnsupportedFeatureError,
 )
+from penstock.table.branches import split_branch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -139,7 +140,11 @@ class SqlState:
             raise UnsupportedFeatureError(
                 f"table {'.'.join(path)} belongs to this session and has a connector; it is not a table of a catalog"
             )
+        table, branch = split_branch(path[-1])
+        path = (*path[:-1], table)
         catalog, name = self.catalog_of(path)
+        if branch is not None:
+            options = {"branch": branch, **(options or {})}
         try:
             return catalog.load_table(name, options)
         except NotFoundError as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.io.bounds import Bounds
+from penstock.io.branch import BranchFileIO
 from penstock.io.local import LocalFileIO
 from penstock.io.object_store.file_io import ObjectFileIO
 from penstock.io.resolve import resolve
@@ -29,6 +30,9 @@ def confine(file_io: FileIO, root: str, *, readable: Sequence[str] = (), deletab
     Raises:
         InvalidOptionError: one of them is not a valid location.
     """
+    if isinstance(file_io, BranchFileIO):
+        inner = confine(file_io.inner, root, readable=readable, deletable=deletable)
+        return replace(file_io, inner=inner)
     if not isinstance(file_io, LocalFileIO):
         return file_io
     bounds = Bounds(root=root, readable=_local_paths(readable), deletable=_local_paths(deletable))
@@ -51,11 +55,15 @@ def _local_paths(locations: Sequence[str]) -> tuple[str, ...]:
 
 def with_durability(file_io: FileIO, *, durable: bool) -> FileIO:
     """Return the storage with ``durable`` set: whether writes are flushed to disk, to survive a power cut."""
+    if isinstance(file_io, BranchFileIO):
+        return replace(file_io, inner=with_durability(file_io.inner, durable=durable))
     return replace(file_io, durable=durable) if isinstance(file_io, LocalFileIO) else file_io
 
 
 def is_durable(file_io: FileIO) -> bool:
     """Whether the storage flushes writes to disk."""
+    if isinstance(file_io, BranchFileIO):
+        return is_durable(file_io.inner)
     return isinstance(file_io, LocalFileIO) and file_io.durable
 
 
@@ -70,6 +78,8 @@ def flush(file_io: FileIO, files: Collection[str], *, root: str) -> None:
     Raises:
         StorageError: a flush failed.
     """
+    if isinstance(file_io, BranchFileIO):
+        flush(file_io.inner, [file_io.real(path) for path in files], root=root)
     if isinstance(file_io, LocalFileIO):
         file_io.flush(files, root=root)
 
@@ -81,4 +91,6 @@ def is_object_store(file_io: FileIO) -> bool:
 
 def storage_options(file_io: FileIO) -> dict[str, str]:
     """Return the options with which ``resolve`` returns the same storage in another process; they may hold keys."""
+    if isinstance(file_io, BranchFileIO):
+        return storage_options(file_io.inner)
     return dict(file_io.settings.options) if isinstance(file_io, ObjectFileIO) else {}

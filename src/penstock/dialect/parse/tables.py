@@ -144,8 +144,11 @@ def parser_text(text: str) -> str:
 
 
 def table_of(path: Path, offset: int) -> TableUse:
-    """Return the table of a path; the last part may name a system table: ``t$snapshots``."""
+    """Return the table of a path; the last part may name a system table or a branch: ``t$branch_b$snapshots``."""
     name, dollar, system = path[-1].partition("$")
+    if dollar and system.startswith("branch_"):
+        branch, dollar, system = system.partition("$")
+        name = f"{name}${branch}"
     return TableUse(name=(*path[:-1], name), system=system if dollar else None, offset=offset)
 
 
@@ -173,7 +176,7 @@ def _table_extras(source: StatementText) -> Iterator[tuple[int, int, TableUse]]:
         path = tuple(part.name for part in tokens[place:after] if part.kind == "name")
         use = _with_dollar(tokens, place, after, token.start, path)
         if end > after or "$" in "".join(part.text for part in tokens[place:after]):
-            yield token.start, tokens[end - 1].end, replace(use, options=options)
+            yield token.start, tokens[end - 1].end, _with_options(use, options)
         place = end
 
 
@@ -230,6 +233,15 @@ def _travel_value(source: StatementText, tokens: Sequence[TextToken], place: int
         return place + 1, tokens[place].text
     offset = tokens[place].start if place < len(tokens) else len(source.text)
     raise source.error(offset, "expected a literal such as TIMESTAMP '2026-01-01 00:00:00', a snapshot id or 'a-tag'")
+
+
+def _with_options(use: TableUse, options: Pairs) -> TableUse:
+    """Return a table with options; the option ``branch`` becomes part of its name."""
+    branch = dict(options).get("branch")
+    if branch is None:
+        return replace(use, options=options)
+    rest = tuple(pair for pair in options if pair[0] != "branch")
+    return replace(use, name=(*use.name[:-1], f"{use.name[-1]}$branch_{branch}"), options=rest)
 
 
 def _hint_options(source: StatementText, token: TextToken) -> Pairs:

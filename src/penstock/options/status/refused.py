@@ -32,7 +32,7 @@ class Refusal:
 
 _NEVER: Final[frozenset[str]] = frozenset()
 _MAIN: Final = frozenset({"main"})
-_BRANCHES: Final = "Penstock reads and writes the main branch only; use Flink or Spark with Paimon for branches"
+_BRANCHES: Final = "Table.with_options({'branch': 'b'}) and the name t$branch_b read and write a branch"
 _MERGE_SCHEMA: Final = "add the column first, with Catalog.alter_table and AddColumn or ALTER TABLE ... ADD"
 _NO_KEYS: Final = "it needs a primary key, which append tables do not have; leave it out"
 

@@ -12,6 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError
+from penstock.io.branch import branch_of
 from penstock.options import ExpireMode, RetentionOptions, WriteOptions
 from penstock.printable import open_log
 from penstock.table.actions.retention import Retention
@@ -72,7 +73,7 @@ class PostCommitHooks:
     def __init__(self, committer: TableCommitter, *, adds_rows: bool = True) -> None:
         ref = committer.ref
         self._written = committer.store  # has cached what the job wrote
-        is_write_only = ref.parsed(WriteOptions).write_only
+        is_write_only = ref.parsed(WriteOptions).write_only or branch_of(ref.file_io) is not None
         self._is_async = not is_write_only and _expire_mode(ref) is ExpireMode.ASYNC
         if self._is_async:
             committer = replace(committer, store=MetadataStore(ref), index=BucketIndex())

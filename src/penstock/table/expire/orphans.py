@@ -21,6 +21,7 @@ from penstock.format.layout import own_directory
 from penstock.io.settings import relaxed
 from penstock.io.shortcuts import do_at_once, list_once
 from penstock.options import RetentionOptions
+from penstock.table.branches import refuse_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.expire.orphan_candidates import Listing, OrphanFile, OrphanKind, list_candidates
 from penstock.table.expire.used_files import UsedFiles
@@ -93,6 +94,7 @@ def remove_orphan_files(
         StorageError: a directory or file cannot be listed or read, and nothing was deleted; or an orphan could not be
             deleted.
     """
+    refuse_on_branch(ref.file_io, ref.name, "removing orphan files")
     threads = thread_count(ref.parsed(RetentionOptions).file_operation_threads, ref.file_io)
     found = _Found()
 

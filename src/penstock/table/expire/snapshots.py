@@ -22,6 +22,7 @@ from penstock.format.layout import changelog_directory, earliest_hint_path, snap
 from penstock.io.settings import relaxed
 from penstock.io.shortcuts import deletes_at_once, has_file
 from penstock.options import ConsumerOptions, RetentionOptions
+from penstock.table.branches import refuse_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.commit.announced import announce_expiration, expiring_end
 from penstock.table.commit.freed_ids import is_built_on_previous
@@ -78,6 +79,7 @@ class SnapshotExpirer:
     """
 
     def __init__(self, ref: TableRef, store: MetadataStore, *, clock_millis: Callable[[], int] | None = None) -> None:
+        refuse_on_branch(ref.file_io, ref.name, "expiring snapshots")
         self.ref = ref
         self.options = ref.parsed(RetentionOptions)
         self.clock_millis = clock_millis or utc_millis

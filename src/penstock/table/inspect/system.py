@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
+from penstock.clocks import to_wall_clock
 from penstock.errors import NotFoundError, UnsupportedFeatureError
 from penstock.format.file_format import format_of
 from penstock.format.row.row import arity_of, decode_row
@@ -26,6 +27,7 @@ from penstock.format.text.partitions import partition_text
 from penstock.format.types.text import encode_field
 from penstock.options import ReadOptions, check_reads
 from penstock.printable import mask_options
+from penstock.table.branches import load_branches
 from penstock.table.compact.debt import measure_debt
 from penstock.table.inspect.row_tables import ROW_TABLES, load_row_table
 from penstock.table.locate import FileLocator
@@ -134,6 +136,7 @@ _TAGS: Final = pa.schema(
         "time_retained": _TEXT,
     }
 )
+_BRANCHES: Final = pa.schema({"branch_name": _TEXT, "create_time": _WALL_CLOCK})
 _COMPACTION: Final = pa.schema(
     {
         "partition": _TEXT,
@@ -317,6 +320,11 @@ def _manifests(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -
     return _table(rows, _MANIFESTS)
 
 
+def _branches(ref: TableRef, _store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
+    rows = [(each.name, to_wall_clock(each.created_millis)) for each in load_branches(ref)]
+    return _table(rows, _BRANCHES)
+
+
 def _tags(_ref: TableRef, store: MetadataStore, _snapshot: Snapshot | None) -> pa.Table:
     rows = []
     for name in store.list_tags():
@@ -370,6 +378,7 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
     "buckets": _buckets,
     "manifests": _manifests,
     "tags": _tags,
+    "branches": _branches,
     "consumers": _consumers,
     "compaction": _compaction,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from penstock.dialect.run.procedures import compaction, retention, tags
+from penstock.dialect.run.procedures import branches, compaction, retention, tags
 from penstock.dialect.run.procedures.arguments import Arguments
 from penstock.errors import InvalidSqlError, TableStoreError, UnsupportedFeatureError
 
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from penstock.dialect.run.procedures.procedure import Procedure
     from penstock.dialect.state import SqlState
 
-PROCEDURES: Final[Mapping[str, Procedure]] = {**compaction.PROCEDURES, **tags.PROCEDURES, **retention.PROCEDURES}
+PROCEDURES: Final[Mapping[str, Procedure]] = {
+    **compaction.PROCEDURES,
+    **tags.PROCEDURES,
+    **branches.PROCEDURES,
+    **retention.PROCEDURES,
+}
 """All procedures, by name."""
 
 # Words in the names of Paimon procedures that Penstock cannot support.
 _REFUSED: Final = {
-    "branch": "branches are not supported; a tag keeps a snapshot, and a copy of the table takes other rows",
-    "fast_forward": "branches are not supported",
     "migrate": "tables of Hive are not adopted; penstock import copies their files",
 }
 

@@ -1,0 +1,73 @@
+"""Commands about branches."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from penstock.cli.arguments import GLOBAL_OPTIONS, SnapshotId, TableName, Yes
+from penstock.cli.confirm import confirm
+from penstock.cli.output.render import print_record, print_rows
+from penstock.cli.session import session_of
+
+if TYPE_CHECKING:
+    from penstock.cli.output.plain import Plain
+
+branch = typer.Typer(no_args_is_help=True, help="Lines of snapshots of their own.", rich_markup_mode=None)
+
+BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
+
+
+@branch.command("create", epilog=GLOBAL_OPTIONS)
+def create_branch(
+    context: typer.Context,
+    table: TableName,
+    name: BranchName,
+    tag: Annotated[str | None, typer.Option("--tag", help="Begin with this tag.")] = None,
+    snapshot_id: SnapshotId = None,
+) -> None:
+    """Create a branch of a tag or a snapshot; without either, it has no rows."""
+    session = session_of(context)
+    session.table(table).create_branch(name, tag=tag, snapshot_id=snapshot_id)
+    print_record(session, {"table": table, "branch": name}, f"created branch {name} of {table}")
+
+
+@branch.command("rename", epilog=GLOBAL_OPTIONS)
+def rename_branch(
+    context: typer.Context,
+    table: TableName,
+    name: BranchName,
+    new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its new name.")],
+) -> None:
+    """Rename a branch that nobody writes to."""
+    session = session_of(context)
+    session.table(table).rename_branch(name, new_name)
+    print_record(session, {"table": table, "branch": new_name}, f"renamed branch {name} of {table} to {new_name}")
+
+
+@branch.command("fast-forward", epilog=GLOBAL_OPTIONS)
+def fast_forward(context: typer.Context, table: TableName, name: BranchName) -> None:
+    """Give the main branch the snapshots that a branch has got since it was made."""
+    session = session_of(context)
+    count = session.table(table).fast_forward(name)
+    record: dict[str, Plain] = {"table": table, "branch": name, "snapshots": count}
+    print_record(session, record, f"{table} has {count} more snapshots, those of branch {name}")
+
+
+@branch.command("delete", epilog=GLOBAL_OPTIONS)
+def delete_branch(context: typer.Context, table: TableName, name: BranchName, yes: Yes = False) -> None:
+    """Delete a branch; files that only it has become orphans."""
+    session = session_of(context)
+    loaded = session.table(table)
+    confirm(session, f"delete branch {name} of {table}?", yes=yes)
+    loaded.delete_branch(name)
+    print_record(session, {"table": table, "branch": name}, f"deleted branch {name} of {table}")
+
+
+@branch.command("list", epilog=GLOBAL_OPTIONS)
+def list_branches(context: typer.Context, table: TableName) -> None:
+    """List branches."""
+    session = session_of(context)
+    print_rows(session, session.table(table).branches())
+
+
+COMMANDS: Final[dict[str, Any]] = {"branch": branch}

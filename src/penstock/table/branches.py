@@ -1,0 +1,220 @@
+"""Branches of a table: made, read, renamed, made the main one, and deleted.
+
+A branch has schemas, snapshots, tags and consumers of its own; manifests and data files it shares with the table. So
+making one copies small files only, and nothing that a branch reads may be deleted: expiration and orphan removal of the
+main branch look at all branches, and on a branch nothing deletes data files.
+
+Source:
+    Paimon ``core:utils/FileSystemBranchManager.java``; docs/spec/format.md section 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidOptionError,
+    NotFoundError,
+    UnsupportedFeatureError,
+)
+from penstock.format.hint import encode_hint
+from penstock.format.layout import (
+    MAIN_BRANCH,
+    branch_name_of,
+    branch_path,
+    branches_directory,
+    latest_hint_path,
+    schema_path,
+    snapshot_path,
+    tag_path,
+)
+from penstock.format.snapshot_json import encode_snapshot
+from penstock.io.branch import BranchFileIO, branch_of
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from penstock.io.file_io import FileIO
+    from penstock.table.ref import TableRef
+
+MARK: Final = "$branch_"
+"""What stands between the names of a table and of its branch: ``t$branch_b``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A branch other than the main one; ``created_millis`` is 0 where the storage does not say."""
+
+    name: str
+    created_millis: int
+
+
+def split_branch(name: str) -> tuple[str, str | None]:
+    """Return the name of the table and of the branch in ``t$branch_b``; None for the main branch."""
+    table, mark, branch = name.partition(MARK)
+    return (table, branch) if mark and branch else (name, None)
+
+
+def at_branch(ref: TableRef, branch: str) -> TableRef:
+    """Return a table as one of its branches has it, at the latest schema there.
+
+    Raises:
+        NotFoundError: there is no such branch.
+    """
+    main = _main_storage(ref.file_io)
+    name = split_branch(ref.name)[0]
+    if branch == MAIN_BRANCH:
+        plain = replace(ref, name=name, file_io=main)
+        return replace(plain, schema=MetadataStore(plain).load_latest_schema())
+    _check_name(name, branch)
+    storage = BranchFileIO(inner=main, branch=branch, location=ref.location, root=branch_path(ref.location, branch))
+    found = replace(ref, name=f"{name}{MARK}{branch}", file_io=storage)
+    store = MetadataStore(found)
+    if not store.list_schema_ids():
+        known = ", ".join(each.name for each in load_branches(ref)) or "none but main"
+        raise NotFoundError(f"table {name} has no branch '{branch}'; there are {known}")
+    return replace(found, schema=store.load_latest_schema())
+
+
+def load_branches(ref: TableRef) -> tuple[Branch, ...]:
+    """Return all branches except the main one, by name."""
+    found = [
+        Branch(name=name, created_millis=status.modified_millis)
+        for status in _main_storage(ref.file_io).list(branches_directory(ref.location))
+        if status.is_dir and (name := branch_name_of(status.name)) is not None
+    ]
+    return tuple(sorted(found, key=lambda branch: branch.name))
+
+
+def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapshot_id: int | None = None) -> None:
+    """Make a branch: of a tag, of a snapshot, or without rows.
+
+    Raises:
+        AlreadyExistsError: there is such a branch.
+        NotFoundError: there is no such tag or snapshot.
+        InvalidOptionError: a tag and a snapshot, or a name that cannot be one.
+    """
+    _check_name(ref.name, branch)
+    if tag is not None and snapshot_id is not None:
+        raise InvalidOptionError(f"table {ref.name}: a branch begins with a tag or with a snapshot, not with both")
+    if any(each.name == branch for each in load_branches(ref)):
+        raise AlreadyExistsError(f"table {ref.name} has a branch '{branch}' already; delete it, or choose another name")
+    store = MetadataStore(ref)
+    snapshot = None
+    if tag is not None:
+        snapshot = store.load_tag(tag).snapshot
+    elif snapshot_id is not None:
+        snapshot = store.load_snapshot(snapshot_id)
+    root, file_io = branch_path(ref.location, branch), ref.file_io
+    last_schema = store.latest_schema_id() if snapshot is None else snapshot.schema_id
+    if tag is not None:
+        file_io.write(tag_path(root, tag), file_io.read(tag_path(ref.location, tag)))
+    if snapshot is not None:
+        path = snapshot_path(root, snapshot.id)
+        file_io.write(path, encode_snapshot(snapshot))
+        file_io.write(latest_hint_path(root), encode_hint(snapshot.id))
+    # The schemas come last: without one there is no branch.
+    for schema_id in [each for each in store.list_schema_ids() if each <= last_schema][::-1]:
+        file_io.write(schema_path(root, schema_id), file_io.read(schema_path(ref.location, schema_id)))
+
+
+def delete_branch(ref: TableRef, branch: str) -> None:
+    """Delete a branch; files that only it has become orphans. Raises ``NotFoundError``."""
+    at_branch(ref, branch)
+    _check_other(ref, branch)
+    ref.file_io.delete(branch_path(ref.location, branch), recursive=True)
+
+
+def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:
+    """Rename a branch; nobody may write to it meanwhile. Raises ``NotFoundError``, ``AlreadyExistsError``."""
+    at_branch(ref, branch)
+    _check_other(ref, branch)
+    _check_name(ref.name, new_name)
+    if any(each.name == new_name for each in load_branches(ref)):
+        raise AlreadyExistsError(f"table {ref.name} has a branch '{new_name}' already")
+    if not ref.file_io.rename_dir(branch_path(ref.location, branch), branch_path(ref.location, new_name)):
+        raise AlreadyExistsError(f"table {ref.name} has a branch '{new_name}' already")
+
+
+def fast_forward(ref: TableRef, branch: str) -> int:
+    """Give the main branch the snapshots, schemas and tags that a branch has added since it was made.
+
+    Snapshots are taken over one after another, each only if no other has its id; so a commit meanwhile ends it.
+
+    Returns:
+        How many snapshots the main branch got.
+
+    Raises:
+        NotFoundError: there is no such branch.
+        CommitConflictError: the main branch has snapshots of its own since the branch was made.
+    """
+    theirs = at_branch(ref, branch)
+    _check_other(ref, branch)
+    store, other = MetadataStore(ref), MetadataStore(theirs)
+    latest = store.load_latest_snapshot()
+    ids = other.list_snapshot_ids()
+    if latest is not None and ids and (ids[0] > latest.id or latest.id not in ids):
+        raise _diverged(ref, branch, ids[0])
+    if latest is not None and latest.id in ids and other.load_snapshot(latest.id) != latest:
+        raise _diverged(ref, branch, ids[0])
+    for schema_id in other.list_schema_ids():
+        _take_over(ref, theirs, schema_path(ref.location, schema_id), branch)
+    new_ids = [each for each in ids if latest is None or each > latest.id]
+    for snapshot_id in new_ids:
+        _take_over(ref, theirs, snapshot_path(ref.location, snapshot_id), branch)
+    for tag in other.list_tags():
+        ref.file_io.put_if_absent(tag_path(ref.location, tag), theirs.file_io.read(tag_path(ref.location, tag)))
+    if new_ids:
+        ref.file_io.write(latest_hint_path(ref.location), encode_hint(new_ids[-1]))
+    return len(new_ids)
+
+
+def refuse_on_branch(file_io: FileIO, table: str, what: str) -> None:
+    """Raise ``UnsupportedFeatureError`` if the storage is that of a branch, whose files the main branch may read."""
+    branch = branch_of(file_io)
+    if branch is not None:
+        raise UnsupportedFeatureError(
+            f"table {table}: {what} of a branch could delete files that other branches read; delete the branch "
+            f"'{branch}' when it is done with, then remove orphan files of the table"
+        )
+
+
+def _take_over(ref: TableRef, theirs: TableRef, path: str, branch: str) -> None:
+    data = theirs.file_io.read(path)
+    if not ref.file_io.put_if_absent(path, data) and ref.file_io.read(path) != data:
+        raise CommitConflictError(
+            f"table {ref.name}: {path.rpartition('/')[2]} of the main branch is another than that of branch "
+            f"'{branch}': both have changed; what was taken over before it stays"
+        )
+
+
+def _diverged(ref: TableRef, branch: str, first: int) -> CommitConflictError:
+    return CommitConflictError(
+        f"table {ref.name}: the main branch has commits that branch '{branch}', which begins with snapshot {first}, "
+        f"does not have; nothing was changed: roll the main branch back first, if they may be lost"
+    )
+
+
+def _check_other(ref: TableRef, branch: str) -> None:
+    if branch == MAIN_BRANCH or branch_of(ref.file_io) is not None:
+        raise InvalidOptionError(f"table {ref.name}: do that with the table itself, and with another branch than main")
+
+
+def _check_name(table: str, branch: str) -> None:
+    if (
+        branch == MAIN_BRANCH
+        or not branch.strip()
+        or branch.isdecimal()
+        or set(branch) & set("/\\$\0")
+        or branch[0] == "."
+    ):
+        raise InvalidOptionError(
+            f"table {table}: a branch cannot be called '{branch}': not main, no number, and without '/', '$' or a dot "
+            "at the beginning"
+        )
+
+
+def _main_storage(file_io: FileIO) -> FileIO:
+    return file_io.inner if isinstance(file_io, BranchFileIO) else file_io

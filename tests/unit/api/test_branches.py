@@ -1,0 +1,156 @@
+"""Branches of a table: made, read and written apart, made the main one."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.catalog.changes import AddColumn
+from penstock.clocks import utc_millis
+from penstock.errors import (
+    AlreadyExistsError,
+    CommitConflictError,
+    InvalidOptionError,
+    NotFoundError,
+    UnsupportedFeatureError,
+)
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def catalog() -> penstock.Catalog:
+    return penstock.Catalog(f"memory://branches-{next(NUMBERS)}")
+
+
+@pytest.fixture
+def table(catalog: penstock.Catalog) -> penstock.Table:
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT", options={"bucket": "1", "bucket-key": "k"})
+    for k in range(3):
+        table.append([{"k": k}])
+    table.create_tag("two", snapshot_id=2)
+    return table
+
+
+def keys(table: penstock.Table) -> list[Any]:
+    return table.to_arrow().column("k").to_pylist()
+
+
+def test_a_branch_begins_with_a_tag_a_snapshot_or_nothing(table: penstock.Table) -> None:
+    table.create_branch("a", tag="two")
+    table.create_branch("b", snapshot_id=1)
+    table.create_branch("c")
+    assert [keys(table.with_options({"branch": name})) for name in "abc"] == [[0, 1], [0], []]
+    assert table.branches().column("branch_name").to_pylist() == ["a", "b", "c"]
+    assert keys(table) == [0, 1, 2]
+
+
+def test_rows_and_columns_of_a_branch_are_its_own(catalog: penstock.Catalog, table: penstock.Table) -> None:
+    table.create_branch("b", tag="two")
+    branch = catalog.load_table("db.t$branch_b")
+    branch.append([{"k": 10}])
+    branch.delete("k = 0")
+    catalog.alter_table("db.t", AddColumn(column="n", type="INT"))
+    catalog.load_table("db.t").append([{"k": 3, "n": 1}])
+    assert keys(catalog.load_table("db.t", {"branch": "b"})) == [1, 10]
+    assert branch.schema.field_names == ("k",)
+    assert keys(catalog.load_table("db.t")) == [0, 1, 2, 3]
+    assert [row["snapshot_id"] for row in branch.snapshots().to_pylist()] == [2, 3, 4]
+    assert list(itertools.chain(*(batch.column("k").to_pylist() for batch in branch.follow(once=True)))) == [1, 10]
+    for each in (table, branch):
+        assert each.fsck(all_snapshots=True).findings == ()
+    assert branch.with_options({"branch": "main"}).latest_snapshot() == table.latest_snapshot()
+
+
+def test_expiration_and_orphan_removal_spare_branches(table: penstock.Table) -> None:
+    table.create_branch("b", tag="two")
+    branch = table.with_options({"branch": "b"})
+    branch.append([{"k": 10}])
+    table.delete_tag("two")
+    table.delete("k < 2")
+    table.expire_snapshots(retain_max=1, retain_min=1)
+    table.remove_orphan_files(older_than=utc_millis(), dry_run=False, allow_recent=True)
+    assert keys(branch) == [0, 1, 10]
+    assert keys(table) == [2]
+    for what in (branch.expire_snapshots, branch.remove_orphan_files):
+        with pytest.raises(UnsupportedFeatureError, match="branch"):
+            what()
+    branch.compact()
+    branch.create_tag("x")
+    branch.delete_tag("x")
+    assert keys(branch) == [0, 1, 10]
+
+
+def test_fast_forward_gives_the_main_branch_what_the_other_has(table: penstock.Table) -> None:
+    table.create_branch("b", snapshot_id=3)
+    branch = table.with_options({"branch": "b"})
+    branch.append([{"k": 10}])
+    branch.append([{"k": 11}])
+    branch.create_tag("made")
+    assert table.fast_forward("b") == 2
+    assert keys(table) == [0, 1, 2, 10, 11]
+    assert table.to_arrow(tag="made").num_rows == 5
+    table.append([{"k": 12}])
+    branch.append([{"k": 13}])
+    with pytest.raises(CommitConflictError, match="main branch"):
+        table.fast_forward("b")
+    assert keys(table) == [0, 1, 2, 10, 11, 12]
+    assert keys(branch) == [0, 1, 2, 10, 11, 13]
+    assert table.fsck(all_snapshots=True).findings == ()
+
+
+def test_rename_and_delete(table: penstock.Table) -> None:
+    table.create_branch("a", tag="two")
+    table.rename_branch("a", "b")
+    assert keys(table.with_options({"branch": "b"})) == [0, 1]
+    with pytest.raises(NotFoundError, match="there are b"):
+        table.with_options({"branch": "a"})
+    table.delete_branch("b")
+    assert table.branches().num_rows == 0
+    assert keys(table) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["main", "7", "a/b", "..", "", "x$y"])
+def test_names_that_cannot_be(table: penstock.Table, name: str) -> None:
+    with pytest.raises(InvalidOptionError, match="cannot be called"):
+        table.create_branch(name)
+
+
+def test_what_cannot_be_done(table: penstock.Table) -> None:
+    table.create_branch("a")
+    with pytest.raises(AlreadyExistsError):
+        table.create_branch("a")
+    with pytest.raises(NotFoundError):
+        table.create_branch("b", tag="none")
+    with pytest.raises(NotFoundError):
+        table.delete_branch("b")
+    with pytest.raises(UnsupportedFeatureError, match="with_options"):
+        table.to_arrow(options={"branch": "a"})
+
+
+def test_in_sql(catalog: penstock.Catalog, table: penstock.Table) -> None:
+    result = penstock.sql(
+        None,
+        catalog,
+        """
+        CALL sys.create_branch('db.t', 'dev', 'two');
+        INSERT INTO db.`t$branch_dev` VALUES (20);
+        DELETE FROM db.`t$branch_dev` WHERE k = 0;
+        CALL sys.create_branch('db.t', 'old');
+        CALL sys.rename_branch('db.t', 'old', 'older');
+        CALL sys.delete_branch('db.t', 'older');
+        SELECT * FROM db.`t$branch_dev`
+        """,
+    )
+    assert result.column("k").to_pylist() == [1, 20]
+    names = penstock.sql(None, catalog, "SELECT branch_name FROM db.`t$branches`")
+    assert names.column("branch_name").to_pylist() == ["dev"]
+    snapshots = penstock.sql(None, catalog, "SELECT snapshot_id FROM db.`t$branch_dev$snapshots`")
+    assert snapshots.column("snapshot_id").to_pylist() == [2, 3, 4]
+    hinted = penstock.sql(None, catalog, "SELECT * FROM db.t /*+ OPTIONS('branch' = 'dev') */")
+    assert hinted.column("k").to_pylist() == [1, 20]
+    assert keys(table) == [0, 1, 2]
