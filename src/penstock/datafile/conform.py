@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from penstock.datafile.int96 import INT96_CARRIER, decode_int96
 from penstock.datafile.types import ArrowAny, has_leaf, map_parts, to_arrow_field, to_arrow_type
-from penstock.errors import FormatError
+from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.types.data_types import (
     ArrayType,
     AtomicType,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = Any
 LeafConversion: TypeAlias = "Callable[[AtomicType], Callable[[Array], Array] | None]"
 
+_MOST_NULL_BYTES: Final = 2 << 30
 _UNIT_NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -192,8 +193,27 @@ def make_batch(arrays: Sequence[Array], schema: pa.Schema, rows: int) -> pa.Reco
 
 
 def null_array(rows: int, arrow_type: ArrowAny) -> Array:
-    """Return an array of ``rows`` nulls."""
+    """Return an array of ``rows`` nulls.
+
+    Raises:
+        UnsupportedFeatureError: they take more than 2 GiB, because a null VECTOR takes as much as any other.
+    """
+    size = rows * _null_bytes(arrow_type)
+    if size > _MOST_NULL_BYTES:
+        raise UnsupportedFeatureError(
+            f"{rows} nulls of type {arrow_type} would take {size} bytes, more than the limit of {_MOST_NULL_BYTES}: "
+            "select the columns to read without this one, or drop it"
+        )
     return pa.nulls(rows, arrow_type)
+
+
+def _null_bytes(arrow_type: ArrowAny) -> int:
+    """Return about how many bytes a null takes, with its place in nested types."""
+    if pa.types.is_fixed_size_list(arrow_type):
+        return int(arrow_type.list_size) * _null_bytes(arrow_type.value_type)
+    if pa.types.is_struct(arrow_type):
+        return sum(_null_bytes(field.type) for field in arrow_type)
+    return 8
 
 
 def select_rows(

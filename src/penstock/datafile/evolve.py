@@ -65,8 +65,8 @@ class Evolution:
         if batch.schema.equals(schema) and self.is_identity:
             return batch
         arrays = [
-            null_array(batch.num_rows, field.type) if place is None else self._convert(batch, place, read)
-            for field, read, place in zip(schema, self.read_fields, self.places, strict=True)
+            _nulls(batch.num_rows, read) if place is None else self._convert(batch, place, read)
+            for read, place in zip(self.read_fields, self.places, strict=True)
         ]
         return make_batch(arrays, schema, batch.num_rows)
 
@@ -83,6 +83,13 @@ class Evolution:
             return convert_array(batch.column(place), written.type, read.type)
         except (SchemaMismatchError, UnsupportedFeatureError) as error:
             raise type(error)(f"column '{read.name}': {error}") from error
+
+
+def _nulls(rows: int, read: DataField) -> Array:
+    try:
+        return null_array(rows, to_arrow_type(read.type))
+    except UnsupportedFeatureError as error:
+        raise UnsupportedFeatureError(f"column '{read.name}': {error}") from error
 
 
 def plan_evolution(file_fields: Sequence[DataField], read_fields: Sequence[DataField]) -> Evolution:

@@ -1,5 +1,6 @@
 """Databases and tables on storage."""
 
+import errno
 import pickle
 import shutil
 from collections.abc import Callable
@@ -450,3 +451,28 @@ def test_a_name_is_free_where_a_killed_rename_left_an_empty_directory(tmp_path: 
     assert list_tables(warehouse, "d") == ("created", "renamed")
     with pytest.raises(AlreadyExistsError):
         rename_table(warehouse, "d.created", "d.renamed")
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_change_whose_flush_fails_is_flushed_again_or_said_to_count(
+    tmp_path: Path, definition: Define, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    warehouse = open_warehouse(str(tmp_path / "warehouse"), {"penstock.durable": "true"})
+    create_database(warehouse, "shop")
+    create_table(warehouse, "shop.orders", definition("id INT"))
+    left = [failures]
+
+    def flush(_path: Path) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise OSError(errno.EIO, "the disk fails")
+
+    monkeypatch.setattr("penstock.io.local.sync", flush)
+    monkeypatch.setattr("penstock.io.local.sync_tree", lambda _files, root: flush(Path(root)))
+    change = AddColumn(column="note", type="STRING")
+    if failures == 1:
+        assert alter_table(warehouse, "shop.orders", [change]).schema.id == 1
+    else:
+        with pytest.raises(StorageError, match="schema-1 was written and counts, so do not repeat the change"):
+            alter_table(warehouse, "shop.orders", [change])
+    assert [field.name for field in load_table(warehouse, "shop.orders").schema.fields] == ["id", "note"]

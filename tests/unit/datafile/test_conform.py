@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from tests.unit.datafile.arrays import column
 
-from penstock.datafile.conform import conform_array
+from penstock.datafile.conform import conform_array, null_array
 from penstock.datafile.int96 import INT96_CARRIER
-from penstock.errors import FormatError
+from penstock.errors import FormatError, UnsupportedFeatureError
 from penstock.format.types.data_types import RowType, timestamp_type, with_nullability
 
 INNER = with_nullability(
@@ -29,3 +29,13 @@ def test_what_stands_below_a_null_is_not_looked_at() -> None:
     assert conform_array(nested(pa.array([True])), OUTER).to_pylist() == [None]
     with pytest.raises(FormatError, match="1678 to 2261"):
         conform_array(nested(None), OUTER)
+
+
+def test_nulls_that_would_fill_the_memory_are_refused() -> None:
+    vectors = pa.list_(pa.float32(), 2**31 - 1)
+    with pytest.raises(UnsupportedFeatureError, match="more than the limit of 2147483648"):
+        null_array(1, vectors)
+    with pytest.raises(UnsupportedFeatureError, match="more than the limit"):
+        null_array(10, pa.struct([("a", pa.list_(pa.list_(pa.int8(), 2**15), 2**15))]))
+    assert len(null_array(0, vectors)) == 0
+    assert null_array(8_192, pa.list_(pa.float32(), 1_536)).null_count == 8_192

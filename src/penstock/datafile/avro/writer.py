@@ -63,7 +63,8 @@ class AvroFileWriter:
         """Append rows."""
         if not batch.num_rows:
             return
-        self._stats.add(batch)
+        with writing(self._path):
+            self._stats.add(batch)
         self._row_count += batch.num_rows
         with writing(self._path):
             self._open()
@@ -81,7 +82,8 @@ class AvroFileWriter:
             self._writer.flush()
             size = self._target.tell()
             self._target.close()
-        return WrittenFile(file_size=size, row_count=self._row_count, columns=self._stats.result())
+            columns = self._stats.result()
+        return WrittenFile(file_size=size, row_count=self._row_count, columns=columns)
 
     def abort(self) -> None:
         """Delete the unfinished file."""

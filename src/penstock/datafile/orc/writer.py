@@ -103,7 +103,8 @@ class OrcFileWriter:
             return
         for place in self._fine_places:
             _check_early_fractions(self._fields[place].name, batch.column(place))
-        self._stats.add(batch)
+        with writing(self._path):
+            self._stats.add(batch)
         self._row_count += batch.num_rows
         self._arrow_bytes += batch.nbytes
         with writing(self._path):
@@ -124,7 +125,8 @@ class OrcFileWriter:
             sink.check()
             size = self._target.tell()
             self._target.close()
-        return WrittenFile(file_size=size, row_count=self._row_count, columns=self._stats.result())
+            columns = self._stats.result()
+        return WrittenFile(file_size=size, row_count=self._row_count, columns=columns)
 
     def abort(self) -> None:
         """Delete the unfinished file."""

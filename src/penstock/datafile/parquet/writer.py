@@ -136,11 +136,8 @@ class ParquetFileWriter:
             self._writer.close()
             size = self._sink.finish(self._footer_changes()) if self._edits_footer else self._sink.tell()
             self._target.close()
-        return WrittenFile(
-            file_size=size,
-            row_count=self._flushed_rows,
-            columns=footer_stats(self._metadata[0], self._leaves, self._unordered),
-        )
+            columns = footer_stats(self._metadata[0], self._leaves, self._unordered)
+        return WrittenFile(file_size=size, row_count=self._flushed_rows, columns=columns)
 
     def abort(self) -> None:
         """Drop the buffered rows and delete the unfinished file."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from penstock.errors import FormatError
+from penstock.errors import FormatError, SchemaMismatchError
 from penstock.format.manifest.entry import FileSource
 from penstock.format.row.row import decode_row
 from penstock.options import WriteOptions
@@ -60,9 +60,17 @@ def rewrite(task: CompactTask, ref: TableRef, *, job_id: str | None = None) -> C
     writer = GroupWriter(target, Group(partition=task.partition, bucket=task.bucket))
     with enough_memory(ref.name), ExitStack() as on_error:
         on_error.callback(writer.abort)
-        for batch in reader.read_split(_as_split(task, ref)):
-            writer.write(batch)
-        writer.finish_file()
+        try:
+            for batch in reader.read_split(_as_split(task, ref)):
+                writer.write(batch)
+            writer.finish_file()
+        except SchemaMismatchError as error:
+            if isinstance(error.__cause__, UnicodeDecodeError):
+                raise FormatError(
+                    f"table {ref.name}: one of the files {_names(task)} holds a text that is not UTF-8; nothing was "
+                    "changed: find it with 'penstock fsck', and roll back to a snapshot without the damaged one"
+                ) from error
+            raise
         message = writer.take_message()
         on_error.callback(_delete_new, ref, message)
         check_rows(task, message.new_files, ref)
@@ -96,14 +104,17 @@ def _as_split(task: CompactTask, ref: TableRef) -> DataSplit:
     )
 
 
+def _names(task: CompactTask) -> str:
+    return ", ".join(file.file_name for file in task.files)
+
+
 def check_rows(task: CompactTask, new_files: Sequence[DataFileMeta], ref: TableRef) -> None:
     """Raise ``FormatError`` unless the new files have as many rows as the task's files."""
     before = sum(file.row_count for file in task.files)
     after = sum(file.row_count for file in new_files)
     if before != after:
-        names = ", ".join(file.file_name for file in task.files)
         raise FormatError(
-            f"table {ref.name}: the files {names} should hold {before} rows, but {after} were read; nothing was "
+            f"table {ref.name}: the files {_names(task)} should hold {before} rows, but {after} were read; nothing was "
             "changed: look at them with 'penstock fsck', and roll back to a snapshot without the damaged one"
         )
 

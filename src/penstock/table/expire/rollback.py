@@ -69,6 +69,11 @@ def plan_rollback(
     if target is None:
         raise NotFoundError(f"table {store.name}: nothing was committed yet, so there is nothing to go back to")
     ids = store.list_snapshot_ids()
+    if ids and target.id > ids[-1]:
+        raise NotFoundError(
+            f"table {store.name}: tag '{tag}' names snapshot {target.id}, and the latest snapshot is {ids[-1]}: the "
+            "tag was left by a rollback that was stopped, or is damaged; roll back to another one, or read by this tag"
+        )
     return RollbackPlan(
         target=target,
         is_recreated=target.id not in ids,

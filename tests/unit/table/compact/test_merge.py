@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from penstock.api.catalog import Catalog
-from penstock.catalog.changes import AddColumn
-from penstock.errors import FormatError
+from penstock.catalog.changes import AddColumn, SetOption
+from penstock.errors import FormatError, SchemaMismatchError
 from penstock.format.manifest.entry import FileSource
 from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
@@ -195,3 +196,27 @@ def test_files_that_hold_other_rows_than_the_table_says_are_not_replaced() -> No
     with pytest.raises(FormatError, match=r"table \S+: data file .* has 1 rows, while its manifest says 2"):
         rewrite(wrong, ref_of(table))
     assert data_files(table) == files
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_a_text_that_is_not_utf_8_is_an_error_with_the_names_of_the_files(file_format: str) -> None:
+    catalog = Catalog(f"memory://merges-{next(_NUMBERS)}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "v STRING")
+    for text in ("a", "b"):
+        table.append(pa.table({"v": [text]}))
+    first = live(table)[0].file
+    damaged = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"], pa.binary()).buffers())
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"v": damaged}), sink)
+    [path] = [path for path in _paths(table) if path.endswith(first.file_name)]
+    ref_of(table).file_io.write(path, sink.getvalue().to_pybytes())
+    catalog.alter_table("db.t", SetOption(key="file.format", value=file_format))
+    with pytest.raises(FormatError, match=rf"{first.file_name}.* holds a text that is not UTF-8"):
+        catalog.load_table("db.t").compact(strategy="full")
+    with pytest.raises(SchemaMismatchError, match="cannot write rows to"):
+        catalog.load_table("db.t").append(pa.table({"v": damaged}))
+
+
+def _paths(table: Table) -> list[str]:
+    return [status.path for status in ref_of(table).file_io.list(f"{table.location}/bucket-0")]

@@ -13,7 +13,7 @@ from tests.unit.table.commit_tables import append, committer, new_queue, new_tab
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError
 from penstock.format.hint import encode_hint
-from penstock.format.layout import earliest_hint_path, latest_hint_path, snapshot_path
+from penstock.format.layout import earliest_hint_path, latest_hint_path, snapshot_path, tag_path
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.table.actions.changes import truncate
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
@@ -258,3 +258,15 @@ def test_where_all_watermarks_are_beyond_it_nothing_is_rolled_back(
 def test_a_watermark_and_another_target_are_refused() -> None:
     with pytest.raises(InvalidOptionError, match="or a tag, or a timestamp, or a watermark"):
         plan_rollback(with_watermarks(1), snapshot_id=1, watermark=1)
+
+
+def test_a_tag_of_a_snapshot_after_the_latest_is_no_target() -> None:
+    ref = new_table()
+    committer(ref).commit(append(rows(1)))
+    committer(ref).commit(append(rows(2)))
+    store = MetadataStore(ref)
+    crafted = replace(store.load_snapshot(2), id=999)
+    ref.file_io.write(tag_path(ref.location, "late"), encode_snapshot(crafted))
+    with pytest.raises(NotFoundError, match="names snapshot 999, and the latest snapshot is 2"):
+        plan_rollback(store, tag="late")
+    assert store.list_snapshot_ids() == (1, 2)
