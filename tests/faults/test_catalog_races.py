@@ -1,10 +1,6 @@
 """Several writers of schemas at once, and a storage that fails in the middle."""
 
-import json
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.faults.starting_line import run_together
 
 from penstock.catalog.changes import AddColumn, RenameColumn, SetOption
 from penstock.catalog.databases import create_database, drop_database, list_databases, list_tables
@@ -153,29 +150,7 @@ print(json.dumps(done))
 
 
 def _in_processes(location: str, names: list[str], count: int, what: str) -> list[list[int]]:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROCESS, location, name, str(count), what],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for name in names
-    ]
-    try:
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        start = time.monotonic() + 0.05
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write(f"{start}\n")
-            process.stdin.flush()
-        return [json.loads(process.communicate(timeout=60)[0]) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
+    return run_together(PROCESS, [(location, name, str(count), what) for name in names])
 
 
 def test_processes_that_alter_one_table_lose_no_change(tmp_path: Path) -> None:

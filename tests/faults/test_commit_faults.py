@@ -174,22 +174,6 @@ CASES: Final = (
 )
 
 
-@pytest.fixture
-def new_storage() -> Iterator[Callable[[Mapping[str, bytes]], MemoryFileIO]]:
-    made: list[MemoryFileIO] = []
-
-    def make(files: Mapping[str, bytes]) -> MemoryFileIO:
-        storage = MemoryFileIO(f"faults-{next(STORES)}")
-        made.append(storage)
-        for path, data in files.items():
-            storage.write(path, data)
-        return storage
-
-    yield make
-    for storage in made:
-        storage.discard()
-
-
 def seed(storage: MemoryFileIO, options: Mapping[str, str]) -> dict[str, bytes]:
     """Files of a table with five snapshots and two tags."""
     catalog = penstock.Catalog(ROOT)

@@ -12,35 +12,19 @@ import pytest
 import penstock
 from penstock.clocks import utc_millis
 from penstock.errors import CommitUnknownError, TableStoreError
-from penstock.io.memory import MemoryFileIO
 from penstock.testing.file_io import FailingFileIO, Fault, ProcessDiedError
 from penstock.testing.garbage import needed_files, stored_files, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
+
+    from penstock.io.memory import MemoryFileIO
 
 ROOT: Final = "memory://compaction-faults"
-STORES: Final = itertools.count()
 CRASHES: Final = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 QUEUE: Final = {"bucket": "2", "bucket-key": "k", "manifest.merge-min-count": "4"}
 SCALABLE: Final = {"manifest.full-compaction-threshold-size": "1 b"}
 LEAST_CALLS: Final = 30
-
-
-@pytest.fixture
-def new_storage() -> Iterator[Callable[[Mapping[str, bytes]], MemoryFileIO]]:
-    made: list[MemoryFileIO] = []
-
-    def make(files: Mapping[str, bytes]) -> MemoryFileIO:
-        storage = MemoryFileIO(f"compaction-faults-{next(STORES)}")
-        made.append(storage)
-        for path, data in files.items():
-            storage.write(path, data)
-        return storage
-
-    yield make
-    for storage in made:
-        storage.discard()
 
 
 def catalog_on(storage: MemoryFileIO | FailingFileIO) -> penstock.Catalog:

@@ -15,16 +15,16 @@ import penstock
 from penstock.clocks import utc_millis
 from penstock.errors import NotFoundError, TableStoreError
 from penstock.format.layout import consumer_path
-from penstock.io.memory import MemoryFileIO
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import FailingFileIO, Fault, Operation, ProcessDiedError
 from penstock.testing.garbage import needed_files, stored_files, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
+
+    from penstock.io.memory import MemoryFileIO
 
 ROOT: Final = "memory://expiration-faults"
-STORES: Final = itertools.count()
 CRASHES: Final = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 OPTIONS: Final = {
     "manifest.merge-min-count": "3",
@@ -114,22 +114,6 @@ CASES: Final = (
         needs_orphan_removal=True,
     ),
 )
-
-
-@pytest.fixture
-def new_storage() -> Iterator[Callable[[Mapping[str, bytes]], MemoryFileIO]]:
-    made: list[MemoryFileIO] = []
-
-    def make(files: Mapping[str, bytes]) -> MemoryFileIO:
-        storage = MemoryFileIO(f"expiration-faults-{next(STORES)}")
-        made.append(storage)
-        for path, data in files.items():
-            storage.write(path, data)
-        return storage
-
-    yield make
-    for storage in made:
-        storage.discard()
 
 
 def files_of(storage: MemoryFileIO) -> dict[str, bytes]:

@@ -1,13 +1,10 @@
 """One winner for each name between real processes."""
 
-import json
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.faults.starting_line import run_together
 
 from penstock.io.local import LocalFileIO
 
@@ -53,29 +50,7 @@ print(json.dumps(won))
 
 def race(root: Path, how: str) -> list[list[int]]:
     (root / "snapshot").mkdir(parents=True)
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", RACER, str(root), str(me), str(NAMES), str(SLOT_SECONDS), how],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for me in range(PROCESSES)
-    ]
-    try:
-        for racer in racers:
-            assert racer.stdout is not None
-            assert racer.stdout.readline() == "ready\n"
-        start = time.monotonic() + 0.05
-        for racer in racers:
-            assert racer.stdin is not None
-            racer.stdin.write(f"{start}\n")
-            racer.stdin.flush()
-        return [json.loads(racer.communicate(timeout=60)[0]) for racer in racers]
-    finally:
-        for racer in racers:
-            racer.kill()
-            racer.communicate()
+    return run_together(RACER, [(str(root), str(me), str(NAMES), str(SLOT_SECONDS), how) for me in range(PROCESSES)])
 
 
 def wins(won: list[list[int]]) -> Iterator[tuple[int, int]]:

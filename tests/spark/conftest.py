@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
 from tests.spark.kafka_broker import Kafka, running_kafka
 
 from penstock import Catalog
+from penstock.spark.write import native_sink, sink
 
 # Not UTC and with daylight saving: a time zone that leaks into stored values shows at once.
 SESSION_ZONE = "America/Los_Angeles"
@@ -59,3 +61,18 @@ def catalog(tmp_path: Path) -> Catalog:
     catalog = Catalog(str(tmp_path / "warehouse"))
     catalog.create_database("d")
     return catalog
+
+
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
+    """Whether Spark wrote, for each write."""
+    taken: list[bool] = []
+    original = native_sink.write_natively
+
+    def spy(*arguments: Any) -> Any:
+        messages = original(*arguments)
+        taken.append(messages is not None)
+        return messages
+
+    monkeypatch.setattr(sink, "write_natively", spy)
+    return taken

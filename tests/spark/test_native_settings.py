@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.spark.write import native_sink, sink
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
@@ -67,21 +65,6 @@ def session_with(spark: SparkSession, settings: Mapping[str, str]) -> SparkSessi
     for key, value in settings.items():
         session.conf.set(key, value)
     return session
-
-
-@pytest.fixture
-def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """Whether Spark wrote, for each write."""
-    taken: list[bool] = []
-    original = native_sink.write_natively
-
-    def spy(*arguments: Any) -> Any:
-        messages = original(*arguments)
-        taken.append(messages is not None)
-        return messages
-
-    monkeypatch.setattr(sink, "write_natively", spy)
-    return taken
 
 
 def append(spark: SparkSession, table: Table) -> None:

@@ -1,7 +1,6 @@
 """Appends that Spark's own Parquet writer writes: when it does, and that nothing differs from what we would write."""
 
 import datetime as dt
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -83,21 +82,6 @@ def catalog(tmp_path: Path) -> penstock.Catalog:
     found = penstock.Catalog(f"{tmp_path}/w h%20é#{{a}}")
     found.create_database("d")
     return found
-
-
-@pytest.fixture
-def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """Whether Spark wrote, for each write."""
-    taken: list[bool] = []
-    original = native_sink.write_natively
-
-    def spy(*arguments: Any) -> Any:
-        messages = original(*arguments)
-        taken.append(messages is not None)
-        return messages
-
-    monkeypatch.setattr(sink, "write_natively", spy)
-    return taken
 
 
 def frame(spark: SparkSession, table: penstock.Table, data: list[tuple[Any, ...]]) -> DataFrame:

@@ -18,6 +18,7 @@ from penstock.errors import NotFoundError
 from penstock.format.layout import partition_success_path
 from penstock.io.shortcuts import has_file
 from penstock.printable import mask_locations, mask_options
+from penstock.table.inspect.system import file_counts
 from penstock.table.locate import FileLocator
 from penstock.table.read.scan import plan_scan
 from penstock.table.store import MetadataStore
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.catalog.warehouse import Warehouse
-    from penstock.format.manifest.entry import ManifestEntry
     from penstock.table.ref import TableRef
 
 SYSTEM_DATABASE: Final = "sys"
@@ -79,7 +79,7 @@ def _tables(warehouse: Warehouse) -> Iterator[Sequence[object]]:
         schema = ref.schema
         store = MetadataStore(ref)
         plan = plan_scan(store, ref, store.load_latest_snapshot())
-        counts = _counts([entry for partition in plan.partitions for entry in partition.entries])
+        counts = file_counts([entry for partition in plan.partitions for entry in partition.entries])
         kind, *unknown = ref.options.get("type", "table"), *[None] * 5
         yield database, table, kind, bool(schema.partition_keys), bool(schema.primary_keys), *unknown, *counts
 
@@ -91,17 +91,7 @@ def _partitions(warehouse: Warehouse) -> Iterator[Sequence[object]]:
         for partition in plan.partitions if ref.schema.partition_keys else ():
             label = locator.partition_label(partition.data)
             is_done = has_file(ref.file_io, partition_success_path(ref.location, label))
-            yield database, table, label, *_counts(partition.entries), is_done
-
-
-def _counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | None]:
-    created = [entry.file.creation_millis for entry in entries if entry.file.creation_millis is not None]
-    return (
-        sum(entry.file.row_count for entry in entries),
-        sum(entry.file.file_size for entry in entries),
-        len(entries),
-        max(created, default=None),
-    )
+            yield database, table, label, *file_counts(partition.entries), is_done
 
 
 def _table_options(warehouse: Warehouse) -> Iterator[Sequence[object]]:

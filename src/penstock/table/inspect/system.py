@@ -276,7 +276,7 @@ def _file_row(
 def _partitions(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> pa.Table:
     locator = FileLocator.of(ref)
     rows = [
-        (locator.partition_label(partition.data), *_counts(partition.entries))
+        (locator.partition_label(partition.data), *file_counts(partition.entries))
         for partition in plan_scan(store, ref, snapshot).partitions
     ]
     return _table(rows, _PARTITIONS)
@@ -289,11 +289,12 @@ def _buckets(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None) -> 
         by_bucket: dict[int, list[ManifestEntry]] = {}
         for entry in partition.entries:
             by_bucket.setdefault(entry.bucket, []).append(entry)
-        rows += [(text, bucket, *_counts(by_bucket[bucket])) for bucket in sorted(by_bucket)]
+        rows += [(text, bucket, *file_counts(by_bucket[bucket])) for bucket in sorted(by_bucket)]
     return _table(rows, _BUCKETS)
 
 
-def _counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | None]:
+def file_counts(entries: Sequence[ManifestEntry]) -> tuple[int, int, int, int | None]:
+    """Return rows, bytes and files of the entries, and the latest creation time of a file; None where none has one."""
     created = [entry.file.creation_millis for entry in entries if entry.file.creation_millis is not None]
     return (
         sum(entry.file.row_count for entry in entries),
