@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 
-def open_committer(ref: TableRef, store: MetadataStore | None = None, *, adds_rows: bool = True) -> TableCommitter:
+def open_committer(
+    ref: TableRef, store: MetadataStore | None = None, *, adds_rows: bool = True, before: TableCommitter | None = None
+) -> TableCommitter:
     """Return a committer with the table's options, which does maintenance after its commits unless switched off.
 
     Args:
         store: share one to share what it has cached.
         adds_rows: False for a job that adds none, which marks no partition done.
+        before: the committer of the table's earlier schema; what it knows of sequence numbers, and its clock, go on.
 
     Raises:
         InvalidOptionError, UnsupportedFeatureError: as ``PostCommitHooks``.
@@ -38,6 +42,8 @@ def open_committer(ref: TableRef, store: MetadataStore | None = None, *, adds_ro
         options=ref.parsed(CommitOptions),
         manifest_options=ref.parsed(ManifestOptions),
     )
+    if before is not None:
+        committer = replace(committer, index=before.index, sleep=before.sleep, clock_millis=before.clock_millis)
     hooks = PostCommitHooks(committer, adds_rows=adds_rows)
     if hooks.has_work:
         committer.after_commit, committer.on_idle = hooks.after_commit, hooks.on_idle

@@ -73,22 +73,15 @@ class AlignedScanner:
             membership.leave()
             return offset
         # A stream that ends by itself needs the current state of the group, not a cached one.
-        limit_by_watermark = WatermarkLimit(
-            allowance=membership.look(is_fresh=until is not None), own=membership.watermark
-        )
-        end = self._follower.advance(offset, limits, until=until, limit_by_watermark=limit_by_watermark)
-        is_over = end.ended or (
-            until is not None and not limit_by_watermark.has_rows and not limit_by_watermark.is_held
-        )
-        if is_over:
+        limit = WatermarkLimit(allowance=membership.look(is_fresh=until is not None), own=membership.watermark)
+        end = self._follower.plan_batch(offset, limits, until=until, limit_by_watermark=limit)
+        if end.offset.ended or (until is not None and not end.has_rows and not end.is_held):
             membership.leave()
-            return end
-        membership.stand(
-            limit_by_watermark.stands, has_rows=limit_by_watermark.has_rows, is_held=limit_by_watermark.is_held
-        )
-        if limit_by_watermark.is_held:
-            self.held_by = limit_by_watermark.allowance.slowest
-        return end
+            return end.offset
+        membership.stand(end.watermark, has_rows=end.has_rows, is_held=end.is_held)
+        if end.is_held:
+            self.held_by = limit.allowance.slowest
+        return end.offset
 
     def advance_or_wait(self, offset: StreamOffset, limits: ReadLimits, *, until: int | None) -> StreamOffset:
         """Advance as ``advance``, but wait for a while if another member holds this stream back.

@@ -129,6 +129,9 @@ class MicroBatchPlanner:
         limit_by_watermark: limit set by the alignment group; None for a stream without a group.
         progress: in event time at ``offset``; empty for a stream without a group.
         is_cut: a limit ended the micro-batch, and there are more rows.
+        is_held: the limit of the group ended it, and there are more rows.
+        next_watermark: after the files that the group was asked about first; None where it was not asked, or knew the
+            stream's watermark.
         snapshots: the first snapshots that were read, by id.
     """
 
@@ -144,6 +147,8 @@ class MicroBatchPlanner:
     limit_by_watermark: WatermarkLimit | None = None
     progress: ReadProgress = field(default_factory=ReadProgress)
     is_cut: bool = False
+    is_held: bool = False
+    next_watermark: int | None = None
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
 
     @property
@@ -161,6 +166,7 @@ class MicroBatchPlanner:
             ready_millis,
             limit_by_watermark,
         )
+        self.is_held, self.next_watermark = False, None
 
     def run(self) -> None:
         """Plan until a limit, a bound, the horizon, or the limit of the alignment group."""
@@ -179,7 +185,7 @@ class MicroBatchPlanner:
 
     def _run(self) -> None:
         self._check_predecessor()
-        while not self.is_cut and not self.offset.ended and not self._is_held:
+        while not self.is_cut and not self.offset.ended and not self.is_held:
             snapshot = self._next_snapshot()
             if snapshot is None:
                 return
@@ -192,10 +198,6 @@ class MicroBatchPlanner:
                 self._take(snapshot, units)
 
     @property
-    def _is_held(self) -> bool:
-        return self.limit_by_watermark is not None and self.limit_by_watermark.is_held
-
-    @property
     def _limit_by_file(self) -> WatermarkLimit | None:
         """The group's limit if it is checked file by file: in the full phase, which may span all event time."""
         is_by_unit = self.position.phase is Phase.FULL and not self.options.align_checkpoints
@@ -204,13 +206,18 @@ class MicroBatchPlanner:
     def _may_begin(self, snapshot: Snapshot, units: Units) -> bool:
         if self.limit_by_watermark is None or self._limit_by_file is not None or self.position.index > 0:
             return True
-        return self.limit_by_watermark.allows(
-            self.progress.watermark, self._watermark_behind(snapshot, self._watermarks_behind(units))
-        )
+        following = self._watermark_behind(snapshot, self._watermarks_behind(units))
+        return self._is_allowed(self.limit_by_watermark, following)
+
+    def _is_allowed(self, limit_by_watermark: WatermarkLimit, following: int | None) -> bool:
+        self.is_held = not limit_by_watermark.allows(self.progress.watermark, following)
+        if self.progress.watermark is None:
+            self.next_watermark = following
+        return not self.is_held
 
     def _may_take_unit(self, limit_by_watermark: WatermarkLimit, unit: ManifestEntry) -> bool:
         by_unit = self.table.times.advance(self.progress.by_unit, [unit])
-        if not limit_by_watermark.allows(self.progress.watermark, least_of(by_unit)):
+        if not self._is_allowed(limit_by_watermark, least_of(by_unit)):
             return False
         self.progress = ReadProgress(watermark=latest_of(self.progress.watermark, least_of(by_unit)), by_unit=by_unit)
         return True

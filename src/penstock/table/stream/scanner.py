@@ -54,6 +54,23 @@ class _Pause:
     since_millis: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchEnd:
+    """Where a micro-batch ends.
+
+    Attributes:
+        watermark: after the planned rows; where these have none, after the next rows. None where it is unknown, and for
+            a stream without a group.
+        is_held: it ended because the others of the group lag too far; there are more rows.
+        has_rows: rows are planned; for a stream of a group only.
+    """
+
+    offset: StreamOffset
+    watermark: int | None = None
+    is_held: bool = False
+    has_rows: bool = False
+
+
 class StreamScanner:
     """Follows one table. It caches metadata between calls, but a new scanner returns the same results.
 
@@ -108,9 +125,19 @@ class StreamScanner:
         limits: ReadLimits,
         *,
         until: int | None = None,
-        limit_by_watermark: WatermarkLimit | None = None,
     ) -> StreamOffset:
-        """Advance by one micro-batch.
+        """Advance by one micro-batch outside of any group; as ``plan_batch``, which returns more."""
+        return self.plan_batch(offset, limits, until=until).offset
+
+    def plan_batch(
+        self,
+        offset: StreamOffset,
+        limits: ReadLimits,
+        *,
+        until: int | None = None,
+        limit_by_watermark: WatermarkLimit | None = None,
+    ) -> BatchEnd:
+        """Find where the next micro-batch ends.
 
         The first call that resolves where the stream begins returns that offset even without rows, so that a checkpoint
         stores it. Later the offset moves only when there are rows, when the stream ends, or when at least 50 snapshots
@@ -120,7 +147,7 @@ class StreamScanner:
             offset: where the micro-batch starts.
             limits: the first one reached ends the micro-batch; at least one unit is always taken.
             until: the last snapshot to read; None for the latest. If it is set, no micro-batch waits for more rows.
-            limit_by_watermark: how far the alignment group lets the stream go; afterwards it holds the progress made.
+            limit_by_watermark: how far the alignment group lets the stream go.
 
         Raises:
             DataLossError: the next snapshot has expired, was rolled back or belongs to another table.
@@ -130,10 +157,10 @@ class StreamScanner:
         """
         self._latest_id = None
         if offset.ended:
-            return offset
+            return BatchEnd(offset=offset)
         begun = self._begin() if offset.start is None else self._resumed(offset)
         if begun is None or begun.ended or begun.position is None:
-            return begun or offset
+            return BatchEnd(offset=begun or offset)
         latest = self._latest_id = self._store.latest_snapshot_id()
         horizon = latest if until is None else min(until, latest or 0)
         planner = self._resumed_planner(begun, limits, horizon, limit_by_watermark, may_wait=until is None)
@@ -148,13 +175,16 @@ class StreamScanner:
             self._run(planner, latest)
         self._snapshots = planner.snapshots
         end = self._outcome(begun, planner, may_wait=until is None)
-        if limit_by_watermark is not None and self._pause is None:
-            self._stood = (planner.offset, planner.progress)
-            limit_by_watermark.stands = (
-                limit_by_watermark.stands if planner.progress.watermark is None else planner.progress.watermark
-            )
-            limit_by_watermark.has_rows = planner.budget.files > 0
-        return end
+        if limit_by_watermark is None or self._pause is not None:
+            return BatchEnd(offset=end, watermark=planner.next_watermark, is_held=planner.is_held)
+        self._stood = (planner.offset, planner.progress)
+        reached = planner.progress.watermark
+        return BatchEnd(
+            offset=end,
+            watermark=planner.next_watermark if reached is None else reached,
+            is_held=planner.is_held,
+            has_rows=planner.budget.files > 0,
+        )
 
     def plan_range(self, start: StreamOffset, end: StreamOffset) -> tuple[StreamTask, ...]:
         """Plan the tasks of a micro-batch; every call with the same offsets returns the same, in any process.

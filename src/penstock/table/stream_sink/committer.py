@@ -163,7 +163,7 @@ class StreamCommitter:
             schema = self._store.load_latest_schema()
         if schema.id != ref.schema.id:
             ref = replace(ref, schema=schema)
-            self._committer = self._reopened(ref)
+            self._committer = open_committer(ref, self._store, before=self._committer)
         return ref
 
     def begin(self, batch: Batch) -> str | None:
@@ -292,12 +292,6 @@ class StreamCommitter:
             # With a note of a later batch, the checkpoint was set back: the note's base may be later than this batch.
             after_id = self._mark.base_id if note is None or note.batch_id > batch.id else note.base_id
         return search_commits(self._store, _is_of(batch.commit_user), latest_id=latest_id, after_id=after_id)
-
-    def _reopened(self, ref: TableRef) -> TableCommitter:
-        """Open a committer with the table's current options and the state of the current committer."""
-        known, new = self._committer, open_committer(ref, self._store)
-        new.index, new.sleep, new.clock_millis = known.index, known.sleep, known.clock_millis
-        return new
 
     def _check_table(self) -> None:
         ref = self._committer.ref

@@ -10,35 +10,26 @@ if TYPE_CHECKING:
     from penstock.table.stream.offset import BucketWatermarks
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WatermarkLimit:
-    """Keeps one micro-batch within what the group allows, and records how far it goes.
+    """How far the group allows one micro-batch to go.
 
     Attributes:
         allowance: how far it may go.
         own: the stream's watermark that the group knows, ms of event time; None for none.
-        stands: watermark after the planned rows; where these have none, after the next rows. None where it is unknown.
-        is_held: the micro-batch ended because the others lag too far; there are more rows.
-        has_rows: rows are planned.
     """
 
     allowance: Allowance
     own: int | None
-    stands: int | None = None
-    is_held: bool = False
-    has_rows: bool = False
 
-    def allows(self, stands: int | None, following: int | None) -> bool:
-        """Whether the next files may be planned; sets ``is_held`` accordingly.
+    def allows(self, watermark: int | None, following: int | None) -> bool:
+        """Whether the next files may be planned.
 
         Args:
-            stands: watermark after the rows planned before.
+            watermark: after the rows planned before.
             following: watermark after the next files.
         """
-        self.is_held = not self.allowance.allows(latest_of(stands, self.own), following)
-        if stands is None:
-            self.stands = following
-        return not self.is_held
+        return self.allowance.allows(latest_of(watermark, self.own), following)
 
 
 def least_of(watermarks: BucketWatermarks | None) -> int | None:
