@@ -16,12 +16,21 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
 from penstock.errors import InvalidFilterError
+from penstock.format.lexer import (
+    BLANK,
+    IN_BACK_QUOTES,
+    IN_DOUBLE_QUOTES,
+    IN_SINGLE_QUOTES,
+    NAME_WORD,
+    Lexer,
+    Piece,
+    unquoted,
+)
 from penstock.predicate.literals import parse_time_text, parse_timestamp_text
 from penstock.predicate.tree import (
     FALSE,
@@ -38,16 +47,15 @@ from penstock.predicate.tree import (
     StartsWith,
 )
 
-_TOKEN: Final = re.compile(
-    r"""(?P<space>\s+)
-    | (?P<typed>(?:DATE|TIMESTAMP|TIME|X)\s*'(?:[^']|'')*')
-    | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w.]))
-    | (?P<word>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
-    | (?P<quoted>`(?:[^`]|``)*`|"(?:[^"]|"")*")
-    | (?P<text>'(?:[^']|'')*')
-    | (?P<sign><=|>=|<>|!=|==|[-+=<>(),])
-    """,
-    re.VERBOSE | re.IGNORECASE,
+_LEXER: Final = Lexer(
+    skip=BLANK,
+    ignore_case=True,
+    typed=rf"(?:DATE|TIMESTAMP|TIME|X)\s*{IN_SINGLE_QUOTES}",
+    number=r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w.])",
+    word=rf"{NAME_WORD}(?:\.{NAME_WORD})*",
+    quoted=f"{IN_BACK_QUOTES}|{IN_DOUBLE_QUOTES}",
+    text=IN_SINGLE_QUOTES,
+    sign=r"<=|>=|<>|!=|==|[-+=<>(),]",
 )
 _COMPARISONS: Final = {**{operator.value: operator for operator in Operator}, "!=": Operator.NE, "==": Operator.EQ}
 _KEYWORDS: Final = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "TRUE", "FALSE"})
@@ -64,11 +72,7 @@ _END: Final = "end of text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Token:
-    kind: str
-    text: str
-    position: int
-
+class _Token(Piece):
     @property
     def keyword(self) -> str | None:
         upper = self.text.upper()
@@ -109,7 +113,7 @@ class _Parser:
         token = self._peek()
         if token.kind != "end":
             hint = "end the text here, or join conditions with AND or OR"
-            raise _error(self._text, token.position, f"unexpected '{token.text}'", hint)
+            raise _error(self._text, token.start, f"unexpected '{token.text}'", hint)
 
     def _conjunction(self, depth: int) -> Predicate:
         operands = [self._negation(depth)]
@@ -120,14 +124,12 @@ class _Parser:
     def _negation(self, depth: int) -> Predicate:
         token = self._peek()
         if depth > _MAX_DEPTH:
-            raise _error(
-                self._text, token.position, f"more than {_MAX_DEPTH} levels of nesting", "flatten the condition"
-            )
+            raise _error(self._text, token.start, f"more than {_MAX_DEPTH} levels of nesting", "flatten the condition")
         if self._accept_keyword("NOT"):
             return Not(operand=self._negation(depth + 1))
         if self._accept_sign("("):
             inner = self.disjunction(depth + 1)
-            self._expect_sign(")", "close the parenthesis that was opened at " + str(token.position + 1))
+            self._expect_sign(")", "close the parenthesis that was opened at " + str(token.start + 1))
             return inner
         if token.keyword in {"TRUE", "FALSE"} and self._peek(1).text not in _COMPARISONS:
             self._next()
@@ -150,7 +152,7 @@ class _Parser:
         token = self._peek()
         if self._is_name(token):
             hint = f"quote a text value: '{token.text}'" if token.kind == "word" else "text values are in single quotes"
-            raise _error(self._text, token.position, "columns compare with values only, not with columns", hint)
+            raise _error(self._text, token.start, "columns compare with values only, not with columns", hint)
         return Compare(column=name, operator=operator, value=self._literal())
 
     def _worded_test(self, name: str) -> Predicate:
@@ -174,9 +176,7 @@ class _Parser:
             )
             test = Not(operand=And(operands=both)) if negated else And(operands=both)
         elif negated:
-            raise _error(
-                self._text, token.position, f"unexpected '{token.text}'", "after NOT comes IN, LIKE or BETWEEN"
-            )
+            raise _error(self._text, token.start, f"unexpected '{token.text}'", "after NOT comes IN, LIKE or BETWEEN")
         else:
             test = self._bare_column(name, token)
         return test
@@ -186,19 +186,19 @@ class _Parser:
         if token.kind == "end" or token.text == ")" or token.keyword in {"AND", "OR"}:
             return Compare(column=name, operator=Operator.EQ, value=True)
         hint = "after a column comes =, <>, <, <=, >, >=, IN, BETWEEN, LIKE or IS NULL"
-        raise _error(self._text, token.position, f"unexpected '{token.text}'", hint)
+        raise _error(self._text, token.start, f"unexpected '{token.text}'", hint)
 
     def _like(self, name: str, *, negated: bool) -> Predicate:
         token = self._peek()
         pattern = self._literal()
         if not isinstance(pattern, str):
-            raise _error(self._text, token.position, "LIKE needs a text", "write LIKE 'abc%'")
+            raise _error(self._text, token.start, "LIKE needs a text", "write LIKE 'abc%'")
         prefix, wildcards = _split_pattern(pattern)
         if wildcards == "%":
             return StartsWith(column=name, prefix=prefix, negated=negated)
         if wildcards:
             hint = "only 'abc%' (a prefix) is supported; filter the rest after reading"
-            raise _error(self._text, token.position, f"LIKE pattern '{pattern}' is more than a prefix", hint)
+            raise _error(self._text, token.start, f"LIKE pattern '{pattern}' is more than a prefix", hint)
         return Compare(column=name, operator=Operator.NE if negated else Operator.EQ, value=prefix)
 
     def _list(self) -> tuple[object, ...]:
@@ -215,23 +215,22 @@ class _Parser:
         operator = _COMPARISONS.get(token.text)
         if operator is None:
             hint = "a value needs a comparison and a column, for example price > 5"
-            raise _error(self._text, token.position, f"expected a comparison, found '{token.text}'", hint)
+            raise _error(self._text, token.start, f"expected a comparison, found '{token.text}'", hint)
         return operator
 
     def _name(self) -> str:
         token = self._next()
         if not self._is_name(token):
             hint = 'one side of a comparison must be a column; quote names that are keywords: `in` or "in"'
-            raise _error(self._text, token.position, f"expected a column, found '{token.text}'", hint)
+            raise _error(self._text, token.start, f"expected a column, found '{token.text}'", hint)
         if token.kind == "word":
             return token.text
-        quote = token.text[0]
-        return token.text[1:-1].replace(quote * 2, quote)
+        return unquoted(token.text)
 
     def _literal(self) -> object:
         token = self._next()
         if token.kind == "text":
-            return token.text[1:-1].replace("''", "'")
+            return unquoted(token.text)
         if token.kind == "typed":
             return _typed_literal(self._text, token)
         if token.kind == "sign" and token.text in {"-", "+"} and self._peek().kind == "number":
@@ -247,14 +246,14 @@ class _Parser:
         hint = (
             "values are 'text', 12.5, DATE '2024-01-31', TIMESTAMP '2024-01-31 10:00:00', X'00ff', TRUE, FALSE or NULL"
         )
-        raise _error(self._text, token.position, f"expected a value, found '{token.text}'", hint)
+        raise _error(self._text, token.start, f"expected a value, found '{token.text}'", hint)
 
     def _number(self, token: _Token) -> int | float | Decimal:
         """Parse a number with SQL's rules: digits are an integer, a point makes a decimal, an exponent a double."""
         text = token.text
         if len(text) > _MAX_NUMBER_CHARACTERS:
             what = f"a number of {len(text):,} digits, and there may be {_MAX_NUMBER_CHARACTERS}"
-            raise _error(self._text, token.position, what, "no type of a column holds as many")
+            raise _error(self._text, token.start, what, "no type of a column holds as many")
         if text.isdigit():
             return int(text)
         if "e" not in text.lower():
@@ -288,12 +287,12 @@ class _Parser:
     def _expect_keyword(self, keyword: str, hint: str) -> None:
         token = self._peek()
         if not self._accept_keyword(keyword):
-            raise _error(self._text, token.position, f"expected {keyword}, found '{token.text}'", hint)
+            raise _error(self._text, token.start, f"expected {keyword}, found '{token.text}'", hint)
 
     def _expect_sign(self, sign: str, hint: str) -> None:
         token = self._peek()
         if not self._accept_sign(sign):
-            raise _error(self._text, token.position, f"expected '{sign}', found '{token.text}'", hint)
+            raise _error(self._text, token.start, f"expected '{sign}', found '{token.text}'", hint)
 
 
 _WORD_LITERALS: Final[dict[str | None, object]] = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -301,18 +300,12 @@ _WORD_LITERALS: Final[dict[str | None, object]] = {"TRUE": True, "FALSE": False,
 
 def _tokenize(text: str) -> list[_Token]:
     tokens = []
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            character = text[position]
-            hint = "close the quote" if character in "'\"`" else "see the grammar of filters"
-            raise _error(text, position, f"unexpected '{character}'", hint)
-        kind = match.lastgroup or ""
-        if kind != "space":
-            tokens.append(_Token(kind=kind, text=match.group(), position=position))
-        position = match.end()
-    tokens.append(_Token(kind="end", text=_END, position=len(text)))
+    for piece in _LEXER.pieces(text):
+        if piece.kind == "unknown":
+            hint = "close the quote" if piece.text in "'\"`" else "see the grammar of filters"
+            raise _error(text, piece.start, f"unexpected '{piece.text}'", hint)
+        tokens.append(_Token(kind=piece.kind, text=piece.text, start=piece.start))
+    tokens.append(_Token(kind="end", text=_END, start=len(text)))
     return tokens
 
 
@@ -328,7 +321,7 @@ def _typed_literal(text: str, token: _Token) -> object:
         return parse_time_text(body) if keyword == "TIME" else parse_timestamp_text(body)
     except ValueError:
         hint = "write X'00ff', DATE '2024-01-31', TIME '10:00:00' or TIMESTAMP '2024-01-31 10:00:00.123'"
-        raise _error(text, token.position, f"{token.text} is no {keyword} value", hint) from None
+        raise _error(text, token.start, f"{token.text} is no {keyword} value", hint) from None
 
 
 def _split_pattern(pattern: str) -> tuple[str, str]:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from penstock.errors import InvalidSqlError
+from penstock.format.lexer import BLANK, COMMENT_BUT_NO_HINT, HINT, IN_QUOTES, Lexer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_PIECE: Final = re.compile(
-    r"""(?P<blank>\s+|--[^\n]*|/\*(?!\+).*?\*/)
-      |(?P<hint>/\*\+.*?\*/)
-      |(?P<quoted>`(?:[^`]|``)*`|'(?:[^']|'')*'|"(?:[^"]|"")*")
-      |(?P<end>;)
-      |(?P<open>[`'"]|/\*)
-      |(?P<other>.)""",
-    re.VERBOSE | re.DOTALL,
+_LEXER: Final = Lexer(
+    skip=f"{BLANK}|{COMMENT_BUT_NO_HINT}",
+    hint=HINT,
+    quoted=IN_QUOTES,
+    end=";",
+    open=r"[`'\"]|/\*",
+    other=r"[^\s`'\";/(){}\[\]-]+|.",
 )
-
-
 # Python's stack limits a query to about 45 pairs of parentheses, 150 subqueries or 700 NOTs.
 _MAX_DEPTH: Final = 200
 TOO_DEEP: Final = (
@@ -68,16 +62,15 @@ def split_script(script: str) -> tuple[StatementText, ...]:
     statements: list[StatementText] = []
     first: int | None = None
     last = 0
-    for match in _pieces(script):
-        kind = match.lastgroup
-        if kind == "open":
-            raise whole.error(match.start(), f"{match.group()} is never closed")
-        if kind == "end" and first is not None:
+    for piece in _LEXER.pieces(script):
+        if piece.kind == "open":
+            raise whole.error(piece.start, f"{piece.text} is never closed")
+        if piece.kind == "end" and first is not None:
             statements.append(_cut(whole, first, last))
             first = None
-        elif kind in {"hint", "quoted", "other"}:
-            first = match.start() if first is None else first
-            last = match.end()
+        elif piece.kind in {"hint", "quoted", "other"}:
+            first = piece.start if first is None else first
+            last = piece.end
     if first is not None:
         statements.append(_cut(whole, first, last))
     return tuple(statements)
@@ -86,26 +79,21 @@ def split_script(script: str) -> tuple[StatementText, ...]:
 def check_depth(source: StatementText) -> None:
     """Raise ``InvalidSqlError`` if a statement has more nested brackets than a parser can handle."""
     depth = 0
-    for match in _pieces(source.text):
-        if match.lastgroup == "other":
-            depth += (match.group() in "([") - (match.group() in ")]")
+    for piece in _LEXER.pieces(source.text):
+        if piece.kind == "other":
+            depth += (piece.text in "([") - (piece.text in ")]")
         if depth > _MAX_DEPTH:
-            raise source.error(match.start(), TOO_DEEP)
+            raise source.error(piece.start, TOO_DEEP)
 
 
 def is_whole(script: str) -> bool:
     """Whether every statement of a script ends with a semicolon."""
     last = "end"
-    for match in _pieces(script):
-        kind = match.lastgroup or ""
-        if kind == "open":
+    for piece in _LEXER.pieces(script):
+        if piece.kind == "open":
             return False
-        last = last if kind == "blank" else kind
+        last = piece.kind
     return last == "end"
-
-
-def _pieces(script: str) -> Iterator[re.Match[str]]:
-    return _PIECE.finditer(script)
 
 
 def _cut(whole: StatementText, first: int, last: int) -> StatementText:

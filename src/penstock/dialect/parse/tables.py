@@ -14,20 +14,29 @@ from typing import TYPE_CHECKING, Final
 from penstock.dialect.parse.reader import StatementReader, read_options
 from penstock.dialect.parse.script import StatementText
 from penstock.dialect.parse.windows import WINDOWS, WindowCall, read_window
+from penstock.format.lexer import (
+    BLANK,
+    COMMENT_BUT_NO_HINT,
+    HINT,
+    IN_DOUBLE_QUOTES,
+    IN_SINGLE_QUOTES,
+    NAME_WORD,
+    Lexer,
+    Piece,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.dialect.parse.names import Pairs, Path
 
-_TOKEN: Final = re.compile(
-    r"""(?P<skip>\s+|--[^\n]*|/\*(?!\+).*?\*/)
-      |(?P<hint>/\*\+.*?\*/)
-      |(?P<name>`(?:[^`]|``)+`|[^\W\d]\w*)
-      |(?P<text>'(?:[^']|'')*'|"(?:[^"]|"")*")
-      |(?P<number>[0-9]+(?:\.[0-9]+)?)
-      |(?P<sign>.)""",
-    re.VERBOSE | re.DOTALL,
+_LEXER: Final = Lexer(
+    skip=f"{BLANK}|{COMMENT_BUT_NO_HINT}",
+    hint=HINT,
+    name=rf"`(?:[^`]|``)+`|{NAME_WORD}",
+    text=f"{IN_SINGLE_QUOTES}|{IN_DOUBLE_QUOTES}",
+    number=r"[0-9]+(?:\.[0-9]+)?",
+    sign=".",
 )
 _OPTIONS_HINT: Final = re.compile(r"/\*\+\s*(?P<body>OPTIONS\s*\(.*)\*/", re.DOTALL | re.IGNORECASE)
 _TRAVEL_WORDS: Final = {
@@ -88,13 +97,8 @@ class PlainQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextToken:
+class TextToken(Piece):
     """A token of a query's text; ``kind`` is ``hint``, ``name``, ``text``, ``number`` or ``sign``."""
-
-    kind: str
-    text: str
-    start: int
-    end: int
 
     @property
     def word(self) -> str:
@@ -104,7 +108,7 @@ class TextToken:
     @property
     def name(self) -> str:
         """The text without back quotes."""
-        return self.text[1:-1].replace("``", "`") if self.text.startswith("`") else self.text
+        return self.content if self.text.startswith("`") else self.text
 
 
 def scan(text: str) -> list[TextToken]:
@@ -270,10 +274,8 @@ def _window_starts(text: str) -> Iterator[int]:
 
 
 def _tokens(text: str, start: int = 0) -> Iterator[TextToken]:
-    for match in _TOKEN.finditer(text, start):
-        kind = match.lastgroup or "skip"
-        if kind != "skip":
-            yield TextToken(kind=kind, text=match.group(), start=match.start(), end=match.end())
+    for piece in _LEXER.pieces(text, start):
+        yield TextToken(kind=piece.kind, text=piece.text, start=piece.start)
 
 
 def _put(text: str, start: int, end: int, stand_in: str) -> str:

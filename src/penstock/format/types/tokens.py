@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidSchemaError, TableStoreError
+from penstock.format.lexer import BLANK, COMMENT, IN_BACK_QUOTES, IN_DOUBLE_QUOTES, IN_SINGLE_QUOTES, Lexer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,42 +41,27 @@ class Token:
         return "the end" if self.kind is TokenKind.END else f"'{_shortened(self.text)}'"
 
 
-_TOKEN: Final = re.compile(
-    r"""(?P<SKIP>\s+|--[^\n]*|/\*.*?\*/)
-      |`(?P<QUOTED>(?:[^`]|``)*)`
-      |'(?P<SINGLE>(?:[^']|'')*)'
-      |"(?P<DOUBLE>(?:[^"]|"")*)"
-      |(?P<NUMBER>[0-9]+(?:\.[0-9]+)?(?![\w]))
-      |(?P<WORD>\w+)
-      |(?P<SIGN>[^`'"])""",
-    re.VERBOSE | re.DOTALL,
+_LEXER: Final = Lexer(
+    skip=f"{BLANK}|{COMMENT}",
+    QUOTED=IN_BACK_QUOTES,
+    STRING=f"{IN_SINGLE_QUOTES}|{IN_DOUBLE_QUOTES}",
+    NUMBER=r"[0-9]+(?:\.[0-9]+)?(?![\w])",
+    WORD=r"\w+",
+    SIGN=r"[^`'\"]",
 )
 # Maximum length of a token or text that an error quotes.
 _SHOWN_CHARACTERS: Final = 200
-_KINDS: Final = {
-    "QUOTED": (TokenKind.QUOTED, "`"),
-    "SINGLE": (TokenKind.STRING, "'"),
-    "DOUBLE": (TokenKind.STRING, '"'),
-    "NUMBER": (TokenKind.NUMBER, ""),
-    "WORD": (TokenKind.WORD, ""),
-    "SIGN": (TokenKind.SIGN, ""),
-}
+_QUOTED: Final = frozenset({TokenKind.QUOTED, TokenKind.STRING})
 
 
 def _tokens(text: str, what: str) -> Iterator[Token]:
-    place = 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
+    for piece in _LEXER.pieces(text):
+        kind = TokenKind.__members__.get(piece.kind)
+        if kind is None:
             raise InvalidSchemaError(
-                f"{what} {_shortened(text)!r}: the quote {text[place]} at position {place + 1} is never closed"
+                f"{what} {_shortened(text)!r}: the quote {piece.text} at position {piece.start + 1} is never closed"
             )
-        group = match.lastgroup or "SKIP"
-        if group != "SKIP":
-            kind, quote = _KINDS[group]
-            content = match.group(group)
-            yield Token(kind=kind, text=content.replace(quote * 2, quote) if quote else content, start=place)
-        place = match.end()
+        yield Token(kind=kind, text=piece.content if kind in _QUOTED else piece.text, start=piece.start)
     yield Token(kind=TokenKind.END, text="", start=len(text))
 
 
