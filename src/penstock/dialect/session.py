@@ -9,6 +9,7 @@ from penstock.api.catalog import Catalog
 from penstock.dialect.parse import statements
 from penstock.dialect.parse.parser import parse_script
 from penstock.dialect.parse.script import TOO_DEEP
+from penstock.dialect.run import alter as run_alter
 from penstock.dialect.run import create as run_create
 from penstock.dialect.run import ddl as run_ddl
 from penstock.dialect.run import row_changes as run_row_changes
@@ -56,8 +57,9 @@ _RUNNERS: Final[Mapping[type, Callable[[SqlState, Any], Outcome]]] = {
     statements.DropTable: run_ddl.drop_table,
     statements.DropDatabase: run_ddl.drop_database,
     statements.DropCatalog: run_ddl.drop_catalog,
-    statements.AlterTable: run_ddl.alter_table,
-    statements.AlterWatermark: run_ddl.alter_watermark,
+    statements.AlterTable: run_alter.alter_table,
+    statements.AddComputed: run_alter.add_computed,
+    statements.AlterWatermark: run_alter.alter_watermark,
     statements.RenameTable: run_ddl.rename_table,
     statements.AddPartitions: run_ddl.add_partitions,
     statements.CreateTableAs: run_create.create_table_as,

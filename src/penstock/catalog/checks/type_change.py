@@ -51,5 +51,6 @@ def check_type_change(
         raise InvalidSchemaError(f"{what}: values could change, and '{EXPLICIT_CASTING_DISABLED}' = 'true' forbids it")
     if not allow_explicit and setting != "false":
         raise InvalidSchemaError(
-            f"{what} implicitly, because values could change; give allow_explicit=True, or add a column of the new type"
+            f"{what} implicitly, because values could change; set the table's option '{EXPLICIT_CASTING_DISABLED}' = "
+            "'false' (in Python: allow_explicit=True), or add a column of the new type"
         )

@@ -21,7 +21,15 @@ from penstock.catalog.changes import (
 )
 from penstock.dialect.parse.create import read_watermark
 from penstock.dialect.parse.reader import read_list, read_options, read_partition, read_path
-from penstock.dialect.parse.statements import AddPartitions, AlterTable, AlterWatermark, DropPartitions, RenameTable
+from penstock.dialect.parse.script import StatementText
+from penstock.dialect.parse.statements import (
+    AddComputed,
+    AddPartitions,
+    AlterTable,
+    AlterWatermark,
+    DropPartitions,
+    RenameTable,
+)
 from penstock.format.types.ddl import read_column
 from penstock.format.types.sql import read_name, read_string, read_type
 
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
 
 _KEYS: Final = ("PRIMARY", "CONSTRAINT", "UNIQUE")
 
-Alteration: TypeAlias = AlterTable | AlterWatermark | RenameTable | AddPartitions | DropPartitions
+Alteration: TypeAlias = AlterTable | AddComputed | AlterWatermark | RenameTable | AddPartitions | DropPartitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +98,12 @@ def _read_add(reader: StatementReader, target: _Target) -> Alteration:
         reader.take_words("IF", "NOT", "EXISTS")
         return AddPartitions(name=target.name, partitions=_read_partitions(reader), if_exists=target.if_exists)
     _refuse_keys(reader)
+    reader.take_any("COLUMNS", "COLUMN")
+    if reader.ahead(2 if reader.at_sign("(") else 1).text.upper() == "AS":
+        text, start = reader.take_rest()
+        line, column = reader.statement.place(start)
+        source = StatementText(text=text, line=line, column=column)
+        return AddComputed(name=target.name, source=source, if_exists=target.if_exists)
     return AlterTable(name=target.name, changes=_read_columns(reader, _read_new_column), if_exists=target.if_exists)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.dialect.parse.reader import StatementReader, read_list
 from penstock.dialect.parse.statements import ComputedColumn
 from penstock.format.types.data_types import timestamp_type, with_nullability
 from penstock.format.types.sql import read_name
@@ -18,7 +19,7 @@ from penstock.format.types.tokens import TokenKind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.dialect.parse.reader import StatementReader
+    from penstock.dialect.parse.script import StatementText
     from penstock.format.types.data_types import DataType
     from penstock.format.types.tokens import Token
 
@@ -58,6 +59,31 @@ def read_computed_column(reader: StatementReader, place: int, columns: Mapping[s
             at=first,
         )
     return ComputedColumn(place=place, name=name, expression=_format(tokens, columns), type=data_type)
+
+
+def read_computed_columns(
+    source: StatementText, place: int, columns: Mapping[str, DataType]
+) -> tuple[ComputedColumn, ...]:
+    """Read one computed column, or several in parentheses.
+
+    Args:
+        place: position of the first one among all columns of the table.
+        columns: as for ``read_computed_column``.
+
+    Raises:
+        InvalidSqlError: as ``read_computed_column``.
+    """
+    reader, found = StatementReader(source), list[ComputedColumn]()
+
+    def read_one(reader: StatementReader) -> None:
+        found.append(read_computed_column(reader, place + len(found), columns))
+
+    if reader.at_sign("("):
+        read_list(reader, read_one, "the columns")
+    else:
+        read_one(reader)
+    reader.done()
+    return tuple(found)
 
 
 def _take_expression(reader: StatementReader) -> list[Token]:

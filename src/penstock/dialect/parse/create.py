@@ -166,9 +166,14 @@ def _read_clauses(reader: StatementReader) -> _Clauses:
 def _read_database(reader: StatementReader) -> CreateDatabase:
     if_not_exists = _take_if_not_exists(reader)
     name = read_path(reader, "a database's name")
-    if reader.at_words("COMMENT") or reader.at_words("WITH"):
-        raise reader.error("a database is a directory here, with neither comment nor options; leave it out")
-    return CreateDatabase(name=name, if_not_exists=if_not_exists)
+    dropped = []
+    if reader.take_words("COMMENT"):
+        read_string(reader, "the comment in quotes")
+        dropped.append("comment")
+    if reader.take_words("WITH"):
+        read_options(reader)
+        dropped.append("options")
+    return CreateDatabase(name=name, if_not_exists=if_not_exists, dropped=tuple(dropped))
 
 
 def _take_if_not_exists(reader: StatementReader) -> bool:

@@ -58,10 +58,15 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateDatabase:
-    """``CREATE DATABASE``."""
+    """``CREATE DATABASE``.
+
+    Attributes:
+        dropped: clauses that have no effect.
+    """
 
     name: Path
     if_not_exists: bool = False
+    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +124,19 @@ class AlterTable:
 
     name: Path
     changes: tuple[SchemaChange, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddComputed:
+    """``ALTER TABLE … ADD`` with computed columns.
+
+    Attributes:
+        source: the columns, which can be read only with the types of the table's columns.
+    """
+
+    name: Path
+    source: StatementText
     if_exists: bool = False
 
 
@@ -401,6 +419,7 @@ Action: TypeAlias = (
     | DropDatabase
     | DropCatalog
     | AlterTable
+    | AddComputed
     | AlterWatermark
     | RenameTable
     | AddPartitions

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.parse.reader import StatementReader, read_options
 from penstock.dialect.parse.script import StatementText
+from penstock.dialect.parse.travel import read_travel_value
 from penstock.dialect.parse.windows import WINDOWS, WindowCall, read_window
 from penstock.format.lexer import (
     BLANK,
@@ -211,7 +212,7 @@ def _extras_after(source: StatementText, tokens: Sequence[TextToken], place: int
         if travel is None:
             break
         key, place = travel
-        place, value = _travel_value(source, tokens, place, key)
+        place, value = read_travel_value(source, tokens, place, is_version=key == "scan.version")
         options.append((key, value))
     return place, tuple(options)
 
@@ -221,22 +222,6 @@ def _travel_at(tokens: Sequence[TextToken], place: int) -> tuple[str, int] | Non
         if tuple(token.word for token in tokens[place : place + len(words)]) == words:
             return key, place + len(words)
     return None
-
-
-def _travel_value(source: StatementText, tokens: Sequence[TextToken], place: int, key: str) -> tuple[int, str]:
-    if place < len(tokens) and tokens[place].word == "TIMESTAMP":
-        place += 1
-    if place < len(tokens) and tokens[place].kind == "text":
-        return place + 1, tokens[place].text[1:-1].replace("''", "'")
-    if place < len(tokens) and tokens[place].kind == "number":
-        if key != "scan.version":
-            # Spark reads the number as seconds, Paimon's options as milliseconds: neither is assumed silently.
-            raise source.error(
-                tokens[place].start, "expected a text; for a number say /*+ OPTIONS('scan.timestamp-millis' = '…') */"
-            )
-        return place + 1, tokens[place].text
-    offset = tokens[place].start if place < len(tokens) else len(source.text)
-    raise source.error(offset, "expected a literal such as TIMESTAMP '2026-01-01 00:00:00', a snapshot id or 'a-tag'")
 
 
 def _with_options(use: TableUse, options: Pairs) -> TableUse:

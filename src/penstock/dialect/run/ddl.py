@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.catalog import Catalog
-from penstock.catalog.changes import RemoveOption, SetOption
 from penstock.catalog.names import TableName
 from penstock.dialect.outcome import Outcome, committed
+from penstock.dialect.run.alter import absent, computed_options, is_absent
 from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE, near_or_all
-from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError
+from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError, OptionWarning
 from penstock.format.types.data_types import DataField
-from penstock.format.types.text import format_sql_type
-from penstock.format.watermark import EXPRESSION_KEY, ROWTIME_KEY, TYPE_KEY, watermark_options
+from penstock.format.watermark import watermark_options
 from penstock.options.kafka import parse_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.statements import (
         AddPartitions,
-        AlterTable,
-        AlterWatermark,
         CreateCatalog,
         CreateDatabase,
         CreateTable,
@@ -78,6 +75,13 @@ def create_table(state: SqlState, statement: CreateTable) -> Outcome:
 def create_database(state: SqlState, statement: CreateDatabase) -> Outcome:
     """Create a database."""
     catalog, database = state.full_database(statement.name)
+    if statement.dropped:
+        warnings.warn(
+            f"database {database}: a database is a directory, which keeps no {' and no '.join(statement.dropped)}: "
+            "Paimon's file-system catalog drops them too",
+            OptionWarning,
+            stacklevel=2,
+        )
     state.catalog(catalog).create_database(database, if_not_exists=statement.if_not_exists)
     return Outcome(message=f"created database {database}")
 
@@ -158,33 +162,10 @@ def drop_catalog(state: SqlState, statement: DropCatalog) -> Outcome:
     return Outcome(message=f"forgot catalog {statement.name}; its files stay")
 
 
-def alter_table(state: SqlState, statement: AlterTable) -> Outcome:
-    """Change a table's schema."""
-    if _is_absent(state, statement.name, if_exists=statement.if_exists):
-        return _absent(statement.name)
-    catalog, name = state.catalog_of(statement.name)
-    catalog.alter_table(name, *statement.changes)
-    return Outcome(message=f"altered table {name}")
-
-
-def alter_watermark(state: SqlState, statement: AlterWatermark) -> Outcome:
-    """Change or remove the watermark of a table."""
-    if _is_absent(state, statement.name, if_exists=statement.if_exists):
-        return _absent(statement.name)
-    catalog, name = state.catalog_of(statement.name)
-    if statement.clause is None:
-        catalog.alter_table(name, *(RemoveOption(key=key) for key in (ROWTIME_KEY, EXPRESSION_KEY, TYPE_KEY)))
-    else:
-        fields = catalog.load_table(name).schema.fields
-        options = watermark_options(fields, statement.clause.column, statement.clause.interval, name)
-        catalog.alter_table(name, *(SetOption(key=key, value=value) for key, value in options))
-    return Outcome(message=f"altered table {name}")
-
-
 def rename_table(state: SqlState, statement: RenameTable) -> Outcome:
     """Rename a table."""
-    if _is_absent(state, statement.name, if_exists=statement.if_exists):
-        return _absent(statement.name)
+    if is_absent(state, statement.name, if_exists=statement.if_exists):
+        return absent(statement.name)
     catalog, source = state.catalog_of(statement.name)
     own, new = state.full(statement.name), statement.new_name
     # A new name without a database keeps the table in its own database.
@@ -201,8 +182,8 @@ def rename_table(state: SqlState, statement: RenameTable) -> Outcome:
 
 def add_partitions(state: SqlState, statement: AddPartitions) -> Outcome:
     """Validate the partitions and store nothing: a partition exists once it has a row."""
-    if _is_absent(state, statement.name, if_exists=statement.if_exists):
-        return _absent(statement.name)
+    if is_absent(state, statement.name, if_exists=statement.if_exists):
+        return absent(statement.name)
     table = state.load(statement.name)
     for spec in statement.partitions:
         names = {name for name, _ in spec}
@@ -214,8 +195,8 @@ def add_partitions(state: SqlState, statement: AddPartitions) -> Outcome:
 
 def drop_partitions(state: SqlState, statement: DropPartitions) -> Outcome:
     """Delete the rows of partitions."""
-    if _is_absent(state, statement.name, if_exists=statement.if_exists):
-        return _absent(statement.name)
+    if is_absent(state, statement.name, if_exists=statement.if_exists):
+        return absent(statement.name)
     table = state.load(statement.name)
     snapshot = table.drop_partitions(*(dict(spec) for spec in statement.partitions))
     return committed(snapshot, f"dropped partitions of {table.name}")
@@ -244,10 +225,7 @@ def _create_session_table(state: SqlState, statement: CreateTable, connector: st
 def _definition_options(statement: CreateTable, table: str) -> tuple[dict[str, str], tuple[str, str | None] | None]:
     """Return the options, with computed columns added, and the watermark unless it is among the options too."""
     options = dict(statement.options)
-    for column in statement.computed:
-        options[f"schema.{column.place}.name"] = column.name
-        options[f"schema.{column.place}.expr"] = column.expression
-        options[f"schema.{column.place}.data-type"] = format_sql_type(column.type)
+    options.update(computed_options(statement.computed))
     clause = statement.watermark
     if clause is None:
         return options, None
@@ -255,13 +233,3 @@ def _definition_options(statement: CreateTable, table: str) -> tuple[dict[str, s
         return options, (clause.column, clause.interval)
     fields = [DataField(id=column.place, name=column.name, type=column.type) for column in statement.computed]
     return {**options, **dict(watermark_options(fields, clause.column, clause.interval, table))}, None
-
-
-def _is_absent(state: SqlState, name: Path, *, if_exists: bool) -> bool:
-    if not if_exists:
-        return False
-    return not state.exists(name)
-
-
-def _absent(name: Path) -> Outcome:
-    return Outcome(message=f"there is no table {'.'.join(name)}")
