@@ -36,6 +36,7 @@ COLUMNS = {
     "max_partition_stats",
     "tags": "tag_name snapshot_id schema_id commit_time record_count create_time time_retained",
     "consumers": "consumer_id next_snapshot_id",
+    "branches": "branch_name create_time",
     # Ours.
     "compaction": "partition file_count small_file_count small_file_bytes waiting_file_count waiting_bytes "
     "bucket_count max_bucket_file_count last_compaction_snapshot_id",
