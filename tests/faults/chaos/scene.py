@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ROWS: Final = 8
 KEYS: Final = 64
 CONSUMER: Final = "reader"
+STORE: Final = "store.json"
 # Files change by the storage's clock, which may be a tick behind ours; snapshots bear the time at which they were made
 # ready, which is a little before they are there.
 SLACK_MS: Final = 2_000
@@ -77,14 +78,22 @@ class Scene:
     def make(self) -> None:
         for name in ("acks", "since", "events", "stop", "notes"):
             (self.root / name).mkdir()
-        catalog = penstock.Catalog(f"{self.root}/warehouse")
+        catalog = self.catalog()
         catalog.create_database("db")
         options = {**OPTIONS, "bucket": str(self.buckets)} | ({"bucket-key": "k"} if self.is_queue else {})
         table = catalog.create_table("db.t", SCHEMA, partition_by=["p"], options=options)
         table.reset_consumer(CONSUMER, 1)
 
     def load_table(self) -> penstock.Table:
-        return penstock.Catalog(f"{self.root}/warehouse").load_table("db.t")
+        return self.catalog().load_table("db.t")
+
+    def catalog(self) -> penstock.Catalog:
+        """The warehouse in the same directory, or on the store that somebody has noted there."""
+        noted = self.root / STORE
+        if not noted.exists():
+            return penstock.Catalog(f"{self.root}/warehouse")
+        store = json.loads(noted.read_text())
+        return penstock.Catalog(store["warehouse"], store["options"])
 
     # Stopping
 

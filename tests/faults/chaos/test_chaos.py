@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -9,15 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.faults.chaos.checker import Contents
-from tests.faults.chaos.scene import Scene, now_millis
+from tests.faults.chaos.scene import STORE, Scene, now_millis
 from tests.faults.chaos.supervisor import Supervisor
 from tests.faults.chaos.workers import PRODUCERS
 from tests.faults.forking import Forker
+from tests.faults.store.faulty_proxy import Faults, FaultyProxy
 
 from penstock.testing.garbage import needed_files, stored_files, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.s3_server import S3Bucket
 
 SCRIPT = f"""
 import sys
@@ -90,3 +94,16 @@ def test_no_row_is_lost_or_doubled_and_no_file_missing_or_left_whoever_is_killed
 @pytest.mark.parametrize("buckets", [8, -1], ids=["queue", "scalable"])
 def test_a_long_soak_of_everybody_at_once(buckets: int, forker: Forker, tmp_path: Path) -> None:
     run(Scene(tmp_path, buckets), forker, random.Random(), kills=200, seconds=120)  # noqa: S311 - no secret
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SOAK_SECONDS)
+@pytest.mark.parametrize("buckets", [4, -1], ids=["queue", "scalable"])
+def test_everybody_at_once_on_a_store_that_is_slow_refuses_and_loses_answers(
+    buckets: int, forker: Forker, s3_bucket: S3Bucket, tmp_path: Path
+) -> None:
+    with FaultyProxy(s3_bucket.url, Faults(busy=0.02, lost=0.02)) as proxy:
+        options = {**s3_bucket.options, "s3.endpoint": proxy.url}
+        store = {"warehouse": f"{s3_bucket.root}/chaos-{tmp_path.name}", "options": options}
+        (tmp_path / STORE).write_text(json.dumps(store))
+        run(Scene(tmp_path, buckets), forker, random.Random(9), kills=20, seconds=30)  # noqa: S311 - no secret

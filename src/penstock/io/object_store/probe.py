@@ -7,6 +7,8 @@ an object name of its own. AWS and Azure get a sequential test; other servers al
 
 from __future__ import annotations
 
+import random
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -27,6 +29,8 @@ PREFIX: Final = ".penstock-probe-"
 
 _NAMES: Final = 8
 _PUTS: Final = 8
+_TRIES: Final = 6
+_WAIT_SECONDS: Final = 0.2
 
 
 @dataclass(slots=True)
@@ -56,7 +60,7 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
     base = f"{directory}/{PREFIX}{uuid.uuid4()}".lstrip("/")
     landed: list[str] = []
     try:
-        most = sum(_put(client, f"{base}-0", landed) for _ in range(2))
+        most = _put_twice(client, base, landed)
         if most < 2 and not client.settings.is_cloud:
             most = max(most, _race(client, base, landed))
     finally:
@@ -73,13 +77,26 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
         _VERDICTS.safe.add(client.settings)
 
 
+def _put_twice(client: StoreClient, base: str, landed: list[str]) -> int:
+    """Put a name twice in a row, a new name after a failed request; return the number of successful puts."""
+    for tries_left in range(_TRIES - 1, -1, -1):
+        name = f"{base}-0-{tries_left}"
+        try:
+            return sum(_put(client, name, landed) for _ in range(2))
+        except StoreFailureError as error:
+            if not error.failure.is_retryable or not tries_left or not client.has_answered:
+                raise
+        time.sleep(_WAIT_SECONDS * random.uniform(0.5, 1.0))  # noqa: S311 - not for secrets
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
 def _race(client: StoreClient, base: str, landed: list[str]) -> int:
     """Put several names concurrently; return the largest number of successful puts of one name."""
     barrier = Barrier(_PUTS)
 
     def contend(_number: int) -> list[bool]:
         barrier.wait(timeout=client.settings.timeout_ms / 1000)
-        return [_put_or_throttled(client, f"{base}-{name}", landed) for name in range(1, _NAMES + 1)]
+        return [_put_or_failed(client, f"{base}-{name}", landed) for name in range(1, _NAMES + 1)]
 
     with ThreadPoolExecutor(_PUTS, thread_name_prefix="penstock-probe") as pool:
         outcomes = list(pool.map(contend, range(_PUTS)))
@@ -99,11 +116,11 @@ def _put(client: StoreClient, key: str, landed: list[str]) -> bool:
     return True
 
 
-def _put_or_throttled(client: StoreClient, key: str, landed: list[str]) -> bool:
-    """Put an object; a throttled put counts as not successful."""
+def _put_or_failed(client: StoreClient, key: str, landed: list[str]) -> bool:
+    """Put an object; a put that was throttled, or whose answer was lost, counts as not successful."""
     try:
         return _put(client, key, landed)
     except StoreFailureError as error:
-        if error.failure.status is not None and error.failure.is_retryable:
+        if error.failure.is_retryable:
             return False
         raise

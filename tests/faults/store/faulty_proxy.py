@@ -1,0 +1,135 @@
+"""A proxy before an S3 server that is slow, refuses some requests with 503, and loses some answers."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import threading
+import time
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_OF_ONE_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """What goes wrong, as parts of all requests.
+
+    Attributes:
+        lost: the request is done, and the connection ends without an answer.
+    """
+
+    busy: float = 0.05
+    lost: float = 0.05
+    delay_seconds: float = 0.05
+
+
+class FaultyProxy:
+    """The proxy; a context manager.
+
+    Attributes:
+        counts: of requests, and of what went wrong.
+    """
+
+    def __init__(self, url: str, faults: Faults) -> None:
+        self.target = urlsplit(url).netloc
+        self.faults = faults
+        self.counts: Counter[str] = Counter()
+        self.lock = threading.Lock()
+        self.put_lock = threading.Lock()
+        self.chance = random.Random(14)  # noqa: S311 - no secret
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def draw(self) -> str:
+        with self.lock:
+            drawn, faults = self.chance.random(), self.faults
+            outcome = "busy" if drawn < faults.busy else "lost" if drawn < faults.busy + faults.lost else "done"
+            self.counts[outcome] += 1
+            return outcome
+
+
+class _Handler(BaseHTTPRequestHandler):
+    proxy: FaultyProxy
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_arguments: Any) -> None:
+        pass
+
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except ConnectionError:  # the process at the other end was killed
+            self.close_connection = True
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        time.sleep(self.proxy.faults.delay_seconds)
+        outcome = self.proxy.draw()
+        if outcome == "busy":
+            self.answer(503, {}, b"<Error><Code>SlowDown</Code></Error>")
+            return
+        # moto looks first and stores then: on a busy machine, two conditional puts of one name may succeed.
+        with self.proxy.put_lock if "If-None-Match" in self.headers else nullcontext():
+            status, headers, data = self.forward(body)
+        if outcome == "lost":
+            self.close_connection = True
+            self.connection.close()
+        else:
+            self.answer(status, headers, data)
+
+    def forward(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection(self.proxy.target, timeout=60)
+        try:
+            headers = {key: value for key, value in self.headers.items() if key.lower() not in _OF_ONE_CONNECTION}
+            connection.request(self.command, self.path, body or None, {**headers, "Content-Length": str(len(body))})
+            response = connection.getresponse()
+            return response.status, dict(response.getheaders()), response.read()
+        finally:
+            connection.close()
+
+    def answer(self, status: int, headers: dict[str, str], data: bytes) -> None:
+        self.send_response(status)
+        for key, value in headers.items():
+            if key.lower() not in _OF_ONE_CONNECTION:
+                self.send_header(key, value)
+        stated = {key.lower(): value for key, value in headers.items()}.get("content-length")
+        self.send_header("Content-Length", stated if self.command == "HEAD" and stated else str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_PUT(self) -> None:
+        self.do_GET()
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
+        self.do_GET()
