@@ -240,7 +240,6 @@ def test_files_are_closed_by_rows_and_about_by_size(
     ("columns", "options", "partition_by"),
     [
         ("id BIGINT", {"bucket": "2", "bucket-key": "id"}, []),
-        ("id BIGINT", {}, ["id"]),
         ("id BIGINT", {"file.format": "orc"}, []),
         ("id BIGINT", {"file.compression": "lz4"}, []),
         ("id BIGINT", {"file.block-size": "1 mb"}, []),
@@ -293,6 +292,67 @@ def test_other_types_take_the_way_over_arrow(
     table.append(spark.sql(f"SELECT {value} AS c"))
     assert native == [False]
     assert table.to_arrow().num_rows == 1
+
+
+PARTITIONS: tuple[tuple[Any, ...], ...] = (
+    ("", 1, dt.date(2026, 1, 1), True),
+    (None, 1, dt.date(2026, 1, 1), True),
+    ("a/b=c%", None, dt.date(1500, 1, 1), False),
+    ("x" * 60, -(2**63), None, None),
+    (None, None, None, None),
+    ("é ", 2**63 - 1, dt.date(9999, 12, 31), False),
+)
+
+
+def test_partitions_are_those_of_our_own_writer(
+    spark: SparkSession, catalog: penstock.Catalog, native: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = "id INT, s STRING, n BIGINT, d DATE, b BOOLEAN"
+    theirs, own = (
+        catalog.create_table(f"d.{name}", columns, partition_by=["s", "n", "d", "b"]) for name in ("theirs", "own")
+    )
+    data = [(number, *PARTITIONS[number % len(PARTITIONS)]) for number in range(60)]
+    theirs.append(frame(spark, theirs, data).repartition(2))
+    assert native == [True]
+    without_native(monkeypatch)
+    own.append(frame(spark, own, data))
+    rows = [sorted(map(repr, table.to_arrow().to_pylist())) for table in (theirs, own)]
+    assert rows[0] == rows[1]
+    found = [
+        table.partitions().select(["partition", "record_count"]).sort_by("partition").to_pylist()
+        for table in (theirs, own)
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == len(PARTITIONS)
+    directories = [
+        {path.parent.relative_to(table.location) for path in Path(table.location).rglob("*.parquet")}
+        for table in (theirs, own)
+    ]
+    assert directories[0] == directories[1]
+    assert theirs.to_arrow(filter="n IS NULL AND s IS NULL").num_rows == 10
+    assert leftovers(theirs) == []
+
+
+def test_more_partitions_than_open_writers(spark: SparkSession, catalog: penstock.Catalog, native: list[bool]) -> None:
+    table = catalog.create_table("d.t", "id BIGINT, p INT, penstock_partition INT", partition_by=["p"])
+    rows = spark.range(0, 1000, 1, 2).selectExpr("id", "CAST(id % 100 AS INT) AS p", "1 AS penstock_partition")
+    snapshot = table.append(rows)
+    assert native == [True]
+    assert snapshot.total_record_count == 1000
+    assert table.partitions().num_rows == 100
+    assert {row["p"]: row["id"] % 100 for row in table.to_arrow().to_pylist()} == {n: n for n in range(100)}
+
+
+def test_two_partitions_in_one_file_are_noticed(
+    spark: SparkSession, catalog: penstock.Catalog, native: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(F, "xxhash64", lambda *_: F.lit(7))
+    table = catalog.create_table("d.t", "id BIGINT, p STRING", partition_by=["p"])
+    table.append(spark.range(0, 10, 1, 1).selectExpr("id", "CAST(id % 2 AS STRING) AS p"))
+    assert native == [False]
+    assert sorted(row["partition"] for row in table.partitions().to_pylist()) == ["p=0", "p=1"]
+    assert table.to_arrow().num_rows == 10
+    assert leftovers(table) == []
 
 
 def test_columns_that_do_not_fit_are_refused_as_ever(

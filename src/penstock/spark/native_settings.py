@@ -25,6 +25,8 @@ WRITE_SETTINGS: Final = {
     "spark.sql.sources.useV1SourceList": "parquet",
     # Then the write command is the root of the physical plan, where its row count metric is read.
     "spark.sql.optimizer.plannedWrite.enabled": "false",
+    # Tasks write to so many partitions at once; where rows have more, a task sorts the rest of its rows.
+    "spark.sql.maxConcurrentOutputFileWriters": "32",
 }
 """Settings of the session in which Spark writes Parquet files for a table."""
 

@@ -16,6 +16,7 @@ from pyspark.sql import types as spark_types
 
 from penstock.datafile.types import timestamp_precision
 from penstock.format.file_format import FileFormat
+from penstock.format.text.names import quoted
 from penstock.format.types.data_types import MAX_LENGTH, ArrayType, AtomicType, DataType, MapType, RowType, TypeRoot
 from penstock.io.local import LocalFileIO
 from penstock.options import BucketOptions, FormatOptions, SinkStrategy, WriteOptions
@@ -56,13 +57,18 @@ _UNBOUNDED: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.VARBINARY})
 _TIMESTAMPS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # Timestamps of up to three digits are stored as milliseconds; Spark writes microseconds only.
 _LEAST_PRECISION: Final = 4
+# Types of partition columns whose values statistics show, and which Spark and the table compare alike.
+_PARTITION_ROOTS: Final = frozenset(
+    {TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.DATE}
+)
+_PARTITION: Final = "penstock_partition"
 # Counts rows of committed tasks only (BasicWriteJobStatsTracker).
 _ROWS_METRIC: Final = "numOutputRows"
 _FIELD_ID: Final = "parquet.field.id"
 # In a file, rows take about half of Spark's default sizes. Where rows differ from that, the file size is off as much.
 _FILE_BYTES_PER_DEFAULT_BYTE: Final = 0.5
 _METRICS: Final = re.compile(rf"\bCollectMetrics (?!{METRIC_PREFIX})")
-_PART: Final = re.compile(r"part-(\d+)-.*-c(\d+)\..*parquet")
+_PART: Final = re.compile(r"part-(\d+)-.*[-.]c(\d+)\..*parquet")
 
 
 def write_natively(
@@ -79,8 +85,8 @@ def write_natively(
         file_rows: number of rows that reach ``target-file-size``; None to estimate it.
 
     Returns:
-        At most one message, with files in the order of tasks. None if Spark would not write exactly what the table
-        needs; no file is left then.
+        One message for each partition, with files in the order of tasks. None if Spark would not write exactly what the
+        table needs; no file is left then.
 
     Raises:
         SchemaMismatchError: null in a NOT NULL column; no file is left.
@@ -123,7 +129,7 @@ def _is_native_table(ref: TableRef) -> bool:
     return (
         isinstance(ref.file_io, LocalFileIO)
         and ref.parsed(BucketOptions).bucket == -1
-        and not ref.schema.partition_keys
+        and all(_is_native_key(field.type) for field in ref.schema.partition_fields)
         and write.sink_strategy is SinkStrategy.NONE
         and not write.write_buffer_for_append
         and encoding.file_format is FileFormat.PARQUET
@@ -155,6 +161,12 @@ def _is_native_type(data_type: DataType) -> bool:
             return root in _PLAIN or _is_unbounded(data_type) or _is_in_micros(data_type)
         case _:
             return False
+
+
+def _is_native_key(data_type: DataType) -> bool:
+    # Statistics have no ranges of bytes.
+    is_text = isinstance(data_type, AtomicType) and data_type.root is TypeRoot.VARCHAR and _is_unbounded(data_type)
+    return is_text or (isinstance(data_type, AtomicType) and data_type.root in _PARTITION_ROOTS)
 
 
 def _is_unbounded(data_type: AtomicType) -> bool:
@@ -240,7 +252,18 @@ def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | No
         "parquet.compression.codec.zstd.level": str(encoding.compression_zstd_level),
         "maxRecordsPerFile": str(min(rows, write.target_file_rows)),
     }
+    name = _PARTITION
+    while name in {field.name.lower() for field in ref.schema.fields}:
+        name += "_"
+    keys = ref.schema.partition_keys
+    if keys:
+        # A hash, since the directories of values do not tell NULL from an empty text. A file that has several
+        # partitions by a collision is noticed when it is imported.
+        known = [part for key in keys for part in (F.col(quoted(key)).isNull(), F.col(quoted(key)))]
+        df = df.withColumn(name, F.xxhash64(*known))
     writer: Any = df.write.options(**options).format("parquet")
+    if keys:
+        writer = writer.partitionBy(name)
     jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - Python's writer drops the job's metrics
     # Not percent-encoded: Hadoop takes the text of a path as it is.
     command = writer._jwrite.saveCommand(jvm.scala.Option.apply(f"file://{staging}"))  # noqa: SLF001 - see above
@@ -266,8 +289,11 @@ class _Part:
 
 
 def _part_files(ref: TableRef, staging: str) -> list[str]:
+    statuses = list(ref.file_io.list(staging))
+    if ref.schema.partition_keys:
+        statuses = [each for status in statuses if status.is_dir for each in ref.file_io.list(status.path)]
     parts = []
-    for status in ref.file_io.list(staging):
+    for status in statuses:
         match = _PART.fullmatch(status.name)
         if match is not None:
             parts.append(_Part(task=int(match[1]), number=int(match[2]), path=status.path))
