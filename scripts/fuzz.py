@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from penstock.testing.differential.case import Case
 
-_READERS: Final = ("arrow", "spark", "pypaimon", "java")
+_READERS: Final = ("arrow", "spark", "catalog", "pypaimon", "java")
 
 
 def main() -> int:
@@ -46,7 +46,7 @@ def main() -> int:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="penstock-fuzz-"))
         catalog = penstock.Catalog(directory)
         catalog.create_database("fuzz")
-        readers = _readers(stack, names)
+        readers = _readers(stack, names, catalog)
         started = time.monotonic()
         for case in _cases(given):
             cases += 1
@@ -74,13 +74,20 @@ def _cases(given: argparse.Namespace) -> Iterator[Case]:
         yield decode_case(path.read_text())
 
 
-def _readers(stack: ExitStack, names: set[str]) -> Readers:
+def _readers(stack: ExitStack, names: set[str], catalog: penstock.Catalog) -> Readers:
     others = []
     if "pypaimon" in names:
         others.append(EngineReader("pypaimon", stack.enter_context(PyPaimon()), PYPAIMON_TYPES))
     if "java" in names:
         others.append(EngineReader("java", stack.enter_context(JavaPaimon()), JAVA_TYPES))
-    return Readers(spark=_session() if "spark" in names else None, others=tuple(others))
+    session = _session() if names & {"spark", "catalog"} else None
+    if "catalog" in names:
+        penstock.attach(session, catalog)
+    return Readers(
+        spark=session if "spark" in names else None,
+        catalog=session if "catalog" in names else None,
+        others=tuple(others),
+    )
 
 
 def _session() -> Any:  # noqa: ANN401 - pyspark is needed with a reader spark only

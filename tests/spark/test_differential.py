@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import penstock
 from penstock import Catalog
 from penstock.testing.differential.encode import decode_case
 from penstock.testing.differential.run import Readers, run_case
@@ -31,4 +32,7 @@ def test_kept_tables_read_alike_through_spark(spark: SparkSession, tmp_path: Pat
     catalog = Catalog(str(tmp_path))
     catalog.create_database("fuzz")
     case = decode_case((CORPUS / f"{name}.json").read_text())
-    assert run_case(catalog, case, Readers(spark=spark)) == []
+    penstock.attach(spark, catalog)
+    readers = Readers(spark=spark, catalog=spark)
+    assert run_case(catalog, case, readers) == []
+    assert readers.tally["catalog filtered"] > 0

@@ -26,6 +26,7 @@ from penstock.testing.differential.kinds import arrow_of
 from penstock.testing.differential.model import FuzzTable
 from penstock.testing.differential.others import exclusion_of
 from penstock.testing.differential.rows import texts_of_rows, texts_of_table
+from penstock.testing.differential.spark_sql import count_rows, select_rows, to_spark_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -61,10 +62,12 @@ class Readers:
 
     Attributes:
         spark: a session in which ``format("penstock")`` is registered; None to read without Spark.
+        catalog: a session that has the warehouse attached as ``penstock``; None to leave its SQL out.
         tally: number of reads by reader, and of skipped reads by reason.
     """
 
     spark: Any = None
+    catalog: Any = None
     others: tuple[OtherReader, ...] = ()
     tally: Counter[str] = field(default_factory=Counter)
 
@@ -152,6 +155,23 @@ class _Run:
             yield from self._read_other(other, table, leaf)
         if self._readers.spark is not None:
             yield from self._read_spark(table, leaf, text)
+        if self._readers.catalog is not None:
+            yield from self._read_catalog(leaf)
+
+    def _read_catalog(self, leaf: FuzzLeaf | None) -> Iterator[Finding]:
+        spark = self._readers.catalog
+        condition = None if leaf is None else to_spark_sql(leaf, self._model.column(leaf.column))
+        if leaf is not None and condition is None:
+            self._readers.tally["catalog not asked: a number that fits no DOUBLE"] += 1
+            return
+        yield from self._compare("catalog", leaf, lambda: select_rows(spark, self._name, condition))
+        expected = len(self._model.expected(leaf))
+        try:
+            found: object = count_rows(spark, self._name, condition)
+        except Exception as error:  # noqa: BLE001 - whatever an engine raises is a finding
+            found = f"{type(error).__name__}: {str(error)[:300]}"
+        if found != expected:
+            yield self._finding("catalog count", f"{self._model} filter {condition}", f"{expected}", f"{found}")
 
     def _read_other(self, other: OtherReader, table: Table, leaf: FuzzLeaf | None) -> Iterator[Finding]:
         excluded = exclusion_of(other.name, self._model, leaf)
