@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +25,50 @@ def test_procedures_are_called_by_place_and_by_name(spark: SparkSession, catalog
     found = spark.sql("CALL penstock.sys.compact(table => 'd.called')").collect()
     assert found[0].table == "d.called"
     assert "create_tag" in [row.procedure_name for row in spark.sql("SHOW PROCEDURES IN penstock.sys").collect()]
+
+
+def test_procedures_take_named_arguments(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.managed", "id INT, dt STRING", partition_by=["dt"])
+    for number in range(3):
+        table.append(pa.table({"id": pa.array([number], pa.int32()), "dt": ["2020-01-01"]}))
+    calls = {
+        "compact": "partitions => 'dt=2020-01-01'",
+        "compact_manifest": "",
+        "create_tag": "tag => 'kept', snapshot_id => 2, time_retained => '1 d'",
+        "replace_tag": "tag => 'kept', snapshot_id => 3",
+        "rename_tag": "tagName => 'kept', targetTagName => 'other'",
+        "delete_tag": "tag => 'other'",
+        "create_tag_from_timestamp": "tag => 'timed', timestamp => 1",
+        "create_tag_from_watermark": "tag => 'marked', watermark => 1",
+        "rollback_to": "snapshot_id => 3",
+        "rollback_to_timestamp": "timestamp => 4102444800000",
+        "rollback_to_watermark": "watermark => 1",
+        "expire_snapshots": "retain_max => 2, retain_min => 1",
+        "expire_tags": "",
+        "trigger_tag_automatic_creation": "",
+        "mark_partition_done": "partitions => 'dt=2020-01-01'",
+        "expire_partitions": "expiration_time => '1 d', timestamp_formatter => 'yyyy-MM-dd'",
+        "remove_orphan_files": "older_than => '2020-01-01 00:00:00', dry_run => true",
+        "remove_unexisting_files": "dry_run => true",
+        "reset_consumer": "consumer_id => 'reader', next_snapshot_id => 3",
+        "clear_consumers": "including_consumers => 'none'",
+    }
+    # Some are refused, since the table has no watermark, and no option for tags of its own.
+    refused = {"create_tag_from_watermark", "rollback_to_watermark", "trigger_tag_automatic_creation"}
+    for name, arguments in calls.items():
+        given = ", ".join(filter(None, ["table => 'd.managed'", arguments]))
+        call = f"CALL penstock.sys.{name}({given})"
+        if name in refused:
+            with suppress(PySparkException):
+                spark.sql(call)
+        else:
+            spark.sql(call).collect()
+    spark.sql("CALL penstock.sys.compact_database(including_databases => 'd', including_tables => 'managed')").collect()
+    known = {row.procedure_name for row in spark.sql("SHOW PROCEDURES IN penstock.sys").collect()}
+    assert known >= {*calls, "compact_database"}
+    assert table.to_arrow().num_rows == 0
+    assert table.snapshots().num_rows <= 4
+    assert table.consumers().num_rows == 1
 
 
 def test_wrong_calls_are_refused_in_one_line(spark: SparkSession, catalog: Catalog) -> None:

@@ -195,7 +195,7 @@ def test_files_of_older_schemas_are_native_where_their_names_still_say_the_same(
     catalog.alter_table("d.evolved", RenameColumn(column="a", new_name="c"), AddColumn(column="a", type="STRING"))
     frame = spark.sql("SELECT * FROM penstock.d.evolved ORDER BY id")
     assert [tuple(row) for row in frame.collect()] == [(1, "x", None, None), (2, "y", 5, None)]
-    assert "by Python workers" in frame._jdf.queryExecution().executedPlan().toString()
+    assert "columns by field id" in frame._jdf.queryExecution().executedPlan().toString()
     assert "parquet reader" in spark.sql("SELECT id FROM penstock.d.evolved")._jdf.queryExecution().toString()
 
 

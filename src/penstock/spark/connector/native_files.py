@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, cast
 
+from penstock.datafile.parquet.footer import load_field_ids
 from penstock.format.file_format import FileFormat, format_of
 from penstock.io.settings import is_object_store
 from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns
+from penstock.spark.types import to_spark_type
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.read.column_stats import ColumnStatsReader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta
     from penstock.format.types.data_types import DataField
+    from penstock.io.file_io import FileIO
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+
+
+_RENAMED: Final = "a column was renamed, and files have its old name, or another column of its name"
+# A footer is read in about a millisecond.
+_MOST_FOOTERS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +43,7 @@ class NativeFiles:
 
 
 def list_native(ref: TableRef, splits: Sequence[DataSplit], file_format: FileFormat) -> NativeFiles:
-    """Return the files of splits for which ``why_not_native`` returned None."""
+    """Return the files of splits for which ``plan_reading`` found a way."""
     external = ExternalPaths.of(ref)
     files = tuple(
         (ref.file_io.to_uri(split.path_of(file, external)), file.file_size) for split in splits for file in split.files
@@ -48,27 +57,99 @@ def common_format(splits: Sequence[DataSplit]) -> FileFormat | None:
     return found.pop() if len(found) == 1 else None if found else FileFormat.PARQUET
 
 
-def why_not_native(
-    ref: TableRef, store: MetadataStore, splits: Sequence[DataSplit], fields: tuple[DataField, ...]
-) -> str | None:
-    """Return why Spark's reader cannot read the files; None if it can.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeReading:
+    """How Spark's reader has to read the files of a scan.
+
+    Attributes:
+        by_id: columns are found in Parquet files by their field ids, since a file has other names.
+        unlike: columns that have another type in some file, so that filters on them must not reach the files.
+    """
+
+    file_format: FileFormat
+    by_id: bool = False
+    unlike: frozenset[str] = frozenset()
+
+    def pushes(self, columns: Iterable[str]) -> bool:
+        """Whether the reader may skip row groups by a filter on columns; it finds them there by name and type."""
+        return not self.by_id and self.unlike.isdisjoint(columns)
+
+
+def plan_reading(
+    ref: TableRef,
+    store: MetadataStore,
+    splits: Sequence[DataSplit],
+    fields: tuple[DataField, ...],
+    *,
+    may_use_ids: bool = True,
+) -> NativeReading | str:
+    """Return how Spark's reader reads the files, or the reason why it cannot.
 
     Args:
         fields: columns to read; other columns do not matter. May be empty.
+        may_use_ids: columns may be found by field ids.
     """
     if is_object_store(ref.file_io):
         return "its files are on an object store, for which Spark would need a JAR"
     file_format = common_format(splits)
     if file_format is None:
         return "its files have several formats"
-    if file_format is not FileFormat.PARQUET:
-        return f"its files are {file_format}, and only Parquet is read by Spark here"
+    if file_format is FileFormat.AVRO:
+        return "its files are avro, which Spark does not read here"
     judge = _Judge(ref, store, fields, file_format)
-    return next((reason for split in splits for file in split.files if (reason := judge.why_not(file))), None)
+    reason = next((reason for split in splits for file in split.files if (reason := judge.why_not(file))), None)
+    if reason is None and judge.by_id:
+        reason = _why_not_by_id(ref, splits, judge) if may_use_ids else _RENAMED
+    if reason is not None:
+        return reason
+    return NativeReading(file_format=file_format, by_id=judge.by_id, unlike=frozenset(judge.unlike))
+
+
+def why_not_native(
+    ref: TableRef, store: MetadataStore, splits: Sequence[DataSplit], fields: tuple[DataField, ...]
+) -> str | None:
+    """Return why Spark's Parquet reader cannot read the files by the names of columns; None if it can.
+
+    For streams, which choose for each micro-batch, but have one reader with one schema.
+
+    Args:
+        fields: columns to read, at least one.
+    """
+    file_format = common_format(splits)
+    if file_format not in {None, FileFormat.PARQUET}:
+        return f"its files are {file_format}, and only Parquet is read by Spark here"
+    reading = plan_reading(ref, store, splits, fields, may_use_ids=False)
+    return reading if isinstance(reading, str) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    """Result for the files of one schema.
+
+    Attributes:
+        reason: why Spark's reader cannot read them; None if it can.
+        dates: columns of ORC files whose dates must be checked by statistics.
+        ids: field ids of the columns to read, by their names in the files.
+        absent: field ids of the columns that the files do not have.
+        by_id: names in the files differ from those of the table.
+        unlike: columns that have another type in the files.
+    """
+
+    reason: str | None = None
+    dates: tuple[str, ...] = ()
+    ids: tuple[tuple[str, int], ...] = ()
+    absent: frozenset[int] = frozenset()
+    by_id: bool = False
+    unlike: frozenset[str] = frozenset()
 
 
 class _Judge:
-    """Decides once for each schema, and by statistics for ORC files with dates."""
+    """Decides once for each schema, and by statistics for ORC files with dates.
+
+    Attributes:
+        by_id: some file needs its columns found by field ids.
+        unlike: columns that have another type in some file.
+    """
 
     def __init__(
         self, ref: TableRef, store: MetadataStore, fields: tuple[DataField, ...], file_format: FileFormat
@@ -77,42 +158,91 @@ class _Judge:
         self._store = store
         self._fields = fields
         self._format = file_format
-        self._known: dict[int, tuple[str | None, tuple[str, ...]]] = {}
+        self._known: dict[int, _Verdict] = {}
         self._stats = ColumnStatsReader(store.load_schema, fields)
+        self.by_id = False
+        self.unlike: set[str] = set()
+
+    def verdict(self, file: DataFileMeta) -> _Verdict:
+        if file.schema_id not in self._known:
+            found = self._judge(file.schema_id)
+            self._known[file.schema_id] = found
+            self.by_id |= found.by_id
+            self.unlike |= found.unlike
+        return self._known[file.schema_id]
 
     def why_not(self, file: DataFileMeta) -> str | None:
-        if file.schema_id not in self._known:
-            self._known[file.schema_id] = self._judge(file.schema_id)
-        reason, dates = self._known[file.schema_id]
-        if reason is not None or not dates:
-            return reason
+        found = self.verdict(file)
+        if found.reason is not None or not found.dates:
+            return found.reason
         stats = self._stats.read(file)
-        if all(are_gregorian(stats.get(name), file.row_count) for name in dates):
+        if all(are_gregorian(stats.get(name), file.row_count) for name in found.dates):
             return None
-        return f"ORC files may have dates before 1582-10-15 in {', '.join(dates)}"
+        return f"ORC files may have dates before 1582-10-15 in {', '.join(found.dates)}"
 
-    def _judge(self, schema_id: int) -> tuple[str | None, tuple[str, ...]]:
-        """Return the reason against files of a schema, and the columns whose dates must be checked by statistics."""
+    def _judge(self, schema_id: int) -> _Verdict:
         if not self._fields:
-            return None, ()
+            return _Verdict()
         is_today = schema_id == self._ref.schema.id
         stored = self._ref.schema.fields if is_today else self._store.load_schema(schema_id).fields
         columns = plan_native_columns(self._format, stored, self._fields)
         if columns is None:
-            return f"a column has a type or a name that Spark's {self._format} reader gets wrong", ()
-        reasons = (_why_not_column(column, stored) for column in columns)
-        reason = next((reason for reason in reasons if reason), None)
-        dates = [column.field.name for column in columns if column.is_date] if self._format is FileFormat.ORC else []
-        return reason, tuple(dates)
+            return _Verdict(reason=f"a column has a type or a name that Spark's {self._format} reader gets wrong")
+        if self._format is FileFormat.PARQUET:
+            return _judge_parquet(columns, stored)
+        reason = next((reason for column in columns if (reason := _why_not_orc(column, stored))), None)
+        return _Verdict(reason=reason, dates=tuple(column.field.name for column in columns if column.is_date))
 
 
-def _why_not_column(column: NativeColumn, stored: Sequence[DataField]) -> str | None:
-    """Return why a file does not have a column under its current name and type; None if it has."""
+def _judge_parquet(columns: Sequence[NativeColumn], stored: Sequence[DataField]) -> _Verdict:
+    return _Verdict(
+        ids=tuple((column.file_field.name, column.field.id) for column in columns if column.file_field is not None),
+        absent=frozenset(column.field.id for column in columns if column.file_field is None),
+        by_id=any(_has_other_name(column, stored) for column in columns),
+        unlike=frozenset(column.field.name for column in columns if _has_other_type(column)),
+    )
+
+
+def _has_other_name(column: NativeColumn, stored: Sequence[DataField]) -> bool:
+    """Whether a file has a column under another name, or another column under its name."""
     name = column.field.name
     if column.file_field is None:
-        # An earlier column had this name, and Spark matches columns by name only.
-        is_taken = any(field.name.lower() == name.lower() for field in stored)
-        return f"files of another schema have another column '{name}'" if is_taken else None
-    if column.file_field.name != name:
-        return f"column '{name}' was renamed, and files have its old name"
-    return f"the type of column '{name}' was changed" if column.is_cast else None
+        return any(field.name.lower() == name.lower() for field in stored)
+    return column.file_field.name != name
+
+
+def _has_other_type(column: NativeColumn) -> bool:
+    """Whether Spark has another type for the column in the file than for the column of the table."""
+    stored = column.file_field
+    return column.is_cast and stored is not None and to_spark_type(stored.type) != to_spark_type(column.field.type)
+
+
+def _why_not_orc(column: NativeColumn, stored: Sequence[DataField]) -> str | None:
+    """Return why an ORC file does not have a column under its current name and type; None if it has."""
+    name = column.field.name
+    if _has_other_name(column, stored):
+        return f"ORC files have column '{name}' under an older name, or another column of that name"
+    return f"the type of column '{name}' was changed after ORC files were written" if _has_other_type(column) else None
+
+
+def _why_not_by_id(ref: TableRef, splits: Sequence[DataSplit], judge: _Judge) -> str | None:
+    """Return why the footers do not allow Spark to find columns by their ids; None if they do.
+
+    Spark fails on a file without ids, and not all writers of tables store them.
+    """
+    if sum(len(split.files) for split in splits) > _MOST_FOOTERS:
+        return f"columns were renamed, and more than {_MOST_FOOTERS} files would have to be opened to find them by id"
+    external = ExternalPaths.of(ref)
+    for split in splits:
+        for file in split.files:
+            found = _field_ids(cast("Hashable", ref.file_io), split.path_of(file, external))
+            wanted = judge.verdict(file)
+            if not found.items() >= dict(wanted.ids).items() or not wanted.absent.isdisjoint(found.values()):
+                return f"columns were renamed, and the file {file.file_name} has no field ids to find them by"
+    return None
+
+
+@lru_cache(maxsize=100_000)
+def _field_ids(file_io: Hashable, path: str) -> dict[str, int]:
+    """Return field ids by the names of columns; data files never change, so the result is kept."""
+    return load_field_ids(cast("FileIO", file_io), path)

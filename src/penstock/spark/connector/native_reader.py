@@ -23,19 +23,33 @@ if TYPE_CHECKING:
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.spark.connector.native_files import NativeFiles
 
+FIELD_ID: Final = "parquet.field.id"
+"""Key of the field id in the metadata of a column."""
+
+# Without effect on columns that have no id in the schema to read.
+_BY_ID: Final = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+}
 _SCANS: Final = {FileFormat.PARQUET: "ParquetScan", FileFormat.ORC: "OrcScan"}
+
+
+def is_vectorised(session: JavaObject) -> bool:
+    """Whether Spark's Parquet reader reads vectors: row by row it does not find columns by their field ids."""
+    conf = session.sessionState().conf()
+    return bool(conf.parquetVectorizedReaderEnabled() and conf.parquetVectorizedReaderNestedColumnEnabled())
 
 
 def native_scan(bridge: Bridge, given: NativeFiles, schema: StructType, filters: Sequence[JavaObject]) -> JavaObject:
     """Return Spark's scan of files.
 
     Args:
-        schema: the columns to read, by their names in the files.
+        schema: the columns to read, by their names in the files, or with field ids.
         filters: filters by which the reader may skip row groups, as Spark's V1 filters.
     """
     jvm, session = bridge.jvm, bridge.session()
     options = bridge.case_insensitive(SCAN_OPTIONS)
-    conf = session.sessionState().newHadoopConfWithOptions(bridge.scala_map(SCAN_OPTIONS))
+    conf = session.sessionState().newHadoopConfWithOptions(bridge.scala_map({**SCAN_OPTIONS, **_BY_ID}))
     index = _index(bridge, session, given.files)
     columns, none = bridge.schema(schema), bridge.sequence(())
     pushed = bridge.array(jvm.org.apache.spark.sql.sources.Filter, filters)

@@ -10,11 +10,14 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from penstock.format.file_format import FileFormat
+from pyspark.sql.types import StructField, StructType
+
+from penstock.options import BucketOptions, SortOptions
+from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
-from penstock.spark.connector.native_files import common_format, list_native, why_not_native
-from penstock.spark.connector.native_reader import native_scan
+from penstock.spark.connector.native_files import NativeReading, list_native, plan_reading
+from penstock.spark.connector.native_reader import FIELD_ID, is_vectorised, native_scan
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filter
 from penstock.spark.connector.python_reader import python_factory, python_partitions
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.read.query import PinnedRead
@@ -89,14 +91,13 @@ class _Files:
 
     Attributes:
         columns: the columns that the reader returns.
-        reason: why Spark's own reader does not read them; None if it does.
+        reading: how Spark's own reader reads them, or why it does not.
     """
 
     plan: ScanPlan
     splits: tuple[DataSplit, ...]
     columns: StructType
-    file_format: FileFormat
-    reason: str | None
+    reading: NativeReading | str
 
 
 class TableScan(Proxy):
@@ -117,13 +118,14 @@ class TableScan(Proxy):
         plan = self._planned(())
         splits = _enough(plan_splits(ref, plan), request.limit)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
-        reason, columns = why_not_native(ref, request.store, splits, fields), request.schema
-        if reason is not None:
+        may_use_ids = is_vectorised(self._bridge.session())
+        reading = plan_reading(ref, request.store, splits, fields, may_use_ids=may_use_ids)
+        columns = request.schema
+        if isinstance(reading, str):
             # Arrow batches without columns lose their rows, so read at least one column.
             columns = request.schema if fields else to_spark_schema(ref.schema.fields[:1])
-            _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reason)
-        file_format = common_format(splits) or FileFormat.PARQUET
-        return _Files(plan=plan, splits=splits, columns=columns, file_format=file_format, reason=reason)
+            _LOG.warning("table %s: read by Python workers, not by Spark's own reader: %s", ref.name, reading)
+        return _Files(plan=plan, splits=splits, columns=columns, reading=reading)
 
     def _text(self) -> str:
         return self._request.key() if self._stream is None else self._stream.toString()
@@ -148,11 +150,7 @@ class TableScan(Proxy):
         plan, funnel = files.plan, files.plan.funnel
         if plan.snapshot is None:
             return "nothing was committed yet"
-        way = (
-            f"{files.file_format} reader of Spark"
-            if files.reason is None
-            else f"Python workers, because {files.reason}"
-        )
+        way = _describe(files.reading)
         pushed = format_predicate(plan.predicate.root, plan.predicate.fields)
         steps = [f"{stage.name} {stage.files}" for stage in funnel.stages[1:]]
         left = f" (left by {', '.join(steps)})" if steps else ""
@@ -202,21 +200,31 @@ class TableScan(Proxy):
 
     @from_spark
     def estimateStatistics(self) -> JavaObject:
-        """Return bytes and rows of the files to read; none for a stream, which has no end."""
+        """Return rows of the files to read, and about the bytes of the columns to read; none for an endless stream."""
         if self._stream is not None:
             return ScanStatistics(self._bridge, size_bytes=None, rows=None)
-        size = sum(file.file_size for split in self._files.splits for file in split.files)
-        rows = sum(split.row_count for split in self._files.splits)
-        return ScanStatistics(self._bridge, size_bytes=size, rows=rows)
+        files = self._files
+        size = sum(file.file_size for split in files.splits for file in split.files)
+        rows = sum(split.row_count for split in files.splits)
+        # As Spark's own scans do: the share that the columns have in the default sizes of all.
+        whole = self._bridge.schema(to_spark_schema(self._request.read.ref.schema.fields)).defaultSize()
+        share = self._bridge.schema(files.columns).defaultSize() / max(whole, 1)
+        return ScanStatistics(self._bridge, size_bytes=int(size * share), rows=rows)
 
     # SupportsRuntimeV2Filtering
 
     @from_spark
     def filterAttributes(self) -> JavaObject:
         """Return the columns by which a join may prune this scan at run time."""
+        ref = self._request.read.ref
         wanted = set(self._request.schema.fieldNames())
-        names = [field.name for field in self._request.read.ref.schema.partition_fields if field.name in wanted]
-        return self._bridge.references(names)
+        # Columns by which rows are laid out; the values of other columns are in most files.
+        laid_out = (
+            *ref.schema.partition_keys,
+            *ref.parsed(BucketOptions).bucket_key,
+            *ref.parsed(SortOptions).clustering_columns,
+        )
+        return self._bridge.references(dict.fromkeys(name for name in laid_out if name in wanted))
 
     @from_spark
     def filter(self, predicates: JavaObject) -> None:
@@ -237,10 +245,17 @@ class TableScan(Proxy):
     def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
         """Return the partitions and their reader factory."""
         request, bridge, files = self._request, self._bridge, self._files
-        if files.reason is None:
-            filters = [bridge.v1_filter(each.given) for each in request.pushed if each.is_for_files]
-            native = list_native(request.read.ref, splits, files.file_format)
-            scan = native_scan(bridge, native, files.columns, [each for each in filters if each is not None])
+        reading = files.reading
+        # Spark takes the setting when it makes the factory, which may be long after the plan.
+        if not isinstance(reading, str) and (not reading.by_id or is_vectorised(bridge.session())):
+            filters = [
+                bridge.v1_filter(each.given)
+                for each in request.pushed
+                if each.is_for_files and reading.pushes(columns_of(each.predicate))
+            ]
+            native = list_native(request.read.ref, splits, reading.file_format)
+            columns = _with_ids(files.columns, request.read.ref) if reading.by_id else files.columns
+            scan = native_scan(bridge, native, columns, [each for each in filters if each is not None])
             return scan.planInputPartitions(), scan.createReaderFactory()
         task = ReadTask(ref=request.read.ref, columns=tuple(files.columns.fieldNames()))
         return (
@@ -250,6 +265,20 @@ class TableScan(Proxy):
 
     def _refuse(self, what: str) -> None:
         raise NotImplementedError(f"{what} of a table")
+
+
+def _describe(reading: NativeReading | str) -> str:
+    if isinstance(reading, str):
+        return f"Python workers, because {reading}"
+    return f"{reading.file_format} reader of Spark{', columns by field id' if reading.by_id else ''}"
+
+
+def _with_ids(schema: StructType, ref: TableRef) -> StructType:
+    """Return the columns with the field ids by which Spark's Parquet reader finds them."""
+    ids = {field.name: field.id for field in ref.schema.fields}
+    return StructType(
+        [StructField(field.name, field.dataType, field.nullable, {FIELD_ID: ids[field.name]}) for field in schema]
+    )
 
 
 def _enough(splits: tuple[DataSplit, ...], limit: int | None) -> tuple[DataSplit, ...]:

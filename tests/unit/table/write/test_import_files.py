@@ -103,3 +103,27 @@ def test_a_rename_that_fails_leaves_no_data_file(fault: Fault) -> None:
         assert len(storage.paths(Operation.RENAME_FILE)) == 2
         assert number > 4
         break
+
+
+def test_files_go_to_the_partitions_that_their_statistics_show() -> None:
+    ref = table_of(COLUMNS, partition_keys=("n",))
+    paths = [
+        put(ref, "a", {"id": [1, 2], "n": [7, 7]}),
+        put(ref, "b", {"id": [3], "n": [None]}),
+        put(ref, "c", {"id": [4], "n": [7]}),
+    ]
+    messages = import_parquet_files(ref, paths, job_id=JOB_ID, row_count=4)
+    assert messages is not None
+    assert [rows_of(ref, message) for message in messages] == [
+        [{"id": 1, "n": 7}, {"id": 2, "n": 7}, {"id": 4, "n": 7}],
+        [{"id": 3, "n": None}],
+    ]
+    assert stored_files(ref) == message_files(ref, messages)
+
+
+@pytest.mark.parametrize("values", [[7, 8], [7, None]])
+def test_a_file_of_two_partitions_is_not_moved(values: list[object]) -> None:
+    ref = table_of(COLUMNS, partition_keys=("n",))
+    paths = [put(ref, "a", {"id": [1], "n": [7]}), put(ref, "b", {"id": [2, 3], "n": values})]
+    assert import_parquet_files(ref, paths, job_id=JOB_ID, row_count=3) is None
+    assert all(name.startswith(STAGING) for name in stored_files(ref))
