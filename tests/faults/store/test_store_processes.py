@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 PROCESSES = 8
 STEP = 100_000
-END_SECONDS = 90
+KILLED_AT_ONCE = 5
+END_SECONDS = 240
+SOAK = pytest.mark.timeout(3_600)
 
 SCRIPT = """
 import json, os, pathlib, time
@@ -149,7 +151,9 @@ class Scene:
 
 
 @pytest.mark.parametrize(
-    "rounds", [5, pytest.param(50, marks=[pytest.mark.slow, pytest.mark.timeout(3_600)])], ids=["short", "long"]
+    "rounds",
+    [pytest.param(2, marks=pytest.mark.timeout(300)), pytest.param(20, marks=[pytest.mark.slow, SOAK])],
+    ids=["short", "long"],
 )
 def test_what_killed_writers_acknowledged_is_there_once(
     rounds: int, proxy: FaultyProxy, s3_bucket: S3Bucket, forker: Forker, tmp_path: Path
@@ -158,9 +162,9 @@ def test_what_killed_writers_acknowledged_is_there_once(
     chance = random.Random(15)  # noqa: S311 - no secret
     extra = 0
     for _ in range(rounds):
-        scene.kill(chance, among=2)
+        scene.kill(chance, among=KILLED_AT_ONCE)
         extra = scene.check()
     table = scene.catalog.load_table("db.t")
     table.remove_orphan_files(older_than=int(time.time() * 1000), dry_run=False, allow_recent=True)
     assert scene.check() == extra
-    print(f"\n{2 * rounds} kills, {extra} commits that nobody acknowledged, {dict(proxy.counts)}")  # noqa: T201
+    print(f"\n{KILLED_AT_ONCE * rounds} kills, {extra} commits that nobody acknowledged, {dict(proxy.counts)}")  # noqa: T201
