@@ -1,4 +1,4 @@
-"""The reference engines read a table after our DELETE and UPDATE, in a queue in the same order, and go on with it."""
+"""The reference engines read a table after our DELETE, UPDATE and MERGE, and go on with it."""
 
 from pathlib import Path
 
@@ -12,35 +12,26 @@ import penstock
 
 
 @pytest.mark.parametrize("options", [SCALABLE, QUEUE], ids=["scalable", "queue"])
-def test_every_engine_reads_what_we_changed_and_goes_on(
-    java: JavaPaimon, pypaimon: Engine, location: Path, options: dict[str, str]
-) -> None:
-    rows = fill(location, java, options)
+def test_an_engine_reads_what_we_changed_and_goes_on(engine: Engine, location: Path, options: dict[str, str]) -> None:
+    rows = fill(location, engine, options)
     table = ours.load(location)
     assert table.delete("n >= 20 AND n < 40").rows_deleted == 20
     assert table.update({"n": 1_000}, "n = 77").rows_updated == 1
     left: list[Row] = [{**row, "n": 1_000} if row["n"] == 77 else row for row in rows if not 20 <= row["n"] < 40]
-    for engine in (ours, java, pypaimon):
-        assert engine.read(location) == sort_rows(left)
-    if options is QUEUE:
-        mine = [(row["p"], row["n"]) for row in table.to_arrow().to_pylist() if row["k"] == 3]
-        theirs = [(p, n) for p, _, n in streamed(java, location, "changed", {}) if n % 5 == 3]
-        assert [n for p, n in mine if p == "x"] == [n for p, n in theirs if p == "x"]
+    for reader in (ours, engine):
+        assert reader.read(location) == sort_rows(left)
     more: list[Row] = [{"k": n % 5, "n": n, "p": "x"} for n in range(120, 140)]
-    java.append(location, more[:10])
+    engine.append(location, more[:10])
     ours.append(location, more[10:])
-    java.ask("compact", location)
     assert ours.load(location).delete("n >= 130").rows_deleted == 11
     left = [row for row in [*left, *more] if row["n"] < 130]
-    for engine in (ours, java, pypaimon):
-        assert engine.read(location) == sort_rows(left)
+    for reader in (ours, engine):
+        assert reader.read(location) == sort_rows(left)
 
 
 @pytest.mark.parametrize("options", [SCALABLE, QUEUE], ids=["scalable", "queue"])
-def test_every_engine_reads_what_we_merged(
-    java: JavaPaimon, pypaimon: Engine, location: Path, options: dict[str, str]
-) -> None:
-    rows = fill(location, java, options)
+def test_an_engine_reads_what_we_merged(engine: Engine, location: Path, options: dict[str, str]) -> None:
+    rows = fill(location, engine, options)
     source: list[Row] = [{"k": 9, "n": n, "p": "z"} for n in (7, 50, 500)]
     result = ours.load(location).merge(
         source, "n", matched=penstock.MergeUpdate(set={"p": "z"}), not_matched=penstock.MergeInsert()
@@ -48,5 +39,17 @@ def test_every_engine_reads_what_we_merged(
     assert (result.rows_updated, result.rows_inserted) == (2, 1)
     left: list[Row] = [{**row, "p": "z"} if row["n"] in {7, 50} else row for row in rows]
     left.append({"k": 9, "n": 500, "p": "z"})
-    for engine in (ours, java, pypaimon):
-        assert engine.read(location) == sort_rows(left)
+    for reader in (ours, engine):
+        assert reader.read(location) == sort_rows(left)
+
+
+def test_java_compacts_a_queue_that_we_changed_and_the_order_stays(java: JavaPaimon, location: Path) -> None:
+    fill(location, java, QUEUE)
+    before = streamed(java, location, "before", {})
+    ours.load(location).delete("n >= 20 AND n < 40")
+    wanted = [each for each in before if not 20 <= each[2] < 40]
+    places = {each[:2] for each in wanted}
+    for turn in range(2):
+        found = streamed(java, location, f"after-{turn}", {})
+        assert all([e for e in found if e[:2] == place] == [e for e in wanted if e[:2] == place] for place in places)
+        java.ask("compact", location)
