@@ -51,5 +51,7 @@ def test_java_compacts_a_queue_that_we_changed_and_the_order_stays(java: JavaPai
     places = {each[:2] for each in wanted}
     for turn in range(2):
         found = streamed(java, location, f"after-{turn}", {})
-        assert all([e for e in found if e[:2] == place] == [e for e in wanted if e[:2] == place] for place in places)
+        for place in places:
+            numbers = [n for *where, n in found if tuple(where) == place]
+            assert numbers == [n for *where, n in wanted if tuple(where) == place], (turn, place)
         java.ask("compact", location)

@@ -303,7 +303,7 @@ class Table:
             NotFoundError: no such snapshot, tag or column.
             InvalidFilterError: a filter that does not fit the table.
         """
-        query = self._query(filter, options, position_options(at, "to_arrow"))
+        query = self._query(filter, options, position_options(at, "to_arrow"), with_vectors=True)
         return read_arrow(query.ref, self._store, query.plan, names_of(columns), limit)
 
     def to_batches(
@@ -316,7 +316,7 @@ class Table:
         **at: Unpack[ReadAt],
     ) -> pa.RecordBatchReader:
         """Read piece by piece: as ``to_arrow``, with files opened while the reader is consumed."""
-        query = self._query(filter, options, position_options(at, "to_batches"))
+        query = self._query(filter, options, position_options(at, "to_batches"), with_vectors=True)
         return open_batches(query.ref, self._store, query.plan, names_of(columns), limit)
 
     def to_pandas(
@@ -588,11 +588,14 @@ class Table:
         options: Options | None,
         position: Mapping[str, str],
         zone: str | None = None,
+        *,
+        with_vectors: bool = False,
     ) -> Query:
         given = translate_as_of({**texts_of(options), **position}, self.name, zone)
         check_keys(given, table=self.name, stacklevel=4, of_batch_read=True)
         check_batch(given, self.name, Side.SOURCE, stacklevel=4)
-        return plan_query(self._ref.with_options(given), self._store, filter_of(filter, self.name))
+        ref = self._ref.with_options(given)
+        return plan_query(ref, self._store, filter_of(filter, self.name), with_vectors=with_vectors)
 
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)

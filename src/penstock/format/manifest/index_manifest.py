@@ -1,4 +1,4 @@
-"""Read index manifests: only the kinds and the file names of a snapshot's indexes.
+"""Read index manifests: kinds and file names of a snapshot's indexes, and where its deletion vectors are.
 
 Source:
     Paimon ``core:manifest/IndexManifestEntry.java``, ``IndexManifestEntrySerializer.java``;
@@ -8,8 +8,9 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from penstock.errors import FormatError
 from penstock.format.avro.limits import DEFAULT_LIMITS, AvroLimits
 from penstock.format.avro.reader import FieldMapping, RecordMapping
 from penstock.format.avro.records import decode_values
@@ -41,6 +42,54 @@ def decode_index_files(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMI
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VectorPlace:
+    """Where the deletion vector of a data file is.
+
+    Attributes:
+        partition: serialized BinaryRow of the data file's partition.
+        index_file: name of the file with the vector.
+        external_path: of that file; None in the table's directory.
+        length: of magic and bitmap; four bytes of length before and of checksum after them come on top.
+    """
+
+    partition: bytes
+    bucket: int
+    index_file: str
+    external_path: str | None
+    offset: int
+    length: int
+
+
+def decode_vector_places(data: bytes, path: str, limits: AvroLimits = DEFAULT_LIMITS) -> dict[str, VectorPlace]:
+    """Return the deletion vectors of the live index files, by the name of their data file. Raises ``FormatError``."""
+    places: dict[str, VectorPlace] = {}
+    for record in decode_values(data, path, _VECTOR_RECORD, limits):
+        if record.kind != FileKind.ADD or record.index_type != DELETION_VECTORS:
+            continue
+        for each in record.ranges or ():
+            if not _is_range(each):
+                raise FormatError(f"{path}: the place of a deletion vector is damaged")
+            data_file, offset, length = each[:3]
+            places[data_file] = VectorPlace(
+                partition=record.partition,
+                bucket=record.bucket,
+                index_file=record.file_name,
+                external_path=record.external_path,
+                offset=offset,
+                length=length,
+            )
+    return places
+
+
+def _is_range(value: object) -> bool:
+    """Whether a value, which is read as its record's fields, has a name, an offset and a length."""
+    if not isinstance(value, tuple) or len(value) < 3:
+        return False
+    name, offset, length = value[:3]
+    return isinstance(name, str) and isinstance(offset, int) and isinstance(length, int) and offset >= 0 <= length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Record:
     kind: int
     index_type: str
@@ -57,5 +106,30 @@ _RECORD: Final = RecordMapping(
         "_KIND": FieldMapping(attribute="kind"),
         "_INDEX_TYPE": FieldMapping(attribute="index_type"),
         "_FILE_NAME": FieldMapping(attribute="file_name", adapt=check_file_name),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _VectorRecord:
+    kind: int
+    index_type: str
+    file_name: str
+    partition: bytes
+    bucket: int
+    ranges: Sequence[Any] | None
+    external_path: str | None
+
+
+_VECTOR_RECORD: Final = RecordMapping(
+    value_type=_VectorRecord,
+    slots={
+        "_KIND": FieldMapping(attribute="kind"),
+        "_INDEX_TYPE": FieldMapping(attribute="index_type"),
+        "_FILE_NAME": FieldMapping(attribute="file_name", adapt=check_file_name),
+        "_PARTITION": FieldMapping(attribute="partition"),
+        "_BUCKET": FieldMapping(attribute="bucket"),
+        "_DELETIONS_VECTORS_RANGES": FieldMapping(attribute="ranges", absent=None),
+        "_EXTERNAL_PATH": FieldMapping(attribute="external_path", absent=None),
     },
 )

@@ -59,7 +59,7 @@ class PinnedRead:
     ref: TableRef
     point: ReadPoint | None
 
-    def plan(self, store: MetadataStore, predicate: Predicate | None = None) -> ScanPlan:
+    def plan(self, store: MetadataStore, predicate: Predicate | None = None, *, with_vectors: bool = False) -> ScanPlan:
         """Plan the read; errors as ``plan_query``, but without a check that the table still exists."""
         ref, point = self.ref, self.point
         if point is None:
@@ -68,7 +68,14 @@ class PinnedRead:
                 store, ref, options, _in_partitions(store, ref, store.load_latest_snapshot(), predicate)
             )
         predicate = _in_partitions(store, ref, point.snapshot, predicate)
-        return plan_scan(store, ref, point.snapshot, predicate, created_from_millis=point.created_from_millis)
+        return plan_scan(
+            store,
+            ref,
+            point.snapshot,
+            predicate,
+            created_from_millis=point.created_from_millis,
+            with_vectors=with_vectors,
+        )
 
 
 def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
@@ -86,11 +93,14 @@ def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
     return PinnedRead(ref=ref, point=point)
 
 
-def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str | None = None) -> Query:
+def plan_query(
+    ref: TableRef, store: MetadataStore, predicate: Predicate | str | None = None, *, with_vectors: bool = False
+) -> Query:
     """Plan the read that the table's options define.
 
     Args:
         predicate: a filter, or the text of one.
+        with_vectors: as for ``plan_scan``.
 
     Raises:
         NotFoundError: there is no such snapshot or tag, or metadata is missing; or the table does not exist any more.
@@ -102,7 +112,7 @@ def plan_query(ref: TableRef, store: MetadataStore, predicate: Predicate | str |
     """
     pinned = pin_read(ref, store)
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
-    return Query(ref=pinned.ref, plan=pinned.plan(store, parsed))
+    return Query(ref=pinned.ref, plan=pinned.plan(store, parsed, with_vectors=with_vectors))
 
 
 def _in_partitions(

@@ -8,7 +8,7 @@ Source:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,12 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.format.layout import manifest_path
 from penstock.format.manifest.entries import merge_entries
 from penstock.format.manifest.entry import FileKind, ManifestEntry
-from penstock.format.manifest.index_manifest import DELETION_VECTORS, decode_index_types
+from penstock.format.manifest.index_manifest import (
+    DELETION_VECTORS,
+    VectorPlace,
+    decode_index_types,
+    decode_vector_places,
+)
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
@@ -100,6 +105,8 @@ class ScanPlan:
         snapshot: None where nothing was ever committed.
         predicate: the whole filter, bound to the read schema.
         partitions: in the order in which they first appear in the manifests.
+        vectors: deletion vectors by data file; empty unless they were asked for. The numbers of rows include what they
+            delete.
         after_snapshot_id: for an incremental read, the exclusive start of its range; else None.
     """
 
@@ -108,6 +115,7 @@ class ScanPlan:
     partitions: tuple[ScanPartition, ...]
     funnel: Funnel
     after_snapshot_id: int | None = None
+    vectors: Mapping[str, VectorPlace] = field(default_factory=dict)
 
     @property
     def entries(self) -> tuple[ManifestEntry, ...]:
@@ -131,6 +139,8 @@ def plan_scan(
     snapshot: Snapshot | None,
     predicate: Predicate | None = None,
     created_from_millis: int | None = None,
+    *,
+    with_vectors: bool = False,
 ) -> ScanPlan:
     """Find the live files of a snapshot that may contain a row that passes the filter.
 
@@ -138,6 +148,7 @@ def plan_scan(
         ref: its schema is the read schema; the filter is bound to its columns.
         snapshot: None gives an empty plan.
         created_from_millis: only plan files created at or after this time, ms since 1970-01-01 UTC.
+        with_vectors: for readers that leave out the rows that ``ScanPlan.vectors`` says; all others must not set it.
 
     Raises:
         InvalidFilterError: the filter does not fit the schema.
@@ -148,13 +159,16 @@ def plan_scan(
     bound = bind(TRUE if predicate is None else predicate, ref.schema.fields, ref.name)
     if snapshot is None:
         return ScanPlan(snapshot=None, predicate=bound, partitions=(), funnel=Funnel())
-    check_deletion_vectors(store, snapshot)
+    vectors = load_vector_places(store, snapshot) if with_vectors else {}
+    if not with_vectors:
+        check_deletion_vectors(store, snapshot)
     scan = _Scan(store, ref, bound)
     live = live_entries(scan.load(snapshot, store.load_manifests(snapshot)))
     if created_from_millis is not None:
         wall_clock = to_wall_clock(created_from_millis)
         live = [entry for entry in live if (entry.file.creation_millis or 0) >= wall_clock]
-    return scan.plan(snapshot, live, snapshot.total_record_count)
+    plan = scan.plan(snapshot, live, snapshot.total_record_count)
+    return replace(plan, vectors=vectors) if vectors else plan
 
 
 def plan_added(
@@ -232,8 +246,17 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     if DELETION_VECTORS in decode_index_types(data, path, store.limits):
         raise UnsupportedFeatureError(
             f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which Penstock "
-            "does not read, so they would reappear; compact the table fully with Paimon on Flink or Spark first"
+            "applies in Table.to_arrow and to_batches only; read with these, or compact the table fully with Paimon on "
+            "Flink or Spark first"
         )
+
+
+def load_vector_places(store: MetadataStore, snapshot: Snapshot) -> dict[str, VectorPlace]:
+    """Load where the deletion vectors of a snapshot are, by the name of their data file."""
+    data = store.read_index_manifest(snapshot)
+    if data is None:
+        return {}
+    return decode_vector_places(data, manifest_path(store.location, snapshot.index_manifest or ""), store.limits)
 
 
 class _Scan:

@@ -1,0 +1,93 @@
+"""Deletion vectors: the rows of a data file that were deleted without writing the file anew.
+
+Source:
+    Paimon ``core:deletionvectors/BitmapDeletionVector.java``; docs/spec/format.md section 9; the portable form of
+    RoaringFormatSpec.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from penstock.errors import FormatError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+MAGIC: Final = 1581511376
+_MAGIC_64: Final = 1681511377
+_COOKIE: Final = 12347  # with run containers
+_COOKIE_WITHOUT_RUNS: Final = 12346
+_MOST_CONTAINERS: Final = 1 << 16
+_ARRAY_ROWS: Final = 4096  # a container with more rows is a bitmap
+_BITMAP_BYTES: Final = 8192
+# Containers of a bitmap with runs have offsets only from this number on.
+_LEAST_WITH_OFFSETS: Final = 4
+
+
+def decode_deletion_vector(data: bytes, path: str) -> npt.NDArray[np.int64]:
+    """Return the deleted rows' positions in their file, ascending.
+
+    Args:
+        data: length, magic, bitmap and checksum, as an index file has them.
+        path: only for messages.
+
+    Raises:
+        FormatError: damaged.
+        UnsupportedFeatureError: a vector of 64-bit positions.
+    """
+    if len(data) < 12:
+        raise FormatError(f"{path}: a deletion vector was cut off")
+    length, magic = struct.unpack_from(">iI", data)
+    if struct.unpack_from("<I", data, 4)[0] == _MAGIC_64:
+        raise UnsupportedFeatureError(f"{path} has deletion vectors of 64 bits ('deletion-vectors.bitmap64')")
+    if magic != MAGIC or not 8 <= length <= len(data) - 8:
+        raise FormatError(f"{path}: there is no deletion vector at this offset")
+    if zlib.crc32(data[4 : 4 + length]) != struct.unpack_from(">I", data, 4 + length)[0]:
+        raise FormatError(f"{path}: the checksum of a deletion vector is wrong, the file is damaged")
+    try:
+        return _decode_bitmap(data[8 : 4 + length])
+    except (struct.error, ValueError) as error:
+        raise FormatError(f"{path}: a deletion vector cannot be read: {error}") from error
+
+
+def _decode_bitmap(data: bytes) -> npt.NDArray[np.int64]:
+    cookie = struct.unpack_from("<I", data)[0]
+    runs = b""
+    if cookie & 0xFFFF == _COOKIE:
+        count, place = (cookie >> 16) + 1, 4
+        runs = data[place : place + (count + 7) // 8]
+        place += len(runs)
+    elif cookie == _COOKIE_WITHOUT_RUNS:
+        count, place = struct.unpack_from("<I", data, 4)[0], 8
+    else:
+        raise ValueError("it is no bitmap")
+    if count > _MOST_CONTAINERS:
+        raise ValueError("it has too many parts")
+    heads = np.frombuffer(data, "<u2", 2 * count, place).reshape(count, 2)
+    place += 4 * count
+    if not runs or count >= _LEAST_WITH_OFFSETS:
+        place += 4 * count
+    parts = [np.empty(0, np.int64)]
+    for number, (key, rows_less_one) in enumerate(heads.tolist()):
+        is_run = bool(runs) and bool(runs[number // 8] >> number % 8 & 1)
+        rows, place = _decode_container(data, place, rows_less_one + 1, is_run=is_run)
+        parts.append(rows + (key << 16))
+    return np.concatenate(parts)
+
+
+def _decode_container(data: bytes, place: int, rows: int, *, is_run: bool) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the rows of a container, and where the next one begins."""
+    if is_run:
+        count = struct.unpack_from("<H", data, place)[0]
+        pairs = np.frombuffer(data, "<u2", 2 * count, place + 2).reshape(count, 2).astype(np.int64)
+        found = [np.arange(start, start + more + 1) for start, more in pairs.tolist()]
+        return np.concatenate([np.empty(0, np.int64), *found]), place + 2 + 4 * count
+    if rows > _ARRAY_ROWS:
+        bits = np.unpackbits(np.frombuffer(data, np.uint8, _BITMAP_BYTES, place), bitorder="little")
+        return np.flatnonzero(bits), place + _BITMAP_BYTES
+    return np.frombuffer(data, "<u2", rows, place).astype(np.int64), place + 2 * rows

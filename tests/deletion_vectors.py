@@ -1,0 +1,100 @@
+"""Deletes rows of a table through deletion vectors, which Penstock itself never writes."""
+
+from __future__ import annotations
+
+import io
+import struct
+import uuid
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import fastavro
+
+from penstock.format.deletion_vector import MAGIC
+from penstock.format.layout import index_path, manifest_path, snapshot_path
+from penstock.format.snapshot_json import encode_snapshot
+from penstock.table.read.scan import plan_scan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import penstock
+
+_RANGE: Final = {
+    "type": "record",
+    "name": "org.apache.paimon.avro.generated.record__DELETIONS_VECTORS_RANGES",
+    "fields": [
+        {"name": "f0", "type": "string"},
+        {"name": "f1", "type": "int"},
+        {"name": "f2", "type": "int"},
+        {"name": "_CARDINALITY", "type": ["null", "long"], "default": None},
+    ],
+}
+_ENTRY: Final = {
+    "type": "record",
+    "name": "org.apache.paimon.avro.generated.record",
+    "fields": [
+        {"name": "_VERSION", "type": "int"},
+        {"name": "_KIND", "type": "int"},
+        {"name": "_PARTITION", "type": "bytes"},
+        {"name": "_BUCKET", "type": "int"},
+        {"name": "_INDEX_TYPE", "type": "string"},
+        {"name": "_FILE_NAME", "type": "string"},
+        {"name": "_FILE_SIZE", "type": "long"},
+        {"name": "_ROW_COUNT", "type": "long"},
+        {
+            "name": "_DELETIONS_VECTORS_RANGES",
+            "type": ["null", {"type": "array", "items": ["null", _RANGE]}],
+            "default": None,
+        },
+        {"name": "_EXTERNAL_PATH", "type": ["null", "string"], "default": None},
+    ],
+}
+
+
+def delete_by_vectors(table: penstock.Table, rows: Mapping[str, Sequence[int]]) -> None:
+    """Give the latest snapshot deletion vectors.
+
+    Args:
+        rows: data file to positions of its rows.
+    """
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    file_io, location = table._ref.file_io, table.location
+    entries = {entry.file.file_name: entry for entry in plan_scan(table._store, table._ref, snapshot).entries}
+    records: list[dict[str, Any]] = []
+    for name, positions in rows.items():
+        vector = _vector(sorted(positions))
+        data = b"\x01" + vector
+        index_file = f"index-{uuid.uuid4()}-0"
+        file_io.write(index_path(location, index_file), data)
+        records.append(
+            {
+                "_VERSION": 1,
+                "_KIND": 0,
+                "_PARTITION": entries[name].partition,
+                "_BUCKET": entries[name].bucket,
+                "_INDEX_TYPE": "DELETION_VECTORS",
+                "_FILE_NAME": index_file,
+                "_FILE_SIZE": len(data),
+                "_ROW_COUNT": 1,
+                "_DELETIONS_VECTORS_RANGES": [
+                    {"f0": name, "f1": 1, "f2": len(vector) - 8, "_CARDINALITY": len(positions)}
+                ],
+                "_EXTERNAL_PATH": None,
+            }
+        )
+    manifest = f"index-manifest-{uuid.uuid4()}-0"
+    stream = io.BytesIO()
+    fastavro.writer(stream, fastavro.parse_schema(_ENTRY), records)
+    file_io.write(manifest_path(location, manifest), stream.getvalue())
+    file_io.write(snapshot_path(location, snapshot.id), encode_snapshot(replace(snapshot, index_manifest=manifest)))
+
+
+def _vector(positions: Sequence[int]) -> bytes:
+    """Rows below 65,536 and at most 4,096 of them: one container, which lists them."""
+    rows = struct.pack(f"<{len(positions)}H", *positions)
+    bitmap = struct.pack("<IIHHI", 12346, 1, 0, len(positions) - 1, 16) + rows
+    body = struct.pack(">I", MAGIC) + bitmap
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))

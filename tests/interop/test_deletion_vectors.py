@@ -1,0 +1,26 @@
+"""An engine that applies deletion vectors reads the same rows of a table as we do."""
+
+import json
+from pathlib import Path
+
+from tests.deletion_vectors import delete_by_vectors
+from tests.interop import ours
+from tests.interop.canonical import sort_rows
+from tests.interop.engines import Engine, Row
+
+
+def test_the_same_rows_are_deleted(engine: Engine, location: Path) -> None:
+    ours.create(location, "k INT, n INT", options={"bucket": "-1"})
+    rows: list[Row] = [{"k": k, "n": k} for k in range(40)]
+    ours.append(location, rows[:20])
+    ours.append(location, rows[20:])
+    table = ours.load(location)
+    names = [row["file_path"].rpartition("/")[2] for row in table.files().to_pylist()]
+    delete_by_vectors(table, {names[0]: [0, 7, 19], names[1]: list(range(5, 15))})
+    schema = location / "schema" / "schema-0"
+    stored = json.loads(schema.read_text())
+    stored["options"]["deletion-vectors.enabled"] = "true"
+    schema.write_text(json.dumps(stored))
+    found = ours.read(location)
+    assert len(found) == 27
+    assert engine.read(location) == sort_rows(found)

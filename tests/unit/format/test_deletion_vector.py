@@ -1,0 +1,65 @@
+"""Deletion vectors, against bitmaps that another library (pyroaring 1.0) has written."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from penstock.errors import FormatError, UnsupportedFeatureError
+from penstock.format.deletion_vector import MAGIC, decode_deletion_vector
+
+ARRAYS = "3a300000020000000000010001000000180000001c000000010005007011"
+RUNS = "3b300200010000ee01010001000600000001000500ee0170117a110700"
+RUNS_WITH_OFFSETS = (
+    "3b3003000b0000ee01010004000300000004003100250000002b000000310000003300000001000500ee01010070110400400d0100e0933100"
+)
+BITMAP_DIGEST = "54d44aced89a23a820cf5f64c632b9c7f02e78a5514b234a122575d8b64216ec"
+
+
+def framed(bitmap: bytes) -> bytes:
+    body = struct.pack(">I", MAGIC) + bitmap
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+@pytest.mark.parametrize(
+    ("bitmap", "rows"),
+    [
+        (ARRAYS, [1, 5, 70_000]),
+        (RUNS, [*range(5, 500), 70_000, 70_010, 131_072 * 3 + 7]),
+        (RUNS_WITH_OFFSETS, [*range(5, 500), *range(70_000, 70_005), 200_000, *range(300_000, 300_050)]),
+        ("3a30000000000000", []),
+    ],
+    ids=["arrays", "runs", "runs with offsets", "empty"],
+)
+def test_rows_of_bitmaps(bitmap: str, rows: list[int]) -> None:
+    assert decode_deletion_vector(framed(bytes.fromhex(bitmap)), "index-1").tolist() == rows
+
+
+def test_rows_of_a_container_of_bits() -> None:
+    bits = np.zeros(65_536, dtype=np.uint8)
+    bits[0:20_000:3] = 1
+    bitmap = bytes.fromhex("3a3000000100000000000a1a10000000") + np.packbits(bits, bitorder="little").tobytes()
+    assert hashlib.sha256(bitmap).hexdigest() == BITMAP_DIGEST
+    assert decode_deletion_vector(framed(bitmap), "index-1").tolist() == list(range(0, 20_000, 3))
+
+
+def test_damage_is_told() -> None:
+    whole = framed(bytes.fromhex(RUNS))
+    for end in range(len(whole)):
+        with pytest.raises(FormatError):
+            decode_deletion_vector(whole[:end], "index-1")
+    for at in range(len(whole)):
+        with pytest.raises(FormatError):
+            decode_deletion_vector(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], "index-1")
+    for cut in range(len(bytes.fromhex(ARRAYS))):
+        with pytest.raises(FormatError):
+            decode_deletion_vector(framed(bytes.fromhex(ARRAYS)[:cut]), "index-1")
+
+
+def test_vectors_of_64_bits_are_refused() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="64 bits"):
+        decode_deletion_vector(struct.pack(">I", 8) + struct.pack("<I", 1681511377) + bytes(16), "index-1")
