@@ -22,9 +22,10 @@ from penstock.spark.write.sink import write_dataframe
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.discard import delete_new_files
+from penstock.table.compact.commit import has_lost_race
 from penstock.table.compact.curve import Ranks, hilbert_keys, zorder_keys
 from penstock.table.compact.job import CompactionResult, merge_in_threads, run_compaction
-from penstock.table.compact.sort import OrderStrategy, count_ranges, has_lost_race, sorted_message
+from penstock.table.compact.sort import OrderStrategy, count_ranges, sorted_message
 from penstock.table.compact.task import MergedFiles
 from penstock.table.read.prune import NO_FILTER
 from penstock.table.read.scan import Funnel, ScanPartition, ScanPlan

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.table.compact.task import CompactTask, MergedFiles
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
+    from penstock.table.store import MetadataStore
 
 _GROUP_TASKS: Final = 64
 
@@ -144,12 +145,12 @@ class MergeGroup:
 
 def is_lost(committer: TableCommitter, task: CompactTask, error: BaseException | None) -> bool:
     """Whether a merge failed because another commit had replaced its inputs, which have expired; other errors count."""
-    return isinstance(error, NotFoundError) and has_lost_race(committer, task)
+    return isinstance(error, NotFoundError) and has_lost_race(task, committer.ref, committer.store)
 
 
-def has_lost_race(committer: TableCommitter, task: CompactTask) -> bool:
+def has_lost_race(task: CompactTask, ref: TableRef, store: MetadataStore) -> bool:
     """Whether another commit has removed an input of a task from the table."""
-    live = _names(_load_live(committer, frozenset({task.partition})))
+    live = _names(_load_live(ref, store, frozenset({task.partition})))
     return any((task.partition, task.bucket, file.file_name) not in live for file in task.files)
 
 
@@ -157,7 +158,7 @@ def _split_by_life(
     committer: TableCommitter, messages: tuple[CommitMessage, ...]
 ) -> tuple[tuple[CommitMessage, ...], tuple[CommitMessage, ...]]:
     """Return the messages that can still replace their inputs, and the others."""
-    entries = _load_live(committer, frozenset(message.partition for message in messages))
+    entries = _load_live(committer.ref, committer.store, frozenset(message.partition for message in messages))
     live, displaced = _names(entries), find_displaced(entries, messages)
     alive = tuple(
         message
@@ -169,12 +170,12 @@ def _split_by_life(
     return alive, tuple(message for message in messages if id(message) not in kept)
 
 
-def _load_live(committer: TableCommitter, partitions: frozenset[bytes]) -> tuple[ManifestEntry, ...]:
+def _load_live(ref: TableRef, store: MetadataStore, partitions: frozenset[bytes]) -> tuple[ManifestEntry, ...]:
     """Load the live entries of the latest snapshot in these partitions."""
-    latest = committer.store.load_latest_snapshot()
+    latest = store.load_latest_snapshot()
     if latest is None:
         return ()
-    return tuple(load_live_of_partitions(committer.store, committer.ref.schema, latest, partitions).values())
+    return tuple(load_live_of_partitions(store, ref.schema, latest, partitions).values())
 
 
 def _names(entries: Iterable[ManifestEntry]) -> set[tuple[bytes, int, str]]:

@@ -24,7 +24,6 @@ from penstock.table.compact.plan import CompactStrategy, plan_partitions
 from penstock.table.compact.rewrite import check_rows
 from penstock.table.compact.sort_types import check_types
 from penstock.table.message import CommitMessage
-from penstock.table.read.live import load_live_of_partitions
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -207,16 +206,6 @@ def sorted_message(task: CompactTask, messages: Sequence[CommitMessage], ref: Ta
         compact_before=task.files,
         compact_after=tuple(outputs),
     )
-
-
-def has_lost_race(task: CompactTask, ref: TableRef, store: MetadataStore) -> bool:
-    """Whether a file of the task is not live any more."""
-    latest = store.load_latest_snapshot()
-    if latest is None:
-        return True
-    live = load_live_of_partitions(store, ref.schema, latest, frozenset({task.partition}))
-    names = {identity.file_name for identity in live}
-    return any(file.file_name not in names for file in task.files)
 
 
 def count_ranges(task: CompactTask, target_bytes: int) -> int:

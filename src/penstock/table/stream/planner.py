@@ -43,7 +43,7 @@ _KEPT_SNAPSHOTS: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class TableReaders:
     """The readers of a table's metadata that a planner uses."""
 
     store: MetadataStore
@@ -59,7 +59,7 @@ def delivers(snapshot: Snapshot, position: Position, *, overwrites: bool) -> boo
     return position.index > 0 or kind is CommitKind.APPEND or (overwrites and kind is CommitKind.OVERWRITE)
 
 
-def load_units(table: Table, snapshot: Snapshot, position: Position, offset: StreamOffset) -> Units | None:
+def load_units(table: TableReaders, snapshot: Snapshot, position: Position, offset: StreamOffset) -> Units | None:
     """List the units that a snapshot delivers at a position; None when its metadata has expired meanwhile.
 
     Args:
@@ -97,7 +97,7 @@ class ReadProgress:
     by_unit: BucketWatermarks | None = None
 
 
-def load_progress(table: Table, offset: StreamOffset, position: Position) -> ReadProgress:
+def load_progress(table: TableReaders, offset: StreamOffset, position: Position) -> ReadProgress:
     """Return the progress in event time at a resolved offset; reads only the previous snapshot.
 
     In the full phase it comes from the delivered units, which requires the list of all units.
@@ -135,7 +135,7 @@ class MicroBatchPlanner:
         snapshots: the first snapshots that were read, by id.
     """
 
-    table: Table
+    table: TableReaders
     options: StreamOptions
     bounds: Bounds
     start: StreamOffset

@@ -20,7 +20,7 @@ from penstock.table.stream.files import UnitStore
 from penstock.table.stream.history import History, snapshot_digest
 from penstock.table.stream.limits import Budget, ReadLimits, limits_of
 from penstock.table.stream.offset import Position, StreamOffset
-from penstock.table.stream.planner import MicroBatchPlanner, ReadProgress, Table, load_progress, load_units
+from penstock.table.stream.planner import MicroBatchPlanner, ReadProgress, TableReaders, load_progress, load_units
 from penstock.table.stream.start import StreamStart, check_start, resolve_start
 from penstock.table.stream.tasks import Delivery, StreamTask, TaskPlanner
 
@@ -106,7 +106,7 @@ class StreamScanner:
         self._history = History(store, fails=self._options.fail_on_data_loss)
         tasks = TaskPlanner(ref, store, predicate)
         units, times = UnitStore(ref, store), EventTimes(ref, store)
-        self._table = Table(store=store, history=self._history, units=units, tasks=tasks, times=times)
+        self._table = TableReaders(store=store, history=self._history, units=units, tasks=tasks, times=times)
         self._backlog = BacklogCache(units=self._table.units, max_looks=_COUNTED_SNAPSHOTS)
         self._snapshots: dict[int, Snapshot] = {}
         self._skipped: tuple[StreamOffset, StreamOffset] | None = None

@@ -1,4 +1,4 @@
-"""Buckets of whole Arrow columns at once, bit-equal to ``spec.bucket.bucket_of``.
+"""Buckets of whole Arrow columns at once, bit-equal to ``format.row.bucket.bucket_of``.
 
 Every part of a BinaryRow is a multiple of 8 bytes. So the rows of a block form a matrix of 64-bit words, in which word
 j of all rows is contiguous, and the hash takes a few numpy operations per word. Rows differ in length only by strings
