@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -45,8 +46,9 @@ if TYPE_CHECKING:
     from penstock.dialect.parse.statements import Action
 
 _REFUSED: Final = {
-    "BEGIN": "there are no statement sets; give the INSERT statements one after the other",
-    "EXECUTE": "there are no statement sets; give the INSERT statements one after the other",
+    "BEGIN": "expected BEGIN STATEMENT SET; INSERT …; END",
+    "EXECUTE": "expected EXECUTE STATEMENT SET BEGIN INSERT …; INSERT …; END",
+    "END": "it ends no statement set; one begins with EXECUTE STATEMENT SET BEGIN",
     "ANALYZE": "there are no statistics of tables; files have their own",
     "REPLACE": "drop the table, then CREATE TABLE",
     "REFRESH": "nothing is kept that could be out of date; leave it out",
@@ -58,6 +60,8 @@ _REFUSED: Final = {
     "CALL sys.remove_orphan_files('database.table') deletes what no snapshot ever had",
     "RESTORE": "write CALL sys.rollback_to('database.table', snapshot_id => 5), or tag => 'a-tag'",
 }
+_SET_BEGINS: Final = re.compile(r"(?:EXECUTE\s+STATEMENT\s+SET\s+BEGIN|BEGIN\s+STATEMENT\s+SET)\b", re.IGNORECASE)
+_SET_ENDS: Final = re.compile(r"END(?:\s+STATEMENT\s+SET)?", re.IGNORECASE)
 _NAMES: Final = ("CATALOGS", "DATABASES", "SCHEMAS", "TABLES", "VIEWS", "PROCEDURES")
 # Keywords of Delta Lake and Spark that show table details, with the equivalent here.
 _ELSEWHERE: Final = {
@@ -76,7 +80,32 @@ def parse_script(script: str) -> tuple[Statement, ...]:
     Raises:
         InvalidSqlError: a statement has a syntax error; the message has line, column and what is valid there.
     """
-    return tuple(_parse(source) for source in split_script(script))
+    statements: list[Statement] = []
+    begun: StatementText | None = None
+    for source in split_script(script):
+        opening = _SET_BEGINS.match(source.text)
+        if begun is not None and _SET_ENDS.fullmatch(source.text):
+            begun = None
+            continue
+        if begun is not None and opening is not None:
+            raise source.error(0, "a statement set is inside of no other; END the first one")
+        rest = source
+        if opening is not None:
+            begun, rest = source, _after(source, opening.end())
+        if rest.text:
+            statements.append(_parse(rest))
+            if begun is not None and not isinstance(statements[-1].action, Insert):
+                raise rest.error(0, "a statement set has INSERT statements only")
+    if begun is not None:
+        raise begun.error(0, "this statement set is never closed; expected END after its last INSERT")
+    return tuple(statements)
+
+
+def _after(source: StatementText, offset: int) -> StatementText:
+    """Return the rest of a statement's text."""
+    rest = source.text[offset:]
+    line, column = source.place(offset + len(rest) - len(rest.lstrip()))
+    return StatementText(text=rest.strip(), line=line, column=column)
 
 
 def _parse(source: StatementText) -> Statement:
