@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 SOURCE_QUEUE = f'{QUEUE} format("penstock")'
 SOURCE_PLAIN = f'{PLAIN_TABLE} format("penstock")'
 READ_TARGETS: Mapping[tuple[str, str], float | None] = {
-    (PLAIN_TABLE, PARQUET): 0.4,
-    (PLAIN_TABLE, DELTA): 1.1,
-    (PLAIN_TABLE, ICEBERG): 1.1,
-    (QUEUE, PARQUET): 0.5,
+    (PLAIN_TABLE, PARQUET): 0.9,
+    (PLAIN_TABLE, DELTA): 1.15,
+    (PLAIN_TABLE, ICEBERG): 1.45,
+    (QUEUE, PARQUET): 0.9,
     (QUEUE, DELTA): 1.15,
-    (QUEUE, ICEBERG): 1.15,
+    (QUEUE, ICEBERG): 1.45,
     (SOURCE_QUEUE, PARQUET): None,
 }
 TARGET_ROWS = 1_000

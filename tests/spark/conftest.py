@@ -14,10 +14,25 @@ from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
 from tests.spark.kafka_broker import Kafka, running_kafka
 
 from penstock import Catalog
+from penstock.spark.connector import gateway
 from penstock.spark.write import native_sink, sink
 
 # Not UTC and with daylight saving: a time zone that leaks into stored values shows at once.
 SESSION_ZONE = "America/Los_Angeles"
+STREAM_MODULES = {
+    "test_event_time",
+    "test_golden_streams",
+    "test_stream_alignment",
+    "test_stream_end",
+    "test_stream_silence",
+    "test_stream_source",
+    "test_stream_watermark",
+}
+IN_BOTH_WAYS = {
+    "test_both_doors_give_the_same_rows_with_columns_and_filter",
+    "test_limits_cut_and_progress_says_how_far_the_query_is_behind",
+    "test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order",
+}
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +61,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of streams in both ways: planned by the driver's process, and by a Python process of Spark's."""
+    if metafunc.module.__name__.rpartition(".")[2] in STREAM_MODULES:
+        marks = () if metafunc.function.__name__ in IN_BOTH_WAYS else (pytest.mark.slow,)
+        metafunc.parametrize("stream_way", ["driver", pytest.param("python", marks=marks)], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def stream_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How ``read_stream`` makes streams in this test."""
+    way: str = getattr(request, "param", "driver")
+    if way == "python":
+        monkeypatch.setattr(gateway, "SUPPORTED", ())
+    return way
 
 
 @pytest.fixture(scope="module")

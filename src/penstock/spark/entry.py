@@ -11,6 +11,7 @@ from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.sort import sort_compact
 from penstock.spark.connector.attach import attach
 from penstock.spark.connector.procedures import ProcedureSource
+from penstock.spark.connector.stream.frame import stream_frame
 from penstock.spark.hadoop_options import hadoop_store_options
 from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
@@ -115,7 +116,7 @@ class SparkEntry:
         spark: SparkSession, ref: TableRef, columns: Sequence[str] | None, predicate: Predicate | str | None
     ) -> DataFrame:
         """Return the table as a streaming DataFrame; see ``read_stream``."""
-        return read_stream(spark, ref, columns, predicate)
+        return read_stream(spark, ref, columns, predicate, make=stream_frame)
 
     @staticmethod
     def write_stream(

@@ -84,6 +84,12 @@ def to_spark_schema(fields: Iterable[DataField]) -> spark_types.StructType:
     return spark_types.StructType([_to_spark_field(field) for field in fields])
 
 
+def nullable(schema: spark_types.StructType) -> spark_types.StructType:
+    """Make all columns nullable: files written before a column became NOT NULL may have nulls."""
+    fields = schema.fields
+    return spark_types.StructType([spark_types.StructField(f.name, f.dataType, True, f.metadata) for f in fields])  # noqa: FBT003 - PySpark's order
+
+
 def to_spark_type(data_type: DataType) -> spark_types.DataType:
     """Return the Spark type for such values; lengths and precisions that Spark's type does not have are lost.
 

@@ -16,7 +16,7 @@ from penstock.spark.connector import gateway, local_rows, procedures, scan, scan
 from penstock.spark.connector.actions import dynamic_overwrite
 from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
 from penstock.spark.connector.proxy import Proxy
-from penstock.spark.connector.stream import micro_batches
+from penstock.spark.connector.stream import frame, micro_batches
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,6 +37,7 @@ PROXIES = sorted(
             procedures,
             micro_batches,
             dynamic_overwrite,
+            frame,
         )
         for _, member in inspect.getmembers(module, inspect.isclass)
         if issubclass(member, Proxy) and member.interfaces

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.errors import InvalidOptionError
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector.catalog import WarehouseCatalog
 from penstock.spark.connector.failures import hide_expected_failures
-from penstock.spark.connector.gateway import open_bridge, put_catalog
+from penstock.spark.connector.gateway import (
+    explain_to_new_sessions,
+    open_bridge,
+    put_catalog,
+    session_of_batches,
+)
+from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.source import PenstockDataSource
+from penstock.spark.stream.progress import listen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,4 +34,17 @@ def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: Pro
         )
     bridge = open_bridge(spark)
     hide_expected_failures()
-    put_catalog(spark._jsparkSession, name, WarehouseCatalog(bridge, spark, warehouse, name, procedures))
+    catalog = WarehouseCatalog(bridge, spark, warehouse, name, procedures)
+    put_catalog(spark._jsparkSession, name, catalog)
+    with suppress(UnsupportedFeatureError):  # a session that uses Spark's own readers needs no Python for tasks
+        ensure_python_worker(spark)
+    spark.dataSource.register(PenstockDataSource)
+    # The micro-batches of a query run in a clone of the session, and clones have no catalogs.
+    listen(spark).at_start(name, partial(_attach_clone, spark, name, catalog))
+    explain_to_new_sessions(spark, name, f"penstock.attach(session, '{warehouse.location}', name='{name}')")
+
+
+def _attach_clone(spark: SparkSession, name: str, catalog: WarehouseCatalog, query_id: str) -> None:
+    session = session_of_batches(spark, query_id)
+    if session is not None:
+        put_catalog(session, name, catalog)

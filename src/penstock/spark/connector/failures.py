@@ -32,10 +32,14 @@ class SparkFailureError(Py4JJavaError):  # type: ignore[misc] # Py4J has no type
         super().__init__("", java_exception)
 
 
-def to_java(bridge: Bridge, error: TableStoreError) -> SparkFailureError:
-    """Return the JVM exception for an error: an unchecked one with the same message."""
+def to_java(bridge: Bridge, error: TableStoreError, *, is_named: bool = False) -> SparkFailureError:
+    """Return the JVM exception for an error: an unchecked one with the same message.
+
+    Args:
+        is_named: begin the message with the name of the error's class.
+    """
     lang = bridge.jvm.java.lang
-    message = str(error)
+    message = f"{type(error).__name__}: {error}" if is_named else str(error)
     if isinstance(error, _WRONG_USE):
         return SparkFailureError(lang.IllegalArgumentException(message))
     if isinstance(error, UnsupportedFeatureError):

@@ -102,6 +102,14 @@ class Bridge:
         """Return a ``String[]``."""
         return self.array(self.jvm.java.lang.String, items)
 
+    def objects(self, items: Sequence[object]) -> JavaObject:
+        """Return an ``Object[]``."""
+        return self.array(self.jvm.java.lang.Object, items)
+
+    def ints(self, items: Sequence[int]) -> JavaObject:
+        """Return an ``int[]``."""
+        return self.array(self.jvm.int, items)
+
     def java_set(self, items: Iterable[object]) -> JavaObject:
         """Return a ``java.util.Set``."""
         made = self.jvm.java.util.HashSet()
@@ -138,8 +146,15 @@ class Bridge:
 
     def value_of(self, enum: str, name: str) -> JavaObject:
         """Return a constant of one of the connector's enumerations."""
-        found = self.jvm.java.lang.Class.forName(_CONNECTOR + enum, True, self._loader())  # noqa: FBT003 - see above
-        return self.jvm.java.lang.Enum.valueOf(found, name)
+        return self.jvm.java.lang.Enum.valueOf(self.java_class(_CONNECTOR + enum), name)
+
+    def java_class(self, name: str) -> JavaObject:
+        """Return a ``java.lang.Class``."""
+        return self.jvm.java.lang.Class.forName(name, True, self._loader())  # noqa: FBT003 - see above
+
+    def class_names(self, *names: str) -> tuple[str, ...]:
+        """Return the full names of classes in ``PRIVATE``."""
+        return tuple(PRIVATE[name] for name in names)
 
     def references(self, names: Iterable[str]) -> JavaObject:
         """Return columns as expressions."""
@@ -219,6 +234,21 @@ def put_catalog(session: JavaObject, name: str, catalog: object) -> None:
     """
     manager = session.sessionState().catalogManager()
     _field(manager, "catalogs").put(name, catalog)
+
+
+def session_of_batches(spark: SparkSession, query_id: str) -> JavaObject | None:
+    """Return the session in which a streaming query runs its micro-batches; None if the query has ended."""
+    query: JavaObject = spark._jsparkSession.streams().get(query_id)
+    return None if query is None else query.streamingQuery().sparkSessionForStream()
+
+
+def explain_to_new_sessions(spark: SparkSession, name: str, cure: str) -> None:
+    """Make Spark's error for a missing catalog in a later session of the same process say what to call there.
+
+    Spark shows the name of the class that it should load for the catalog, and that is the text.
+    """
+    shared: JavaObject = spark._jsparkSession.sharedState().conf()
+    shared.set(f"spark.sql.catalog.{name}", f"none in this session: call {cure}")
 
 
 def has_catalog(session: JavaObject, name: str) -> bool:

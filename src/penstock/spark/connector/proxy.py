@@ -33,6 +33,8 @@ class Proxy:
     """
 
     interfaces: ClassVar[tuple[str, ...]] = ()
+    names_errors: ClassVar[bool] = False
+    """Whether messages of errors begin with the names of their classes, as those of Python processes do."""
 
     def __init__(self, bridge: Bridge, key: str | Callable[[], str]) -> None:
         self._bridge = bridge
@@ -73,7 +75,7 @@ def from_spark(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
         except TableStoreError as error:
             proxy = args[0]
             assert isinstance(proxy, Proxy)  # noqa: S101 - the decorator is for its methods
-            failure = to_java(proxy._bridge, error)
+            failure = to_java(proxy._bridge, error, is_named=proxy.names_errors)
         except CapturedException as error:
             # From a Spark job that the method has run: raise it unchanged.
             failure = SparkFailureError(error._origin)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pyspark.sql.types import StructField, StructType
-
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import UnsupportedFeatureError
 from penstock.options import check_keys
@@ -16,7 +14,7 @@ from penstock.spark.connector.actions.partitions import PartitionManagement
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
-from penstock.spark.types import to_spark_schema
+from penstock.spark.types import nullable, to_spark_schema
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
 from penstock.table.identity import load_identity
 from penstock.table.partition_scope import WrittenPartitions
@@ -36,6 +34,7 @@ _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
 _CAPABILITIES: Final = (
     "BATCH_READ",
     "MICRO_BATCH_READ",
+    "STREAMING_WRITE",
     "V1_BATCH_WRITE",
     "BATCH_WRITE",
     "TRUNCATE",
@@ -65,7 +64,7 @@ class CatalogTable(PartitionManagement):
         self._identity = load_identity(ref)
         self._spark = spark
         self._name = name
-        self._schema = _nullable(to_spark_schema(self._read.ref.schema.fields))
+        self._schema = nullable(to_spark_schema(self._read.ref.schema.fields))
         point = self._read.point
         snapshot = "changes" if point is None else point.snapshot.id if point.snapshot else "empty"
         options = sorted(self._read.ref.dynamic_options)
@@ -176,8 +175,3 @@ class CatalogTable(PartitionManagement):
 
     def _read_with(self, own: Mapping[str, str]) -> PinnedRead:
         return pin_read(self._read.ref.with_options(own), MetadataStore(self._ref)) if own else self._read
-
-
-def _nullable(schema: StructType) -> StructType:
-    """Make all columns nullable: files written before a column became NOT NULL may have nulls."""
-    return StructType([StructField(field.name, field.dataType, True, field.metadata) for field in schema.fields])  # noqa: FBT003 - PySpark's order

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.catalog.checks.features import check_writable
+from penstock.errors import UnsupportedFeatureError
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, And
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
+# Options of every streaming query.
+_OF_SPARK: Final = frozenset({"checkpointlocation", "path", "queryname"})
 _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 
@@ -52,6 +55,18 @@ def partition_scope(ref: TableRef, predicates: JavaObject) -> OverwriteScope | N
     return MatchingPartitions(predicate=bind(condition, ref.schema.partition_fields, ref.name))
 
 
+def no_stream(ref: TableRef) -> UnsupportedFeatureError:
+    """Return the error for a streaming write through the catalog.
+
+    Spark's writers for Python see the rows only after the plan is made, so snapshots would have no watermark of the
+    rows, and no lease would keep a second process from running the query.
+    """
+    return UnsupportedFeatureError(
+        f"table {ref.name}: writeStream.toTable() cannot write to it: use Table.write_stream(df, checkpoint=...), "
+        "which commits each micro-batch exactly once, with the watermark of its rows"
+    )
+
+
 class TableWriteBuilder(Proxy):
     """Collects the overwrite scope of a write."""
 
@@ -59,7 +74,7 @@ class TableWriteBuilder(Proxy):
 
     def __init__(self, bridge: Bridge, spark: SparkSession, ref: TableRef, info: JavaObject) -> None:
         super().__init__(bridge, f"{ref.name} {info.queryId()}")
-        own = own_options(info.options())
+        own = {key: value for key, value in own_options(info.options()).items() if key not in _OF_SPARK}
         check_keys(own, table=ref.name)
         self._ref = ref.with_options(own)
         check_batch(own, ref.name, Side.SINK)
@@ -102,9 +117,10 @@ class TableWriteBuilder(Proxy):
         """Refuse: rows come as a DataFrame."""
         raise NotImplementedError
 
+    @from_spark
     def buildForStreaming(self) -> None:
-        """Refuse: the table does not claim to take streams."""
-        raise NotImplementedError
+        """Refuse; see ``TableWrite.toStreaming``."""
+        raise no_stream(self._ref)
 
 
 class TableWrite(Proxy):
@@ -129,9 +145,10 @@ class TableWrite(Proxy):
         """Refuse: rows come as a DataFrame."""
         raise NotImplementedError
 
+    @from_spark
     def toStreaming(self) -> None:
-        """Refuse: the table does not claim to take streams."""
-        raise NotImplementedError
+        """Refuse. The table claims to take streams, so that this message reaches the user, not one of Spark's."""
+        raise no_stream(self._ref)
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql.types import StructType, TimestampNTZType
 
@@ -26,13 +26,15 @@ from penstock.table.stream.limits import limits_of
 from penstock.table.stream.start import check_start
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.format.watermark import DeclaredWatermark
     from penstock.predicate.tree import Predicate
     from penstock.table.ref import TableRef
+
+    StreamMaker: TypeAlias = Callable[[SparkSession, TableRef, StructType, Predicate | None, str], DataFrame | None]
 
 _LOG: Final = open_log(__name__)
 
@@ -42,6 +44,7 @@ def read_stream(
     ref: TableRef,
     columns: Sequence[str] | None = None,
     predicate: Predicate | str | None = None,
+    make: StreamMaker | None = None,
 ) -> DataFrame:
     """Return a streaming DataFrame of the rows that match the filter, in the order that the table guarantees.
 
@@ -51,6 +54,7 @@ def read_stream(
 
     Args:
         columns: column names, in the order of the result; None for all.
+        make: makes a stream that this process plans; if it returns None, Spark plans the stream in a Python process.
 
     Raises:
         InvalidOptionError: options contradict each other, or apply to batch reads only.
@@ -63,16 +67,19 @@ def read_stream(
     watermark = _watermark(ref, schema.names)
     if watermark is not None:
         schema = _with_event_time(schema, watermark.column)
-    ensure_python_worker(spark)
     reader = uuid.uuid4().hex
     handed = encode_reader_options(ref, reader=reader, parallelism=spark.sparkContext.defaultParallelism)
-    stream = spark.readStream.format("penstock").schema(schema).options(**handed)
-    if predicate is not None:
-        parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
+    parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
+    if parsed is not None:
         bind(parsed, ref.schema.fields, ref.name)
-        stream = stream.option("filter", predicate if isinstance(predicate, str) else format_filter(predicate))
     listen(spark).follow(reader, ref)
-    frame = stream.load()
+    frame = None if make is None else make(spark, ref, schema, parsed, reader)
+    if frame is None:
+        ensure_python_worker(spark)
+        stream = spark.readStream.format("penstock").schema(schema).options(**handed)
+        if predicate is not None:
+            stream = stream.option("filter", predicate if isinstance(predicate, str) else format_filter(predicate))
+        frame = stream.load()
     return frame if watermark is None else with_watermark(frame, watermark)
 
 

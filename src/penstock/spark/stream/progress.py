@@ -147,6 +147,7 @@ class ProgressListener(StreamingQueryListener):
         self._ender = ender
         self._last: dict[str, tuple[StreamProgress, ...]] = {}
         self._consumers: dict[str, tuple[TableRef, str]] = {}
+        self._at_start: dict[str, Callable[[str], None]] = {}
         self._lock = Lock()
 
     @property
@@ -162,8 +163,21 @@ class ProgressListener(StreamingQueryListener):
             with self._lock:
                 _put_last(self._consumers, reader, (ref, consumer))
 
+    def at_start(self, key: str, action: Callable[[str], None]) -> None:
+        """Call a function with the id of each query that starts from now on, before its first micro-batch.
+
+        Args:
+            key: a later function with the same key replaces this one.
+        """
+        with self._lock:
+            self._at_start[key] = action
+
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - PySpark's name
-        """Do nothing."""
+        """Call the functions of ``at_start``; Spark waits for this before it runs a micro-batch."""
+        with self._lock:
+            actions = list(self._at_start.values())
+        for action in actions:
+            action(str(event.id))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - PySpark's name
         """Note a micro-batch, which Spark's commit log contains already."""

@@ -46,6 +46,7 @@ class TableStream(Proxy):
     """
 
     interfaces: ClassVar = (f"{_STREAMING}MicroBatchStream", f"{_STREAMING}SupportsTriggerAvailableNow")
+    names_errors: ClassVar = True
 
     def __init__(
         self,

@@ -1,0 +1,186 @@
+"""Streaming DataFrames of tables that need no catalog, for ``Table.read_stream``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.types import StructType
+
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.text.names import quoted
+from penstock.predicate.bind import bind
+from penstock.printable import open_log
+from penstock.spark.connector.gateway import open_bridge
+from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.stream.micro_batches import TableStream
+from penstock.spark.read.filters import to_column
+from penstock.spark.types import nullable, to_spark_schema
+from penstock.spark.watermark.wall_clock import as_instant
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField
+
+    from penstock.predicate.tree import BoundPredicate, Predicate
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.ref import TableRef
+
+_LOG: Final = open_log(__name__)
+_CONNECTOR: Final = "org.apache.spark.sql.connector."
+
+
+def stream_frame(
+    spark: SparkSession, ref: TableRef, schema: StructType, predicate: Predicate | None, reader: str
+) -> DataFrame | None:
+    """Return a stream that this process plans; None if the session or its version of Spark does not allow that.
+
+    Args:
+        schema: the columns of the stream. A column without a zone may be TIMESTAMP there, as an event time.
+        reader: id by which the driver finds the query's progress.
+    """
+    try:
+        bridge = open_bridge(spark)
+    except UnsupportedFeatureError as error:
+        _LOG.warning(
+            'table %s: its stream is read through format("penstock"), with Python processes of its own: %s',
+            ref.name,
+            error,
+        )
+        return None
+    bound = None if predicate is None else bind(predicate, ref.schema.fields, ref.name)
+    needed = _needed(schema, bound)
+    table = StreamTable(bridge, spark, ref, needed, predicate, reader)
+    frame = bridge.stream_frame(spark, ref.name, table, needed)
+    if bound is not None:
+        frame = frame.where(to_column(bound))
+    if needed.names == schema.names and needed == nullable(schema):
+        return frame
+    return frame.select(*(_column(field, needed) for field in schema.fields))
+
+
+def _needed(schema: StructType, bound: BoundPredicate | None) -> StructType:
+    """Return the columns to read: those of the stream, and those of the filter with the types that it compares."""
+    if bound is None:
+        return nullable(schema)
+    compared = {field.name: field for field in to_spark_schema(bound.fields).fields}
+    fields = [compared.pop(field.name, field) for field in schema.fields]
+    return nullable(StructType([*fields, *compared.values()]))
+
+
+def _column(field: StructField, needed: StructType) -> Column:
+    column = F.col(quoted(field.name))
+    is_event_time = needed[field.name].dataType != field.dataType
+    return (as_instant(column) if is_event_time else column).alias(field.name, metadata=field.metadata)
+
+
+class StreamTable(Proxy):
+    """A table as the source of one streaming DataFrame; each query on it gets a source of its own."""
+
+    interfaces: ClassVar = (f"{_CONNECTOR}catalog.SupportsRead", f"{_CONNECTOR}read.ScanBuilder")
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        spark: SparkSession,
+        ref: TableRef,
+        schema: StructType,
+        predicate: Predicate | None,
+        reader: str,
+    ) -> None:
+        super().__init__(bridge, f"{ref.name} {reader}")
+        self._spark = spark
+        self._ref = ref
+        self._schema = schema
+        self._predicate = predicate
+        self._reader = reader
+
+    def name(self) -> str:
+        """Return the name."""
+        return self._ref.name
+
+    def id(self) -> None:
+        """Return none: the source notices a table that was dropped and created again."""
+
+    def version(self) -> None:
+        """Return none: a stream has no version."""
+
+    @from_spark
+    def schema(self) -> JavaObject:
+        """Return the columns of the stream."""
+        return self._bridge.schema(self._schema)
+
+    @from_spark
+    def columns(self) -> JavaObject:
+        """Return the columns of the stream."""
+        return self._bridge.columns(self.schema())
+
+    def partitioning(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.identities(())
+
+    def properties(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.java_map({})
+
+    def capabilities(self) -> JavaObject:
+        """Return the capability to be read as a stream."""
+        return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", "MICRO_BATCH_READ")])
+
+    def constraints(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())
+
+    def newScanBuilder(self, options: JavaObject) -> JavaObject:
+        """Return the builder of a scan: the options are given already."""
+        return self
+
+    @from_spark
+    def build(self) -> JavaObject:
+        """Return the scan of one query."""
+        stream = TableStream(self._bridge, self._spark, self._ref, self._schema, self._predicate, reader=self._reader)
+        return StreamScan(self._bridge, stream, self._schema)
+
+
+class StreamScan(Proxy):
+    """The scan of one streaming query."""
+
+    interfaces: ClassVar = (f"{_CONNECTOR}read.Scan",)
+
+    def __init__(self, bridge: Bridge, stream: TableStream, schema: StructType) -> None:
+        super().__init__(bridge, stream.toString())
+        self._stream = stream
+        self._schema = schema
+
+    @from_spark
+    def readSchema(self) -> JavaObject:
+        """Return the columns of the rows."""
+        return self._bridge.schema(self._schema)
+
+    def description(self) -> str:
+        """Describe the scan, for ``explain``."""
+        return self._stream.description()
+
+    def toBatch(self) -> None:
+        """Refuse: the table does not claim to be one."""
+        raise NotImplementedError
+
+    def toMicroBatchStream(self, location: str) -> JavaObject:
+        """Return the source; its checkpoint has a place for it, which is not used."""
+        return self._stream
+
+    def toContinuousStream(self, location: str) -> None:
+        """Refuse: the table does not claim to be one."""
+        raise NotImplementedError
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+
+    def reportDriverMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+
+    def columnarSupportMode(self) -> JavaObject:
+        """Let the reader decide for each partition."""
+        return self._bridge.value_of("read.Scan$ColumnarSupportMode", "PARTITION_DEFINED")
