@@ -233,25 +233,25 @@ class _Beside:
     """Compaction on its own thread."""
 
     def __init__(self, ref: TableRef) -> None:
-        self._beside = BackgroundCompactor(ref, merge_one, commit_user=_COMPACTOR, max_tasks=1)
-        self._beside.start()
+        self._compactor = BackgroundCompactor(ref, merge_one, commit_user=_COMPACTOR, max_tasks=1)
+        self._compactor.start()
 
     @property
     def rewritten_bytes(self) -> int:
-        return self._beside.state.bytes_out
+        return self._compactor.state.bytes_out
 
     @property
     def merges(self) -> int:
-        return self._beside.state.landed
+        return self._compactor.state.committed_merges
 
     def compact(self) -> None:
         """Say that there is something to look at."""
-        self._beside.wake()
+        self._compactor.wake()
 
     def stop(self) -> None:
         """End the thread."""
-        self._beside.stop()
-        assert self._beside.state.last_error is None
+        self._compactor.stop()
+        assert self._compactor.state.last_error is None
 
 
 @dataclass(slots=True)

@@ -15,6 +15,16 @@ WORDS: Final = {
     r"stor(?:y|ies)": "history",
     r"ke(?:ep|eps|pt) house": "do maintenance",
     r"worth a look": "needs attention",
+    r"anew": "again",
+    r"(?<!compaction-)beside": "while, in addition to, next to",
+    r"landed": "committed, created",
+    r"nobody can (?:tell|say)": "it is unknown",
+    r"outrun": "lost race",
+    r"silence": "time without rows",
+    r"what is gone": "what has expired",
+    r"(?:is|are|was|were) told": "is called, receives, is given",
+    r"stands (?:in|at|behind|before|twice|alone)": "is",
+    r"lent": "temporary",
 }
 _CITED: Final = re.compile(
     r"docs/spec/(?P<page>\w+)\.md"

@@ -25,7 +25,7 @@ class NotFoundError(TableStoreError, LookupError):
 
 
 class DataLossError(NotFoundError):
-    """What a stream was to read next has expired, was rolled back, or belongs to a table made anew in its place."""
+    """What a stream was to read next has expired, was rolled back, or is gone with a table that was dropped."""
 
 
 class AlreadyExistsError(TableStoreError):
@@ -33,7 +33,7 @@ class AlreadyExistsError(TableStoreError):
 
 
 class InvalidOptionError(TableStoreError, ValueError):
-    """An option has a value, or stands beside another option, that it must not."""
+    """An option has an invalid value, or contradicts another option."""
 
 
 class InvalidSchemaError(TableStoreError, ValueError):
@@ -85,7 +85,7 @@ class CommitConflictError(TableStoreError):
 
 
 class CommitUnknownError(TableStoreError):
-    """The storage did not say whether the snapshot landed. Nothing was deleted; look before trying again."""
+    """The storage did not say whether the snapshot was created. Nothing was deleted; check before trying again."""
 
 
 class CheckpointError(TableStoreError):
@@ -101,7 +101,7 @@ class TimedOutError(TableStoreError, TimeoutError):
 
 
 class DataLossWarning(_OneLine, UserWarning):
-    """A stream went on behind rows that it could not read any more, as it was told to."""
+    """A stream has skipped rows that it could not read any more, because an option allows it."""
 
 
 class OtherEngineWarning(_OneLine, UserWarning):
@@ -109,4 +109,4 @@ class OtherEngineWarning(_OneLine, UserWarning):
 
 
 class OptionWarning(_OneLine, UserWarning):
-    """An option that nobody reads; the message has the nearest known name."""
+    """An unknown option, or one without effect; the message has the nearest known name."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # Line ends and tabs of a text that has lines.
 _LAYOUT: Final = frozenset("\n\t")
-# Beside C0, C1 and DEL: halves of surrogate pairs, marks of direction, line and paragraph separators. JSON may hold
-# the rest as it is.
+# In addition to C0, C1 and DEL: halves of surrogate pairs, marks of direction, line and paragraph separators. JSON may
+# hold the rest as it is.
 _ACTING: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 # Of a key without its dots, dashes and underlines, in any case: fs.s3a.secret.key, properties.sasl.jaas.config.
@@ -30,14 +30,14 @@ _SECRET: Final = re.compile(
 )
 _JOINTS: Final = re.compile("[-_. ]")
 _PAIR: Final = re.compile(r"'(?P<key>[^'\n]*)'(?P<between>\s*=\s*)'(?:[^']|'')*'?")
-# Before the @ of abfss://container@account stands no user.
+# Before the @ of abfss://container@account there is no user.
 _USER: Final = re.compile(r"(?P<scheme>\b(?!abfss?://[\w$.-]+@)[A-Za-z][\w+.-]{0,30}://)[^\s/@'\"]+@")
 _QUERY: Final = re.compile(r"(?P<location>\b[A-Za-z][\w+.-]{0,30}://[^\s?'\"]{0,2000})\?[^\s'\"]*=[^\s'\"]*")
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 MASK: Final = "******"
-"""What stands in the place of a secret."""
+"""The text that replaces a secret."""
 
 
 def is_secret(key: str) -> bool:
@@ -96,7 +96,7 @@ def visible_json(text: str) -> str:
 
 
 def open_log(name: str) -> logging.Logger:
-    """Return the logger of a module, whose records are one line each whatever stands in their arguments."""
+    """Return the logger of a module, whose records are one line each whatever their arguments contain."""
     log = logging.getLogger(name)
     log.addFilter(_make_visible)
     return log

@@ -227,11 +227,11 @@ def test_executors_compact_beside_a_stream_and_stop_at_once(spark: SparkSession,
     )
     beside.start()
     try:
-        until(lambda: beside.state.landed == 2)
+        until(lambda: beside.state.committed_merges == 2)
         for number in range(1_000, 1_006):
             table.append(pa.table({"k": list(range(7)), "n": [number] * 7}))
             beside.wake()
-        until(lambda: beside.state.landed > 2)
+        until(lambda: beside.state.committed_merges > 2)
     finally:
         beside.stop()
     kinds = table.snapshots()["commit_kind"].to_pylist()

@@ -148,8 +148,9 @@ class TableMaintenance:
             strategy: ``full``, the default, merges all small files; ``minor`` what a stream with compaction would have
                 merged by now.
             idle_time: only partitions that got no rows for this long, such as ``1 h``.
-            order_strategy: write all rows of each partition anew: by the first column and then the next (``order``), or
-                along a curve so that files are narrow in all of them (``zorder``, ``hilbert``). Needs ``spark``.
+            order_strategy: rewrite all rows of each partition, sorted by the first column and then the next
+                (``order``), or along a curve so that files are narrow in all of them (``zorder``, ``hilbert``). Needs
+                ``spark``.
             order_by: the columns to sort by; alone it means ``order``.
             options: of this job, such as ``{"target-file-size": "128 mb"}``.
             dry_run: only say what would be merged.
@@ -165,8 +166,8 @@ class TableMaintenance:
             InvalidOptionError, InvalidFilterError: arguments that cannot be.
             UnsupportedFeatureError: a table that Penstock only reads, with live deletion vectors, or with
                 ``clustering.incremental``.
-            TableStoreError: a file cannot be read or written, or the commit failed; the merges that landed before stay,
-                of the others no file is left.
+            TableStoreError: a file cannot be read or written, or the commit failed; merges that were committed before
+                stay, of the others no file is left.
         """
         given = texts_of(options)
         check_keys(given, table=self._table.name, stacklevel=3)
@@ -302,19 +303,19 @@ class TableMaintenance:
         allow_recent: bool = False,
         progress: Progress = no_progress,
     ) -> OrphanReport:
-        """Find files that stopped jobs left and nothing uses; delete them when told so.
+        """Find files that stopped jobs left and nothing uses; delete them unless ``dry_run``.
 
         Args:
             older_than: files last changed up to then go, in ms since 1970-01-01 UTC or as a datetime (local without a
                 zone); None for a day ago. It has to lie further back than any job takes from its first file to its
                 commit, since files that are not committed yet look like orphans.
             dry_run: only find them.
-            allow_recent: take ``older_than`` also where it is less than an hour ago; nobody may write then.
+            allow_recent: take ``older_than`` also where it is less than an hour ago; nothing may write then.
             progress: called with the number of files found, then of manifests read, then of files deleted.
 
         Raises:
             InvalidOptionError: ``older_than`` is too recent, or in the future.
-            FormatError: metadata are damaged or missing, so nobody can say what is used; nothing was deleted.
+            FormatError: metadata are damaged or missing, so it is unknown what is used; nothing was deleted.
             StorageError: something cannot be listed or read, or be deleted.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
@@ -339,7 +340,7 @@ class TableMaintenance:
         )
 
     def remove_missing_files(self, *, dry_run: bool = True) -> tuple[MissingFile, ...]:
-        """Find data files of the latest snapshot that are not on storage; remove them from the table when told so.
+        """Find data files of the latest snapshot that are missing on storage; remove them unless ``dry_run``.
 
         Their rows are lost then, and the others can be read again. Before that, look for the files: a snapshot or a
         copy that has them can be restored.
@@ -360,7 +361,7 @@ class TableMaintenance:
     def rescale(
         self, buckets: int | None = None, *, partition: Mapping[str, object] | None = None, dry_run: bool = False
     ) -> tuple[RescaledPartition, ...]:
-        """Change the number of buckets of a queue: sets the option ``bucket``, then writes the partitions anew.
+        """Change the number of buckets of a queue: sets the option ``bucket``, then rewrites the partitions.
 
         Each partition is one commit; rows with the same bucket key keep their order, and streams that read the table
         do not deliver them again. Writers to a partition that is not written yet are refused, and so are those that

@@ -55,7 +55,7 @@ class RowChanges:
         Raises:
             InvalidFilterError: a condition that does not fit the table.
             CommitConflictError: others committed again and again meanwhile; nothing was changed.
-            CommitUnknownError: the storage did not say whether it landed.
+            CommitUnknownError: the storage did not say whether it succeeded.
             UnsupportedFeatureError: a table that Penstock only reads, or one with deletion vectors.
         """
         committer = self._change_committer()

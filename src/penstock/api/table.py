@@ -100,8 +100,8 @@ class Table:
     def with_options(self, options: Options) -> Table:
         """Return the same table with options of this use, which win over the stored ones.
 
-        Keys that nobody knows, or that Penstock does not act on, warn. With the option ``branch`` it is that branch of
-        the table, at the latest schema there.
+        Unknown keys, and keys without effect, cause a warning. With the option ``branch`` it is that branch of the
+        table, at the latest schema there.
 
         Raises:
             NotFoundError: no such branch.
@@ -188,7 +188,7 @@ class Table:
         Raises:
             SchemaMismatchError: rows that do not fit; nothing is written.
             CommitConflictError: other writers won every race; nothing is visible.
-            CommitUnknownError: the storage did not say whether it landed.
+            CommitUnknownError: the storage did not say whether it succeeded.
             UnsupportedFeatureError: a table that Penstock only reads.
         """
         with self._handle.committing() as committer:
@@ -242,8 +242,8 @@ class Table:
 
         Raises:
             SchemaMismatchError: columns that do not fit.
-            CheckpointError: the checkpoint is that of another table, of this one before it was dropped and made anew,
-                or of another sink. That it was set back shows in the query's first batch, which fails with it.
+            CheckpointError: the checkpoint is that of another table, of this one before it was dropped and created
+                again, or of another sink. That it was set back shows in the query's first batch, which fails with it.
             LeaseHeldError: a query with this checkpoint runs already, here or in another process.
             InvalidOptionError: no streaming DataFrame, another trigger or output mode.
             UnsupportedFeatureError: output mode ``update``, or a table that Penstock only reads.

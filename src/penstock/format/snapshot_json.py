@@ -68,8 +68,8 @@ def decode_snapshot(data: bytes, path: str) -> Snapshot:
     return snapshot
 
 
-def read_snapshot(json: JsonObject, *, beside: frozenset[str] = frozenset()) -> Snapshot:
-    """Decode a snapshot from a parsed JSON object; the keys in ``beside`` are not the snapshot's, and are ignored.
+def read_snapshot(json: JsonObject, *, ignored: frozenset[str] = frozenset()) -> Snapshot:
+    """Decode a snapshot from a parsed JSON object; the keys in ``ignored`` are not the snapshot's, and are ignored.
 
     Raises:
         FormatError: a required key is missing or of the wrong type, or the id is invalid.
@@ -100,7 +100,7 @@ def read_snapshot(json: JsonObject, *, beside: frozenset[str] = frozenset()) -> 
         properties=json.text_pairs("properties"),
         next_row_id=json.optional_integer("nextRowId"),
         operation=json.optional_text("operation"),
-        extra=json.others(_KEYS.keys() | beside),
+        extra=json.others(_KEYS.keys() | ignored),
     )
 
 

@@ -51,7 +51,7 @@ def decode_tag(data: bytes, path: str) -> Tag:
     """
     json = decode_json(data, "tag file", path)
     return Tag(
-        snapshot=read_snapshot(json, beside=frozenset({_CREATE_TIME, _TIME_RETAINED})),
+        snapshot=read_snapshot(json, ignored=frozenset({_CREATE_TIME, _TIME_RETAINED})),
         create_time=_decode_create_time(json),
         retained_seconds=_decode_retained(json),
     )

@@ -83,12 +83,12 @@ class LocalFileIO:
         """
         aside = self._write_aside(path, data)
         try:
-            landed = self._link(aside, path, data)
+            is_created = self._link(aside, path, data)
         finally:
             _unlink_quietly(aside)
-        if landed:
+        if is_created:
             self._sync_parent(path)
-        return landed
+        return is_created
 
     def open_input(self, path: str) -> pa.NativeFile:
         """Open for random reading.

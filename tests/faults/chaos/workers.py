@@ -214,7 +214,7 @@ def compact_beside(scene: Scene, name: str, table: Table) -> None:
         now, state = now_millis(), beside.state
         # One at a time is merged, and they land or are lost in their order. Others, as few as they are, count as going
         # on, which makes the note older than it had to be.
-        done += state.landed - seen.landed + state.lost - seen.lost
+        done += state.committed_merges - seen.committed_merges + state.lost - seen.lost
         scene.note_since(name, min([now, *begun[done:]]))
         seen = note_state(scene, name, seen, state)
     beside.stop()

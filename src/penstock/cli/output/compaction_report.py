@@ -70,7 +70,7 @@ class EventPrinter:
     def show(self, state: CompactionState) -> None:
         """Print what has changed since the last call."""
         seen, self._seen = self._seen, state
-        committed = state.landed - (seen.landed if seen else 0)
+        committed = state.committed_merges - (seen.committed_merges if seen else 0)
         if committed:
             counts = {name: getattr(state, name) - (getattr(seen, name) if seen else 0) for name in _COUNTS}
             row = {

@@ -43,9 +43,9 @@ def check_text(source: StatementText) -> None:
     tokens = scan(source.text)
     ends = [(token.word, token.start) for token in tokens] + [("", len(source.text))] * 2
     for place, token in enumerate(tokens):
-        (word, start), (behind, _) = ends[place + 1 : place + 3]
+        (word, start), (following, _) = ends[place + 1 : place + 3]
         # A column may be named FROM.
-        is_clause = word in {"FROM", "WHERE"} and behind not in {"FROM", ","}
+        is_clause = word in {"FROM", "WHERE"} and following not in {"FROM", ","}
         if token.text == "," and (word in {"", ")"} or is_clause):
             raise source.error(start, f"found {_named(word)}: expected another item after ',', or no comma")
         if token.word == "SELECT" and is_clause:

@@ -225,8 +225,8 @@ class _Arguments:
         self._partition_by = tuple(keys)
 
     def _is_argument_ahead(self) -> bool:
-        following, behind = self._reader.ahead(1), self._reader.ahead(2)
-        return following.text.upper() == "DESCRIPTOR" or behind.text == "="
+        first, second = self._reader.ahead(1), self._reader.ahead(2)
+        return first.text.upper() == "DESCRIPTOR" or second.text == "="
 
 
 def _interval_millis(text: str) -> int | None:

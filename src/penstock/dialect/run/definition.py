@@ -59,11 +59,11 @@ def merged(statement: CreateTableLike, source: CreateTable) -> CreateTable:
     own = {each.name for each in table.computed}
     kept = [each for each in source.computed if rules["GENERATED"] != OVERWRITING or each.name not in own]
     _refuse_twice(name, "computed column", [each.name for each in (*kept, *table.computed)])
-    behind = len(source.columns) + len(kept)
+    offset = len(source.columns) + len(kept)
     return replace(
         table,
         columns=(*source.columns, *table.columns),
-        computed=(*_renumbered(source, kept), *(replace(each, place=each.place + behind) for each in table.computed)),
+        computed=(*_renumbered(source, kept), *(replace(each, place=each.place + offset) for each in table.computed)),
         watermark=table.watermark or source.watermark,
         partition_by=table.partition_by or source.partition_by,
         options=tuple({**dict(source.options), **dict(table.options)}.items()),

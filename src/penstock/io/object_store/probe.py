@@ -58,15 +58,15 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
         if client.settings in _VERDICTS.safe:
             return
     base = f"{directory}/{PREFIX}{uuid.uuid4()}".lstrip("/")
-    landed: list[str] = []
+    written: list[str] = []
     try:
-        most = _put_twice(client, base, landed)
+        most = _put_twice(client, base, written)
         if most < 2 and not client.settings.is_cloud:
-            most = max(most, _race(client, base, landed))
+            most = max(most, _race(client, base, written))
     finally:
-        if landed:
+        if written:
             with suppress(StoreFailureError):  # listings leave remaining test objects out
-                client.call(lambda library, store: library.delete(store, sorted(set(landed))))
+                client.call(lambda library, store: library.delete(store, sorted(set(written))))
     if most > 1:
         raise UnsupportedFeatureError(
             f"{client.settings.address.root} cannot hold tables: {most} conditional puts (If-None-Match: *) of one "
@@ -77,12 +77,12 @@ def check_conditional_puts(client: StoreClient, directory: str) -> None:
         _VERDICTS.safe.add(client.settings)
 
 
-def _put_twice(client: StoreClient, base: str, landed: list[str]) -> int:
+def _put_twice(client: StoreClient, base: str, written: list[str]) -> int:
     """Put a name twice in a row, a new name after a failed request; return the number of successful puts."""
     for tries_left in range(_TRIES - 1, -1, -1):
         name = f"{base}-0-{tries_left}"
         try:
-            return sum(_put(client, name, landed) for _ in range(2))
+            return sum(_put(client, name, written) for _ in range(2))
         except StoreFailureError as error:
             if not error.failure.is_retryable or not tries_left or not client.has_answered:
                 raise
@@ -90,13 +90,13 @@ def _put_twice(client: StoreClient, base: str, landed: list[str]) -> int:
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def _race(client: StoreClient, base: str, landed: list[str]) -> int:
+def _race(client: StoreClient, base: str, written: list[str]) -> int:
     """Put several names concurrently; return the largest number of successful puts of one name."""
     barrier = Barrier(_PUTS)
 
     def contend(_number: int) -> list[bool]:
         barrier.wait(timeout=client.settings.timeout_ms / 1000)
-        return [_put_or_failed(client, f"{base}-{name}", landed) for name in range(1, _NAMES + 1)]
+        return [_put_or_failed(client, f"{base}-{name}", written) for name in range(1, _NAMES + 1)]
 
     with ThreadPoolExecutor(_PUTS, thread_name_prefix="penstock-probe") as pool:
         outcomes = list(pool.map(contend, range(_PUTS)))
@@ -104,22 +104,22 @@ def _race(client: StoreClient, base: str, landed: list[str]) -> int:
     return max(winners)
 
 
-def _put(client: StoreClient, key: str, landed: list[str]) -> bool:
+def _put(client: StoreClient, key: str, written: list[str]) -> bool:
     try:
         put_once(client, key, uuid.uuid4().bytes)
     except StoreFailureError as error:
         if error.failure.is_there_already or error.failure.is_conflict:
             return False
-        landed.append(key)  # the put may have succeeded
+        written.append(key)  # the put may have succeeded
         raise
-    landed.append(key)
+    written.append(key)
     return True
 
 
-def _put_or_failed(client: StoreClient, key: str, landed: list[str]) -> bool:
+def _put_or_failed(client: StoreClient, key: str, written: list[str]) -> bool:
     """Put an object; a put that was throttled, or whose answer was lost, counts as not successful."""
     try:
-        return _put(client, key, landed)
+        return _put(client, key, written)
     except StoreFailureError as error:
         if error.failure.is_retryable:
             return False

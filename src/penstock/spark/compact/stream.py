@@ -35,14 +35,14 @@ class StreamCompaction:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._beside: BackgroundCompactor | None = None
+        self._compactor: BackgroundCompactor | None = None
         self._is_over = False
         self._lock = threading.Lock()
 
     @property
     def state(self) -> CompactionState | None:
         """State of the compaction; None if it has not started."""
-        return None if self._beside is None else self._beside.state
+        return None if self._compactor is None else self._compactor.state
 
     def note_commit(self, ref: TableRef, query_id: str) -> None:
         """Let the compaction plan again after a commit; the first call starts it. Returns at once.
@@ -53,20 +53,20 @@ class StreamCompaction:
         with self._lock:
             if self._is_over:
                 return
-            if self._beside is None:
-                self._beside = self._start(ref, query_id)
-            self._beside.wake()
+            if self._compactor is None:
+                self._compactor = self._start(ref, query_id)
+            self._compactor.wake()
 
     def end(self, *, is_at_once: bool) -> None:
         """End the compaction: after pending merges are done, or at once, which deletes unfinished files."""
         with self._lock:
             is_first, self._is_over = not self._is_over, True
-        if self._beside is None:
+        if self._compactor is None:
             return
         if is_at_once:
-            self._beside.stop()
+            self._compactor.stop()
         elif is_first:
-            self._beside.finish()
+            self._compactor.finish()
         atexit.unregister(self._end_with_process)
 
     def _start(self, ref: TableRef, query_id: str) -> BackgroundCompactor:
@@ -74,7 +74,7 @@ class StreamCompaction:
         merger = SparkMerger(spark=self._spark, ref=ref)
         cores = self._spark.sparkContext.defaultParallelism
         most = ref.parsed(CompactOptions).max_tasks or max(1, cores - 1)
-        beside = BackgroundCompactor(
+        compactor = BackgroundCompactor(
             ref,
             partial(self._merge, merger),
             commit_user=f"{query_id}-compact",
@@ -83,8 +83,8 @@ class StreamCompaction:
         )
         # Runs before PySpark ends its JVM, because handlers run in reverse order of registration.
         atexit.register(self._end_with_process)
-        beside.start()
-        return beside
+        compactor.start()
+        return compactor
 
     def _end_with_process(self) -> None:
         self.end(is_at_once=True)

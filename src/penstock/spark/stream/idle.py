@@ -20,17 +20,17 @@ class IdleTimer:
     """Calls a function periodically on a thread of its own, until ``end``.
 
     Args:
-        look: the function. Its ``TableStoreError`` is logged, and the next call tries again.
+        check: the function. Its ``TableStoreError`` is logged, and the next call tries again.
         name: name of the query and its table, for messages.
     """
 
-    def __init__(self, look: Callable[[], None], name: str) -> None:
-        self._look = look
+    def __init__(self, check: Callable[[], None], name: str) -> None:
+        self._check = check
         self._name = name
         self._is_over = threading.Event()
         self._last_failure = ""
         # A plain thread: with the local properties of the stream, Spark would cancel its jobs with those of the stream.
-        self._thread = threading.Thread(target=self._run, name=f"silence of {name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"idle check of {name}", daemon=True)
 
     def begin(self) -> None:
         """Start the timer."""
@@ -45,7 +45,7 @@ class IdleTimer:
     def _run(self) -> None:
         while not self._is_over.wait(_LOOK_SECONDS):
             try:
-                self._look()
+                self._check()
             except TableStoreError as error:
                 if str(error) != self._last_failure:
                     self._last_failure = str(error)

@@ -9,7 +9,7 @@ It does less than ``Table.write_stream``, because the process that commits sees 
 - Columns that are added to the table later end the query.
 
 Source:
-    PySpark's Python Data Source API: the writer is made anew in each process of each batch; the tasks see
+    PySpark's Python Data Source API: each process of each batch makes its own writer; the tasks see
     ``sql.streaming.queryId``; ``abort`` is called after a failed ``commit`` too.
 """
 

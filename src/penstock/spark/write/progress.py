@@ -23,11 +23,11 @@ class WriteProgress:
         query_id: the same after a restart from the checkpoint.
         table: name of the table that is written.
         snapshot_id: of the micro-batch; None when it had no rows, or was there already.
-        watermark: behind it, ms of event time; None where nobody can tell. The snapshot's is never behind its
+        watermark: after it, ms of event time; None where it is unknown. The snapshot's is never behind its
             predecessor's.
         rows: written.
         files: data files written, with ``bytes``.
-        compaction: what merges beside the query have done, and the small files that wait for one; None before the
+        compaction: what background merges have done, and the small files that wait for one; None before the
             first commit, and where the query does not compact (``write-only``, output mode ``complete``).
     """
 

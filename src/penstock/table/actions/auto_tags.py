@@ -76,7 +76,7 @@ class TagMaker:
         """
         is_rolled_back = self._seen is not None and latest.id <= self._seen.id and latest != self._seen
         if self._next_id is None or is_rolled_back:
-            self._next_period, self._next_id = self._look()
+            self._next_period, self._next_id = self._find_next()
         self._seen = latest
         made: list[str] = []
         snapshot_id = self._next_id
@@ -127,7 +127,7 @@ class TagMaker:
                 with suppress(NotFoundError):  # another job was faster
                     delete_tag(self._ref, self._store, name)
 
-    def _look(self) -> tuple[datetime | None, int]:
+    def _find_next(self) -> tuple[datetime | None, int]:
         """Return the next period to tag, and the first snapshot that may get the tag."""
         last = self._last_tag()
         if last is None:

@@ -26,7 +26,7 @@ class ManifestCompaction:
 
     Attributes:
         manifests_before: manifests of the snapshot before it.
-        rewritten: of those, the ones that are written anew.
+        rewritten: of those, the ones that are rewritten.
         manifests_after: None in a dry run.
         snapshot: the new snapshot; None where nothing was to be merged, and in a dry run.
     """

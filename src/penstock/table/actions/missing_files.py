@@ -45,7 +45,7 @@ def find_missing_files(ref: TableRef, store: MetadataStore) -> tuple[MissingFile
     """Return the data files of the latest snapshot that are not on storage, in scan order.
 
     Raises:
-        StorageError: a directory cannot be listed, so nobody can say what is missing.
+        StorageError: a directory cannot be listed, so it is unknown what is missing.
     """
     locator, listed, found = FileLocator.of(ref), dict[str, frozenset[str]](), []
     for entry in _live(ref, store):

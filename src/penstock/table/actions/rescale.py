@@ -1,4 +1,4 @@
-"""Changing the number of buckets of a queue: each partition is written anew, its rows in the order of their buckets.
+"""Changing the number of buckets of a queue: each partition is rewritten, its rows in the order of their buckets.
 
 Rows with the same bucket key are in one bucket before and after, so they keep their order.
 
@@ -89,7 +89,7 @@ def _plan(committer: TableCommitter, snapshot: Snapshot | None) -> ScanPlan:
 
 
 def _rewrite(committer: TableCommitter, partition: bytes, buckets: int) -> Snapshot | None:
-    """Write a partition anew; again, if others committed meanwhile."""
+    """Rewrite a partition; repeat it if others committed meanwhile."""
     for number in range(_TRIES):
         snapshot = committer.store.load_latest_snapshot()
         plan = _plan(committer, snapshot)

@@ -56,14 +56,14 @@ def restore_snapshot(
         made = tag = f"{_PREFIX}{snapshot_id}-{uuid.uuid4()}"
         create_tag(store, made, snapshot_id=snapshot_id, options=TagOptions())
     try:
-        landed = _restore(committer, store.load_tag(tag).snapshot)
+        restored = _restore(committer, store.load_tag(tag).snapshot)
     except BaseException:
         if made is not None and not committer.may_be_committed:
             delete_tag(ref, store, made)
         raise
-    if landed is None and made is not None:
+    if restored is None and made is not None:
         delete_tag(ref, store, made)
-    return landed
+    return restored
 
 
 def _restore(committer: TableCommitter, target: Snapshot) -> Snapshot | None:

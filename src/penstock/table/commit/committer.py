@@ -162,9 +162,9 @@ class TableCommitter:
         self.may_be_committed = False
         with requests_ahead(self.ref.file_io):
             base = self._load_base()
-            landed = self._find_committed(request, base)
-            if landed is not None:
-                return landed
+            committed = self._find_committed(request, base)
+            if committed is not None:
+                return committed
             with Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
                 return self._attempt(request, base, race)
 
@@ -185,10 +185,10 @@ class TableCommitter:
                 if attempt_number > 0:
                     race.wait()
                     known, base = base, self._load_base()
-                    landed = self._find_committed(request, base, known=known)
-                    if landed is not None:
+                    committed = self._find_committed(request, base, known=known)
+                    if committed is not None:
                         writer.delete_written()
-                        return landed
+                        return committed
                 try:
                     prepared, merges = self._build(request, base, merges, writer)
                 except (NotFoundError, _OutdatedBaseError) as error:
@@ -294,7 +294,7 @@ class TableCommitter:
         """Clean up and run the hooks after the snapshot was created. Nothing here may fail the commit."""
         writer.forget(prepared.file_names)
         try:
-            self.index.landed(base, prepared.snapshot, prepared.delta)
+            self.index.note_committed(base, prepared.snapshot, prepared.delta)
         except MemoryError:
             self.index = BucketIndex()  # the next commit fills it again
         writer.delete_written()

@@ -130,7 +130,7 @@ def build_delta(
 ) -> tuple[ManifestEntry, ...]:
     """Return the manifest entries of a request for that base.
 
-    Rows that a request adds beside the files that it replaces come last in their buckets.
+    Rows that a request adds in addition to the files that it replaces come last in their buckets.
     """
     if request.has_read and base != request.read:
         raise CommitConflictError(

@@ -75,11 +75,11 @@ def _delete_remains(ref: TableRef, messages: Iterable[CommitMessage]) -> None:
         delete_empty_directories(ref.file_io, directories, root=ref.location.rpartition("/")[0])
 
 
-def _discard_replay(committer: TableCommitter, request: CommitRequest, landed: Snapshot) -> None:
-    if (landed.commit_identifier, landed.commit_kind) != (request.commit_identifier, request.kind):
+def _discard_replay(committer: TableCommitter, request: CommitRequest, committed: Snapshot) -> None:
+    if (committed.commit_identifier, committed.commit_kind) != (request.commit_identifier, request.kind):
         return  # another snapshot may contain these files
     try:
-        named = {entry.file.file_name for entry in committer.store.load_delta(landed)}
+        named = {entry.file.file_name for entry in committer.store.load_delta(committed)}
     except TableStoreError:
         return  # the commit has succeeded and must not fail now; the files remain as orphans
     if named.isdisjoint(file.file_name for message in request.messages for file in _new_files(message)):

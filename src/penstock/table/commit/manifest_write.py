@@ -109,7 +109,7 @@ class ManifestWriter:
         """Write the files of the block when it ends, in parallel if the storage is slow to answer.
 
         Args:
-            also: called beside the writes.
+            also: called at the same time.
         """
         self._waiting = []
         try:

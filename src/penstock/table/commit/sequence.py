@@ -92,7 +92,7 @@ class BucketIndex:
             result.append(replace(message, new_files=tuple(files)))
         return tuple(result)
 
-    def landed(self, base: Snapshot | None, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> None:
+    def note_committed(self, base: Snapshot | None, snapshot: Snapshot, delta: Sequence[ManifestEntry]) -> None:
         """Add the changes of our own new snapshot to the index, if the index describes its base.
 
         Args:

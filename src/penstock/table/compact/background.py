@@ -149,7 +149,7 @@ class BackgroundCompactor:
                 is_last = self._is_finishing
                 keeper.check()
                 self._release(self._aside.take_due())
-                self._look()
+                self._plan_changes()
                 self._submit(pool)
                 self._commit_finished()
                 if not self._queue and not self._running:
@@ -164,7 +164,7 @@ class BackgroundCompactor:
             self._abandon()
             self._state = replace(self._state, is_active=False, running_tasks=0)
 
-    def _look(self) -> None:
+    def _plan_changes(self) -> None:
         """Plan for the commits since the last call, with the table's current options."""
         store = self._watch.store
         latest = store.load_latest_schema()
@@ -252,7 +252,7 @@ class BackgroundCompactor:
         state = self._state
         self._state = replace(
             state,
-            landed=state.landed + len(done.committed),
+            committed_merges=state.committed_merges + len(done.committed),
             lost=state.lost + len(done.lost),
             files_in=state.files_in + len(inputs),
             bytes_in=state.bytes_in + sum(file.file_size for file in inputs),

@@ -37,7 +37,7 @@ class CompactionState:
         waiting_bytes: size of these files.
         waiting: the same for the 20 partitions with the most such files, most first.
         running_tasks: merges that run or wait for a free worker.
-        landed: merges committed so far.
+        committed_merges: merges committed so far.
         lost: merges dropped because another commit replaced their inputs, or won every race.
         files_in: files merged away so far, with ``bytes_in``.
         files_out: files that replaced them, with ``bytes_out``.
@@ -49,7 +49,7 @@ class CompactionState:
     waiting_bytes: int = 0
     waiting: tuple[WaitingFiles, ...] = ()
     running_tasks: int = 0
-    landed: int = 0
+    committed_merges: int = 0
     lost: int = 0
     files_in: int = 0
     bytes_in: int = 0

@@ -1,4 +1,4 @@
-"""Rewrites the files in which rows change: reads one batch after another, and writes it anew in the same order.
+"""Rewrites the files in which rows change: reads one batch after another, and rewrites it in the same order.
 
 Source:
     Paimon ``spark:commands/DeleteFromPaimonTableCommand.scala``, ``UpdatePaimonTableCommand.scala``.
@@ -93,7 +93,7 @@ class FileRewriter:
         return FileOutcome(messages=(message,), changes=changes)
 
     def rewrite(self, split: DataSplit, files: tuple[DataFileMeta, ...]) -> FileOutcome:
-        """Write the rows of files of one bucket anew, in their order.
+        """Rewrite the rows of files of one bucket, in their order.
 
         Raises:
             TableStoreError: a file cannot be read or written, or a new value does not fit; the new files are deleted.

@@ -87,7 +87,7 @@ def run_change(committer: TableCommitter, change: RowChange, *, dry_run: bool = 
         UnsupportedFeatureError: the table has index files, which would have to be rewritten.
         SchemaMismatchError: a new value does not fit its column.
         CommitConflictError: others committed again and again meanwhile, or changed the columns; nothing was changed.
-        CommitUnknownError: the storage did not say whether it landed.
+        CommitUnknownError: the storage did not say whether it succeeded.
     """
     return _ChangeRun(committer, change, is_dry_run=dry_run).run()
 
@@ -204,13 +204,13 @@ class _ChangeRun:
         rows = self._change.new_rows([each for outcome in outcomes for each in outcome.matched])
         inserted = rows.num_rows if rows is not None else 0
         messages = tuple(message for outcome in outcomes for message in outcome.messages)
-        landed: Snapshot | None = None
+        committed: Snapshot | None = None
         added: tuple[CommitMessage, ...] = ()
         if not self._is_dry_run and (messages or inserted):
             added = write_arrow(self._ref, rows) if rows is not None and inserted else ()
-            landed = self._land(snapshot, messages, added)
+            committed = self._commit_files(snapshot, messages, added)
         return ChangeResult(
-            snapshot=landed,
+            snapshot=committed,
             is_dry_run=self._is_dry_run,
             files=tuple(each for each in changes if each.deleted or each.updated),
             files_added=sum(len(each.compact_after) + len(each.new_files) for each in (*messages, *added)),
@@ -219,7 +219,7 @@ class _ChangeRun:
             rows_inserted=inserted,
         )
 
-    def _land(
+    def _commit_files(
         self, snapshot: Snapshot | None, messages: tuple[CommitMessage, ...], added: tuple[CommitMessage, ...]
     ) -> Snapshot | None:
         request = CommitRequest(

@@ -108,7 +108,7 @@ class Lease:
                 self._files.write(self._record)
             except StorageError:
                 # A full disk cannot write a file but can delete one. The next holder may then reuse an epoch: holders
-                # are told apart by their tokens.
+                # are distinguished by their tokens.
                 self._files.delete(self._record)
 
 

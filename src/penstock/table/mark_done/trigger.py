@@ -93,7 +93,7 @@ class DoneWatch:
         # Their input has ended, so they are done at any time.
         self._ended: set[bytes] = set()
         # Until this job has looked through all partitions: when it has to, by its own clock and by the one that counts.
-        self._look_by: tuple[int, int] | None = (0, _LONG_AGO) if options.recover and options.is_by_time else None
+        self._recheck_at: tuple[int, int] | None = (0, _LONG_AGO) if options.recover and options.is_by_time else None
         # Marks that are not in the ledger yet.
         self._fresh: Ledger | None = None
         self._learned: dict[str, Marked] = {}
@@ -175,7 +175,7 @@ class DoneWatch:
         return tuple(sorted(ready, key=lambda each: (self._end(each.data) or 0, each.directory)))
 
     def _is_to_recover(self, clock: int) -> bool:
-        return self._look_by is not None and (self._now() >= self._look_by[0] or clock > self._look_by[1])
+        return self._recheck_at is not None and (self._now() >= self._recheck_at[0] or clock > self._recheck_at[1])
 
     def _recover_in_turn(self, store: MetadataStore, latest: Snapshot) -> None:
         """Recover once per job, and not before a partition can be due that no other job has marked."""
@@ -186,10 +186,10 @@ class DoneWatch:
         # Partitions with rows since that check cannot be done before the idle time has passed.
         pause = min(self._options.idle_time_ms or 0, _MOST_BETWEEN_LOOKS_MS)
         due = _NEVER if ledger.next_due is None else ledger.next_due
-        self._look_by = (ledger.looked_millis + pause, due)
+        self._recheck_at = (ledger.looked_millis + pause, due)
         if self._is_to_recover(clock):
             self._fresh = self.recover(store, latest, ledger)
-            self._look_by = None
+            self._recheck_at = None
 
     def _take_notes(self) -> None:
         while self._noted:

@@ -1,7 +1,7 @@
 """The changes committed since a snapshot that was read before.
 
 What a process keeps up to date from snapshot to snapshot (file lists, sequence numbers, partitions) reads only the
-deltas in between. It must begin anew after a rollback, when the same ids may have other content, and when snapshots in
+deltas in between. It must start again after a rollback, when the same ids may have other content, and when snapshots in
 between have expired.
 """
 

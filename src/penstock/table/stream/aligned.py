@@ -78,7 +78,7 @@ class AlignedScanner:
         if end.offset.ended or (until is not None and not end.has_rows and not end.is_held):
             membership.leave()
             return end.offset
-        membership.stand(end.watermark, has_rows=end.has_rows, is_held=end.is_held)
+        membership.report(end.watermark, has_rows=end.has_rows, is_held=end.is_held)
         if end.is_held:
             self.held_by = limit.allowance.slowest
         return end.offset

@@ -119,7 +119,7 @@ def measure_backlog(
     if position.is_inside:
         sizes.append(_rest_of(store, ref, offset, position, cache))
         first += 1
-    is_partial = _look(store, ref, range(max(first, 1), latest + 1), cache)
+    is_partial = _measure_snapshots(store, ref, range(max(first, 1), latest + 1), cache)
     sizes += [cache.sizes.get(snapshot_id, _NOTHING) for snapshot_id in range(first, latest + 1)]
     return _backlog(sizes, _lag(store, position, latest, cache), latest, is_partial=is_partial)
 
@@ -136,7 +136,7 @@ def _backlog(sizes: list[_Size], lag: int | None, latest: int | None, *, is_part
     )
 
 
-def _look(store: MetadataStore, ref: TableRef, snapshot_ids: range, cache: BacklogCache) -> bool:
+def _measure_snapshots(store: MetadataStore, ref: TableRef, snapshot_ids: range, cache: BacklogCache) -> bool:
     """Measure snapshots that are not in the cache yet; return whether some are left."""
     overwrites = ref.parsed(StreamOptions).read_append_overwrite
     unknown = [snapshot_id for snapshot_id in snapshot_ids if snapshot_id not in cache.sizes]

@@ -3,7 +3,7 @@
 Source:
     Paimon ``core:utils/NextSnapshotFetcher.java``;
     docs/spec/streaming.md section 2.2. The digests are Penstock's own: they
-    show a rollback, and a table made anew, that ids alone would hide.
+    show a rollback, and a table that was created again, that ids alone would hide.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Position:
         """Id of the last snapshot that must have existed: this one if the position is inside it, else the previous."""
         return self.snapshot_id if self.is_inside else self.snapshot_id - 1
 
-    def behind(self) -> Position:
+    def after(self) -> Position:
         """Return the position after the whole snapshot."""
         return Position(snapshot_id=self.snapshot_id + 1)
 

@@ -107,8 +107,8 @@ def load_progress(table: TableReaders, offset: StreamOffset, position: Position)
     """
     if position.phase is Phase.CHANGES:
         before = table.store.find_snapshot(position.snapshot_id - 1) if position.snapshot_id > 1 else None
-        told = None if before is None else watermark_of(before)
-        return ReadProgress(watermark=latest_of(told, least_of(offset.watermarks)))
+        watermark = None if before is None else watermark_of(before)
+        return ReadProgress(watermark=latest_of(watermark, least_of(offset.watermarks)))
     snapshot = table.store.find_snapshot(position.snapshot_id) if position.index > 0 else None
     units = None if snapshot is None else load_units(table, snapshot, position, offset)
     by_unit = table.times.advance(None, (units or ())[: position.index])
@@ -206,7 +206,7 @@ class MicroBatchPlanner:
     def _may_begin(self, snapshot: Snapshot, units: Units) -> bool:
         if self.limit_by_watermark is None or self._limit_by_file is not None or self.position.index > 0:
             return True
-        following = self._watermark_behind(snapshot, self._watermarks_behind(units))
+        following = self._watermark_after(snapshot, self._watermarks_after(units))
         return self._is_allowed(self.limit_by_watermark, following)
 
     def _is_allowed(self, limit_by_watermark: WatermarkLimit, following: int | None) -> bool:
@@ -222,7 +222,7 @@ class MicroBatchPlanner:
         self.progress = ReadProgress(watermark=latest_of(self.progress.watermark, least_of(by_unit)), by_unit=by_unit)
         return True
 
-    def _watermark_behind(self, snapshot: Snapshot, watermarks: BucketWatermarks | None) -> int | None:
+    def _watermark_after(self, snapshot: Snapshot, watermarks: BucketWatermarks | None) -> int | None:
         # The later of both: batch writers repeat the last watermark that a stream has stored, but their rows are newer.
         return latest_of(watermark_of(snapshot), least_of(watermarks))
 
@@ -268,13 +268,13 @@ class MicroBatchPlanner:
             is_first = False
         self.offset = replace(
             self.offset,
-            position=position.behind(),
+            position=position.after(),
             seen=snapshot_digest(snapshot),
-            watermarks=self._watermarks_behind(units),
+            watermarks=self._watermarks_after(units),
         )
         if self.limit_by_watermark is not None:
-            told = self._watermark_behind(snapshot, self.offset.watermarks)
-            self.progress = ReadProgress(watermark=latest_of(self.progress.watermark, told))
+            watermark = self._watermark_after(snapshot, self.offset.watermarks)
+            self.progress = ReadProgress(watermark=latest_of(self.progress.watermark, watermark))
         is_last_full = position.phase is Phase.FULL and (
             self.bounds.is_beyond(snapshot) or self.bounds.is_beyond_id(snapshot.id + 1)
         )
@@ -283,7 +283,7 @@ class MicroBatchPlanner:
         elif not is_first:
             self.reached = self.offset
 
-    def _watermarks_behind(self, units: Units) -> BucketWatermarks | None:
+    def _watermarks_after(self, units: Units) -> BucketWatermarks | None:
         # Files that a filter prunes count too: event time advances over their rows as well.
         created_from = self.offset.created_from
         delivered = (unit for unit in units if created_from is None or (unit.file.creation_millis or 0) >= created_from)

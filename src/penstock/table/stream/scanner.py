@@ -337,7 +337,7 @@ class StreamScanner:
             for unit in units[position.index : last.index if is_last else None]:
                 if self._table.tasks.keeps(unit, end.created_from):
                     yield Delivery(position.snapshot_id, unit)
-            position = last if is_last else position.behind()
+            position = last if is_last else position.after()
 
     def _find(self, position: Position, end: StreamOffset, last: Position) -> Snapshot | None:
         """Load a snapshot of a range; check that the last one is still the one that the end offset was made with."""

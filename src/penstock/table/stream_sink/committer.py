@@ -178,14 +178,14 @@ class StreamCommitter:
         ref = self._committer.ref
         latest_id = self._store.latest_snapshot_id() or 0
         note = self._notes.load_newest() if self._seen_id is None else None
-        found = self._look(batch, latest_id, note)
+        found = self._find_own_commits(batch, latest_id, note)
         is_running = self._seen_id is not None
         if is_running and found.last is None and not found.is_complete:
             self._check_alone()
         # Snapshots that expired while this process ran the query alone cannot hold the batch.
         accept = self._committer.options.accept_unknown_batch or (is_running and self._is_alone)
-        landed = is_committed(batch, found, table=self._store.name, accept_unknown=accept)
-        if landed and is_running:
+        already_committed = is_committed(batch, found, table=self._store.name, accept_unknown=accept)
+        if already_committed and is_running:
             self._check_alone()
         self._seen_id = latest_id
         self._upstream_times = merge_times(
@@ -193,7 +193,7 @@ class StreamCommitter:
             None if note is None else note.upstream_times,
             None if found.last is None else dict(found.last.properties).get(UPSTREAM_TIMES),
         )
-        if landed:
+        if already_committed:
             return None
         if note is not None and note.batch_id == batch.id:
             delete_staging(ref, note.job_id)
@@ -286,7 +286,7 @@ class StreamCommitter:
         if self.check_alone is not None:
             self.check_alone()
 
-    def _look(self, batch: Batch, latest_id: int, note: BatchNote | None) -> OwnCommits:
+    def _find_own_commits(self, batch: Batch, latest_id: int, note: BatchNote | None) -> OwnCommits:
         after_id = self._seen_id
         if after_id is None:
             # With a note of a later batch, the checkpoint was set back: the note's base may be later than this batch.
@@ -327,11 +327,11 @@ def commit_unnoted(
         known_id = note_first_batch(store, batch.commit_user, latest_id) if batch.id == 0 else None
         found = search_commits(store, _is_of(batch.commit_user), latest_id=latest_id, after_id=known_id or 0)
         accept = committer.options.accept_unknown_batch or (batch.id == 0 and known_id is None)
-        landed = is_committed(batch, found, table=ref.name, accept_unknown=accept)
+        already_committed = is_committed(batch, found, table=ref.name, accept_unknown=accept)
     except TableStoreError:
         delete_new_files(ref, messages)
         raise
-    if landed:
+    if already_committed:
         delete_new_files(ref, messages)
         return found.last
     return _commit(

@@ -50,21 +50,21 @@ def _run_child(result: Result, first: int, count: int, seed: int) -> int:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:  # noqa: S603 - see above
         current: int | None = None
         begun = time.monotonic()
-        for told in _lines(child):
-            if told is None:
+        for message in _lines(child):
+            if message is None:
                 child.kill()
                 return _lost(result, current, first, Outcome.HANG)
-            if "peak_kb" in told:
-                result.peak_kb = max(result.peak_kb, told["peak_kb"])
+            if "peak_kb" in message:
+                result.peak_kb = max(result.peak_kb, message["peak_kb"])
                 return first + count
-            if "outcome" in told:
-                result.outcomes[told["outcome"]] += 1
+            if "outcome" in message:
+                result.outcomes[message["outcome"]] += 1
                 result.slowest_seconds = max(result.slowest_seconds, time.monotonic() - begun)
-                if told["outcome"] == Outcome.RAW:
-                    result.findings.append((told["case"], told["outcome"], told["detail"], told["data"]))
-                current, first, count = None, told["case"] + 1, count - 1
+                if message["outcome"] == Outcome.RAW:
+                    result.findings.append((message["case"], message["outcome"], message["detail"], message["data"]))
+                current, first, count = None, message["case"] + 1, count - 1
             else:
-                current, begun = told["case"], time.monotonic()
+                current, begun = message["case"], time.monotonic()
         return _lost(result, current, first, Outcome.CRASH)
 
 

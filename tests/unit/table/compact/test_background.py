@@ -94,14 +94,14 @@ def test_small_files_are_merged_while_rows_arrive(queue: Setup) -> None:
     assert queue.table.to_arrow()["id"].to_pylist() == list(range(60))
     assert kinds(queue.table).count(CommitKind.APPEND) == 60
     assert kinds(queue.table).count(CommitKind.COMPACT) == len(kinds(queue.table)) - 60
-    assert beside.state.landed > 0
+    assert beside.state.committed_merges > 0
     assert not queue.table.fsck(all_snapshots=True).findings
 
 
 def test_what_was_there_before_is_merged_too(queue: Setup) -> None:
     queue.append(*range(7))
     beside = queue.start()
-    until(lambda: beside.state.landed == 1)
+    until(lambda: beside.state.committed_merges == 1)
     assert queue.table.files().num_rows == 1
 
 
@@ -110,7 +110,7 @@ def test_merges_of_one_look_land_as_one_snapshot() -> None:
     for _ in range(5):
         setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
     beside = setup.start()
-    until(lambda: beside.state.landed == 4)
+    until(lambda: beside.state.committed_merges == 4)
     beside.stop()
     assert kinds(setup.table) == [CommitKind.APPEND] * 5 + [CommitKind.COMPACT]
     assert setup.table.files().num_rows == 4
@@ -121,12 +121,12 @@ def test_one_of_two_works_and_the_other_takes_over(queue: Setup) -> None:
     until(lambda: first.state.is_active)
     second = queue.start(user="second")
     queue.append(*range(5))
-    until(lambda: first.state.landed == 1)
+    until(lambda: first.state.committed_merges == 1)
     assert not second.state.is_active
     first.stop()
     until(lambda: second.state.is_active)
     queue.append(*range(10))
-    until(lambda: second.state.landed >= 1)
+    until(lambda: second.state.committed_merges >= 1)
 
 
 def test_a_merge_that_is_outrun_is_dropped_and_planned_again(queue: Setup) -> None:
@@ -143,7 +143,7 @@ def test_a_merge_that_is_outrun_is_dropped_and_planned_again(queue: Setup) -> No
     queue.table.truncate()
     queue.append(*range(10, 15))
     may_go.set()
-    until(lambda: beside.state.lost == 1 and beside.state.landed == 1)
+    until(lambda: beside.state.lost == 1 and beside.state.committed_merges == 1)
     assert queue.table.to_arrow()["id"].to_pylist() == list(range(10, 15))
     assert beside.state.last_error is None
 
@@ -162,7 +162,7 @@ def test_a_merge_whose_input_has_expired_is_an_ordinary_loss(queue: Setup, caplo
     queue.append(*range(5, 10))
     queue.table.expire_snapshots(retain_min=1, older_than=time.time_ns() // 1_000_000 + 1)
     may_go.set()
-    until(lambda: beside.state.lost == 1 and beside.state.landed == 1)
+    until(lambda: beside.state.lost == 1 and beside.state.committed_merges == 1)
     assert queue.table.to_arrow()["id"].to_pylist() == list(range(10))
     assert "will be retried" not in caplog.text
 
@@ -188,7 +188,7 @@ def test_an_error_is_told_and_waited_out(queue: Setup, caplog: pytest.LogCapture
     queue.append(*range(5))
     with caplog.at_level(logging.INFO):
         beside = queue.start(failing)
-        until(lambda: beside.state.landed == 1)
+        until(lambda: beside.state.committed_merges == 1)
     told = [record for record in caplog.records if "will be retried: disk full" in record.message]
     assert [record.levelno for record in told] == [logging.INFO]
     assert beside.state.last_error is None
@@ -216,12 +216,12 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_merged() -> None:
         return merge_one(task, ref)
 
     beside = setup.start(noting)
-    until(lambda: beside.state.last_error is not None and beside.state.landed == 3)
-    landed = beside.state.landed
+    until(lambda: beside.state.last_error is not None and beside.state.committed_merges == 3)
+    landed = beside.state.committed_merges
     for _ in range(6):
         setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
     beside.wake()
-    until(lambda: beside.state.landed > landed)
+    until(lambda: beside.state.committed_merges > landed)
     beside.stop()
     # It was tried again a few times, each after a longer pause.
     assert 1 <= sum(any(file.file_name in bad for file in task.files) for task in begun) <= 6
@@ -288,9 +288,9 @@ def test_a_table_that_becomes_write_only_is_left_alone(queue: Setup) -> None:
     queue.append(*range(5))
     beside.wake()
     time.sleep(0.3)
-    assert beside.state.landed == 0
+    assert beside.state.committed_merges == 0
     queue.catalog.alter_table("db.t", SetOption(key="write-only", value="false"))
-    until(lambda: beside.state.landed == 1)
+    until(lambda: beside.state.committed_merges == 1)
 
 
 def test_a_round_hands_out_no_more_files_than_the_limit_and_the_next_one_goes_on() -> None:
@@ -349,7 +349,7 @@ def test_changed_options_hold_from_the_next_round_on(queue: Setup) -> None:
     beside = queue.start()
     until(lambda: beside.state.waiting_files == 4)
     queue.catalog.alter_table("db.t", SetOption(key="compaction.min.file-num", value="3"))
-    until(lambda: beside.state.landed == 1)
+    until(lambda: beside.state.committed_merges == 1)
     assert queue.table.to_arrow()["id"].to_pylist() == list(range(4))
 
 
@@ -361,5 +361,5 @@ def test_merges_make_files_of_the_size_that_is_wanted_by_then(options: dict[str,
     setup.catalog.alter_table("db.t", SetOption(key="target-file-size", value="1 mb"))
     beside = setup.start()
     beside.finish()
-    assert beside.state.landed == 1
+    assert beside.state.committed_merges == 1
     assert setup.table.files().num_rows == 1

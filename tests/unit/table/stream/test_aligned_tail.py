@@ -53,7 +53,7 @@ def other(table: Table) -> Iterator[Membership]:
 
 
 def stand(member: Membership, seconds: int) -> None:
-    member.stand(NOON_MILLIS + 1_000 * seconds, has_rows=True, is_held=False)
+    member.report(NOON_MILLIS + 1_000 * seconds, has_rows=True, is_held=False)
 
 
 def test_it_goes_no_further_than_the_group_lets_it_and_waits_though_it_is_to_read_once_only(

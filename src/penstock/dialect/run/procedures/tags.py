@@ -106,9 +106,9 @@ def _rollback_to_as_latest(state: SqlState, arguments: Arguments) -> Outcome:
     snapshot_id, tag = arguments.integer("snapshot_id"), arguments.text("tag")
     previous = table.latest_snapshot()
     tags = {row["tag_name"]: row["snapshot_id"] for row in table.tags().to_pylist()}
-    landed = table.rollback_to_as_latest(snapshot_id=snapshot_id, tag=tag)
+    restored = table.rollback_to_as_latest(snapshot_id=snapshot_id, tag=tag)
     before = None if previous is None else previous.id
-    return rows(_AS_LATEST, [(before, tags.get(tag, snapshot_id), before if landed is None else landed.id)])
+    return rows(_AS_LATEST, [(before, tags.get(tag, snapshot_id), before if restored is None else restored.id)])
 
 
 def _rolled_back(plan: RollbackPlan) -> Outcome:

@@ -158,7 +158,7 @@ class HistoryReader:
         loaded = self._changes.load(self._limit)
         latest = loaded.changes[-1].snapshot if loaded.changes else None
         if latest is None or latest != self._live[0]:
-            self._look_at_files(latest)
+            self._load_files(latest)
         live = self._live[1]
         commits = with_totals(loaded.changes, self._changes.sum_up(entry.file for entry in live))
         declared = declared_watermark(ref.options)
@@ -184,7 +184,7 @@ class HistoryReader:
             order=measure_order(live, self._locator) if total_buckets > 0 else None,
         )
 
-    def _look_at_files(self, latest: Snapshot | None) -> None:
+    def _load_files(self, latest: Snapshot | None) -> None:
         entries = load_live_entries(self._store, latest, lambda _: True).values() if latest else ()
         self._live = (latest, tuple(entries))
         try:

@@ -79,7 +79,7 @@ class Membership:
         self._quiet_since: float | None = None
         self._joined = 0.0
         self._seen: dict[str, _Seen] = {}
-        self._looked: tuple[float, Allowance] | None = None
+        self._last_allowance: tuple[float, Allowance] | None = None
         self._has_warned = False
 
     def __repr__(self) -> str:
@@ -124,11 +124,15 @@ class Membership:
         if not self._has_left:
             self.join()
         now = self._clock()
-        if is_fresh or self._looked is None or (now - self._looked[0]) * 1000 >= self.rule.update_interval_ms:
-            self._looked = (now, allowance_of(self._load_alive(now), self.rule))
-        return self._looked[1]
+        if (
+            is_fresh
+            or self._last_allowance is None
+            or (now - self._last_allowance[0]) * 1000 >= self.rule.update_interval_ms
+        ):
+            self._last_allowance = (now, allowance_of(self._load_alive(now), self.rule))
+        return self._last_allowance[1]
 
-    def stand(self, watermark: int | None, *, has_rows: bool, is_held: bool) -> None:
+    def report(self, watermark: int | None, *, has_rows: bool, is_held: bool) -> None:
         """Report the source's progress after a plan; joins the group if it is not a member.
 
         Args:
@@ -157,7 +161,7 @@ class Membership:
         self._has_left = True
         if not self._is_in:
             return
-        self._is_in, self._looked = False, None
+        self._is_in, self._last_allowance = False, None
         with suppress(StorageError):  # without heartbeats it soon counts as dead
             if self._keeper is None:
                 self.release()

@@ -85,7 +85,7 @@ def slowest(member: Membership) -> tuple[str, int | None] | None:
 
 
 def stand(member: Membership, watermark: int | None, **more: bool) -> None:
-    member.stand(watermark, **{"has_rows": True, "is_held": False, **more})
+    member.report(watermark, **{"has_rows": True, "is_held": False, **more})
 
 
 def test_members_see_where_the_others_stand(group: Group) -> None:
