@@ -27,6 +27,15 @@ _FENCE: Final = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Add pages that the navigation does not name to a last section, so that a new page is on the site."""
+    named = str(config.nav)
+    unnamed = sorted(path.name for path in (ROOT / "docs").glob("*.md") if f"'{path.name}'" not in named)
+    if unnamed:
+        config.nav.append({"More": unnamed})
+    return config
+
+
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages that lie outside of ``docs``."""
     for path in _OUTSIDE:
