@@ -37,7 +37,7 @@ class Piece:
 
     Attributes:
         kind: one of the lexer's; ``unknown`` where no piece begins, as at a quote that is never closed.
-        text: as it stands in the text, with its quotes; of an unknown piece the first character.
+        text: as given in the text, with its quotes; of an unknown piece the first character.
         start: position of its first character, from 0.
     """
 
