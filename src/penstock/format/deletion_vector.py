@@ -1,4 +1,4 @@
-"""Deletion vectors: the rows of a data file that were deleted without writing the file anew.
+"""Deletion vectors: the rows of a data file that were deleted without writing the file again.
 
 Source:
     Paimon ``core:deletionvectors/BitmapDeletionVector.java``; docs/spec/format.md section 9; the portable form of
