@@ -14,7 +14,7 @@ BENCH_SYNCED := .venv/.synced-bench
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kafka test test-unit test-spark test-interop test-slow test-cloud bench model site \
+.PHONY: help setup demo demo-s3 demo-kafka test test-unit test-spark test-interop test-slow test-cloud bench model site \
 	fuzz fuzz-files check check-format check-lint check-types check-imports check-text audit sbom soak format java clean clean-all
 
 help: ## Show this list
@@ -24,6 +24,9 @@ setup: $(SYNCED) ## Make .venv as uv.lock says
 
 demo: java $(SYNCED) ## Run the main job on a year of flights and print its report
 	$(BIN)/python scripts/demo.py $(ARGS)
+
+demo-s3: java $(SYNCED) ## Run the main job on an S3 server of this machine, its driver killed on the way
+	$(BIN)/python scripts/demo_s3.py $(ARGS)
 
 demo-kafka: java $(SYNCED) ## Run flights through a Kafka broker, a queue and windows, in SQL
 	PYTHONPATH=. $(BIN)/python scripts/demo_kafka.py $(ARGS)

@@ -73,10 +73,9 @@ def by_week(flights: pa.Table) -> Iterator[pa.Table]:
         start = end
 
 
-def make_tables(warehouse: Path) -> tuple[penstock.Table, penstock.Table, penstock.Table]:
-    """Make an empty warehouse with a queue, a copy of it, and a scalable table."""
-    shutil.rmtree(warehouse, ignore_errors=True)
-    catalog = penstock.Catalog(str(warehouse))
+def make_tables(warehouse: str) -> tuple[penstock.Table, penstock.Table, penstock.Table]:
+    """Make a warehouse in an empty place with a queue, a copy of it, and a scalable table."""
+    catalog = penstock.Catalog(warehouse)
     catalog.create_database("flights")
     queues = [
         catalog.create_table(
@@ -92,9 +91,13 @@ def make_tables(warehouse: Path) -> tuple[penstock.Table, penstock.Table, pensto
     return queues[0], queues[1], scalable
 
 
-def stream_in(report: Report, flights: pa.Table, queue: penstock.Table, warehouse: Path) -> SparkSession:
-    """Fill the queue by a streaming job, which is killed half-way and started again."""
-    job = Job.under(warehouse / "job", queue)
+def stream_in(report: Report, flights: pa.Table, queue: penstock.Table, directory: Path) -> SparkSession:
+    """Fill the queue by a streaming job, which is killed half-way and started again.
+
+    Args:
+        directory: on this machine, for what the job reads and its checkpoint.
+    """
+    job = Job.under(directory / "job", queue)
     weeks = write_feed(job, by_week(flights))
     with Progress(console=console) as progress:
         bar = progress.add_task("queue: a micro-batch a week, from Spark", total=weeks)
@@ -174,8 +177,32 @@ def check_with_spark(report: Report, flights: pa.Table, spark: SparkSession, sca
     report.check("snapshot 1 still has January only", day_one, january)
 
 
-def print_report(report: Report, warehouse: Path, *tables: penstock.Table) -> None:
-    """Print what was found and where to look further."""
+def run(report: Report, warehouse: str, directory: Path) -> tuple[penstock.Table, penstock.Table, penstock.Table]:
+    """Run all steps on a warehouse; return its tables.
+
+    Args:
+        directory: as for ``stream_in``.
+    """
+    started = time.perf_counter()
+    queue, copy, scalable = make_tables(warehouse)
+    flights = load_flights(queue.arrow_schema)
+    spark = stream_in(report, flights, queue, directory)
+    check_with_python(report, flights, queue)
+    stream_on(report, queue, copy, spark, directory / "copy-job")
+
+    def fill_scalable() -> None:
+        for month in track(range(1, 13), "scalable table: a commit a month, by Spark from the queue", console=console):
+            scalable.append(queue.to_spark(spark, filter=f"month = {month}"))
+
+    report.timed("12 commits from Spark", fill_scalable)
+    check_with_spark(report, flights, spark, scalable)
+    spark.stop()
+    report.seconds["all"] = time.perf_counter() - started
+    return queue, copy, scalable
+
+
+def print_report(report: Report, *tables: penstock.Table) -> None:
+    """Print what was found."""
     grid = Grid(title="checked against the CSV")
     for title in ("what", "found", "the CSV says"):
         grid.add_column(title, overflow="fold")
@@ -192,7 +219,10 @@ def print_report(report: Report, warehouse: Path, *tables: penstock.Table) -> No
         grid.add_row(table.name, f"{rows:,}", str(files.num_rows), f"{size:.1f}", str(table.snapshots().num_rows))
     console.print(grid)
     console.print("  ".join(f"{step}: {seconds:.1f} s" for step, seconds in report.seconds.items()))
-    where = os.path.relpath(warehouse)
+
+
+def print_commands(where: str) -> None:
+    """Print where to look further."""
     console.print("\nThe warehouse stays. Look around:", style="bold")
     for command in (
         "show flights.queue",
@@ -212,22 +242,10 @@ def main() -> None:
     parser.add_argument("--warehouse", type=Path, default=Path("demo-warehouse"))
     warehouse = parser.parse_args().warehouse.resolve()
     report = Report(rows=[], seconds={})
-    started = time.perf_counter()
-    queue, copy, scalable = make_tables(warehouse)
-    flights = load_flights(queue.arrow_schema)
-    spark = stream_in(report, flights, queue, warehouse)
-    check_with_python(report, flights, queue)
-    stream_on(report, queue, copy, spark, warehouse / "copy-job")
-
-    def fill_scalable() -> None:
-        for month in track(range(1, 13), "scalable table: a commit a month, by Spark from the queue", console=console):
-            scalable.append(queue.to_spark(spark, filter=f"month = {month}"))
-
-    report.timed("12 commits from Spark", fill_scalable)
-    check_with_spark(report, flights, spark, scalable)
-    spark.stop()
-    report.seconds["all"] = time.perf_counter() - started
-    print_report(report, warehouse, queue, copy, scalable)
+    shutil.rmtree(warehouse, ignore_errors=True)
+    tables = run(report, str(warehouse), warehouse)
+    print_report(report, *tables)
+    print_commands(os.path.relpath(warehouse))
 
 
 if __name__ == "__main__":

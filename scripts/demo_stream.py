@@ -33,21 +33,22 @@ class Job:
     """A streaming job from a directory of files into the queue.
 
     Attributes:
+        queue: location of its table.
         feed: Parquet files; a file is a micro-batch.
     """
 
-    queue: Path
+    queue: str
     feed: Path
     checkpoint: Path
 
     @staticmethod
     def under(directory: Path, queue: penstock.Table) -> Job:
         """Return the job that keeps its files in a directory."""
-        return Job(queue=Path(queue.location), feed=directory / "feed", checkpoint=directory / "checkpoint")
+        return Job(queue=queue.location, feed=directory / "feed", checkpoint=directory / "checkpoint")
 
     def start(self, spark: SparkSession, trigger: dict[str, object] | None = None) -> StreamingQuery:
         """Start it, or go on where its checkpoint stands."""
-        table = penstock.Table.at(str(self.queue))
+        table = penstock.Table.at(self.queue)
         # One file at a time: their order, and the order in each, is the order of departure.
         source = spark.readStream.schema(table.to_spark(spark).schema).option("maxFilesPerTrigger", 1)
         return table.write_stream(source.parquet(str(self.feed)), checkpoint=str(self.checkpoint), trigger=trigger)
@@ -94,7 +95,7 @@ def run_until_killed(job: Job, enough: Callable[[], bool]) -> None:
     with tempfile.TemporaryFile() as log:
         # Its JVM is a child of it: a group, so that the signal reaches both.
         process = subprocess.Popen(
-            [sys.executable, __file__, str(job.queue), str(job.feed), str(job.checkpoint)],
+            [sys.executable, __file__, job.queue, str(job.feed), str(job.checkpoint)],
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -122,7 +123,8 @@ def finish(query: StreamingQuery, on_look: Callable[[], None] = lambda: None) ->
 def main() -> None:
     """Be the job."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("queue", "feed", "checkpoint"):
+    parser.add_argument("queue")
+    for name in ("feed", "checkpoint"):
         parser.add_argument(name, type=Path)
     arguments = parser.parse_args()
     job = Job(queue=arguments.queue, feed=arguments.feed, checkpoint=arguments.checkpoint)

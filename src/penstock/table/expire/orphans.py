@@ -10,15 +10,11 @@ Source:
 
 from __future__ import annotations
 
-import uuid
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import InvalidOptionError, StorageError
-from penstock.format.layout import own_directory
-from penstock.io.settings import relaxed
 from penstock.io.shortcuts import do_at_once, list_once
 from penstock.options import RetentionOptions
 from penstock.table.branches import refuse_on_branch
@@ -26,6 +22,7 @@ from penstock.table.bulk_files import delete_empty_directories, delete_files, th
 from penstock.table.expire.orphan_candidates import Listing, OrphanFile, OrphanKind, list_candidates
 from penstock.table.expire.used_files import UsedFiles
 from penstock.table.memory import enough_memory
+from penstock.table.storage_clock import load_storage_millis
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,17 +130,10 @@ def _storage_millis(ref: TableRef, now_millis: int) -> int:
     Files have times of the storage's clock. With a process clock that is a day ahead, files that other processes are
     writing would look old.
     """
-    directory = own_directory(ref.location)
-    path = f"{directory}/.clock.{uuid.uuid4()}.tmp"
     try:
-        relaxed(ref.file_io).write(path, b"")
-        found = [status.modified_millis for status in ref.file_io.list(directory) if status.path == path]
+        stored = load_storage_millis(ref.file_io, ref.location)
     except StorageError:
         return now_millis  # the storage is read-only, so nothing will be deleted
-    finally:
-        with suppress(StorageError):
-            delete_files(ref.file_io, [path], threads=1)
-    stored = found[0] if found else 0
     return stored if stored and abs(stored - now_millis) > _SKEW_MS else now_millis
 
 

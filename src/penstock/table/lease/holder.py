@@ -5,9 +5,10 @@ the lease, a process creates the file of the next epoch by ``put_if_absent``, so
 The holder rewrites its own file to renew the lease; a holder that lost it finds a higher epoch. Between two checks, a
 holder that has lost its lease does not know it: what it does then must be harmless without the lease, as a commit is.
 
-The clocks of competing machines have to agree within a fraction of the lease's time. If a clock is far ahead, or steps
-back, no process waits longer than the time of one lease: a waiting process counts the time that it slept, and an expiry
-time that is implausibly late is ignored unless the holder renews the lease meanwhile.
+On object stores, times are those of the store's clock, so it does not matter what the clocks of the machines show. On
+other storages the clocks of competing machines have to agree within a fraction of the lease's time. If a clock is far
+ahead, or steps back, no process waits longer than the time of one lease: a waiting process counts the time that it
+slept, and an expiry time that is implausibly late is ignored unless the holder renews the lease meanwhile.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
-from penstock.clocks import utc_millis
 from penstock.errors import LeaseHeldError, StorageError
 from penstock.table.lease.files import LEASE_MS, LeaseFiles, LeaseRecord
 from penstock.table.lease.process import this_process
+from penstock.table.storage_clock import storage_clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,7 +187,7 @@ def acquire(
     name: str,
     *,
     ttl_ms: int = LEASE_MS,
-    clock: Callable[[], int] = utc_millis,
+    clock: Callable[[], int] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Lease:
     """Acquire a lease that is free, has expired or has a dead holder; else wait until it expires or is renewed.
@@ -195,7 +196,7 @@ def acquire(
         location: the table's directory.
         name: name of the lease, such as ``consumer-<id>``.
         ttl_ms: how long the lease lasts from each renewal.
-        clock: ms since 1970-01-01 UTC.
+        clock: ms since 1970-01-01 UTC; None for the storage's, see ``storage_clock``.
         sleep: seconds.
 
     Raises:
@@ -204,6 +205,7 @@ def acquire(
         StorageError: the storage failed.
     """
     files = LeaseFiles(file_io, location, name)
+    clock = clock or storage_clock(file_io, location)
     seen = files.load_newest()
     # Counted by the time slept: the clock may step during the wait.
     rest_ms = float(_rest_ms(seen, clock()))
@@ -228,7 +230,7 @@ def find_holder(
     location: str,
     name: str,
     *,
-    clock: Callable[[], int] = utc_millis,
+    clock: Callable[[], int] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> LeaseRecord | None:
     """Return the record of a lease that is held now; None if it is free.
@@ -238,10 +240,11 @@ def find_holder(
     over a minute, which counts as held.
 
     Args:
-        clock: ms since 1970-01-01 UTC.
+        clock: as for ``acquire``.
         sleep: seconds.
     """
     files = LeaseFiles(file_io, location, name)
+    clock = clock or storage_clock(file_io, location)
     newest = files.load_newest()
     if (
         newest is not None

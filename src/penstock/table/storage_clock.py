@@ -1,0 +1,59 @@
+"""The clock of a table's storage, which is one for all machines that use the table."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from penstock.clocks import utc_millis
+from penstock.errors import StorageError
+from penstock.format.layout import own_directory
+from penstock.io.settings import is_object_store, relaxed
+from penstock.io.shortcuts import delete_at_once, deletes_at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.io.file_io import FileIO
+
+
+def load_storage_millis(file_io: FileIO, location: str) -> int | None:
+    """Return the current time by the storage's clock, ms since 1970-01-01 UTC; None if the storage does not show it.
+
+    It is the modification time of a file that is created in the table's directory and deleted again.
+
+    Raises:
+        StorageError: the storage failed, or is read-only.
+    """
+    directory = own_directory(location)
+    path = f"{directory}/.clock.{uuid.uuid4()}.tmp"
+    try:
+        relaxed(file_io).write(path, b"")
+        found = [status.modified_millis for status in file_io.list(directory) if status.path == path]
+    finally:
+        with suppress(StorageError):
+            if deletes_at_once(file_io):
+                delete_at_once(file_io, [path])
+            else:
+                file_io.delete(path)
+    return next((millis for millis in found if millis > 0), None)
+
+
+def storage_clock(file_io: FileIO, location: str) -> Callable[[], int]:
+    """Return a clock, in ms since 1970-01-01 UTC, that agrees with those of the other machines that use the table.
+
+    On an object store it goes on from the store's time, which is asked for once; so neither a wrong clock of this
+    machine nor a step of it matters. On other storages it is the clock of this machine.
+    """
+    if not is_object_store(file_io):
+        return utc_millis
+    try:
+        stored = load_storage_millis(file_io, location)
+    except StorageError:
+        return utc_millis  # whoever needs the clock is about to fail, too
+    if stored is None:
+        return utc_millis
+    started = time.monotonic()
+    return lambda: stored + int((time.monotonic() - started) * 1000)

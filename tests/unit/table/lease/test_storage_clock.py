@@ -1,0 +1,44 @@
+"""Leases on an object store between machines whose clocks disagree by minutes."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+import pytest
+
+from penstock import LeaseHeldError
+from penstock.io.memory import MemoryFileIO
+from penstock.table import storage_clock as module
+from penstock.table.lease.holder import LeaseKeeper, acquire, find_holder
+from penstock.table.storage_clock import load_storage_millis, storage_clock
+from penstock.testing.requests import memory_store
+
+MINUTES = 10 * 60_000
+
+
+@pytest.mark.parametrize("wrong_by", [MINUTES, -MINUTES])
+def test_a_lease_is_held_whatever_the_clock_of_the_next_machine_shows(
+    wrong_by: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_io = memory_store(f"lease-{uuid.uuid4()}")
+    location = f"{file_io.settings.address.root}/t"
+    with LeaseKeeper(acquire(file_io, location, "consumer-a", ttl_ms=3_000)):
+        monkeypatch.setattr(module, "utc_millis", lambda: time.time_ns() // 1_000_000 + wrong_by)
+        with pytest.raises(LeaseHeldError, match="'consumer-a' is in use"):
+            acquire(file_io, location, "consumer-a", ttl_ms=3_000)
+        assert find_holder(file_io, location, "consumer-a") is not None
+    assert find_holder(file_io, location, "consumer-a") is None
+    acquire(file_io, location, "consumer-a", ttl_ms=3_000).release()
+
+
+def test_the_clock_is_that_of_the_storage_and_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    file_io = memory_store(f"clock-{uuid.uuid4()}")
+    location = f"{file_io.settings.address.root}/t"
+    now = time.time_ns() // 1_000_000
+    monkeypatch.setattr(module, "utc_millis", lambda: now + MINUTES)
+    clock = storage_clock(file_io, location)
+    assert abs(clock() - now) < MINUTES / 2
+    assert (load_storage_millis(file_io, location) or 0) > 0
+    assert file_io.list(f"{location}/.penstock") == ()
+    assert storage_clock(MemoryFileIO(str(uuid.uuid4())), "/t")() == now + MINUTES
