@@ -16,6 +16,7 @@ from penstock.io.branch import branch_of
 from penstock.options import ExpireMode, RetentionOptions, WriteOptions
 from penstock.printable import open_log
 from penstock.table.actions.retention import Retention
+from penstock.table.commit.committer import no_hooks
 from penstock.table.commit.sequence import BucketIndex
 from penstock.table.mark_done.partitions import open_done_watch
 from penstock.table.store import MetadataStore
@@ -76,7 +77,7 @@ class PostCommitHooks:
         is_write_only = ref.parsed(WriteOptions).write_only or branch_of(ref.file_io) is not None
         self._is_async = not is_write_only and _expire_mode(ref) is ExpireMode.ASYNC
         if self._is_async:
-            committer = replace(committer, store=MetadataStore(ref), index=BucketIndex())
+            committer = replace(committer, store=MetadataStore(ref), index=BucketIndex(), new_hooks=no_hooks)
         self._retention = None if is_write_only else Retention(committer)
         self._committer = committer
         self._watch = open_done_watch(ref, clock_millis=self._now) if adds_rows else None

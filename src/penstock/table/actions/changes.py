@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidOptionError
@@ -44,10 +45,12 @@ def open_committer(
     )
     if before is not None:
         committer = replace(committer, index=before.index, sleep=before.sleep, clock_millis=before.clock_millis)
+    return replace(committer, new_hooks=partial(_hooks_of, adds_rows=adds_rows))
+
+
+def _hooks_of(committer: TableCommitter, *, adds_rows: bool) -> PostCommitHooks | None:
     hooks = PostCommitHooks(committer, adds_rows=adds_rows)
-    if hooks.has_work:
-        committer.after_commit, committer.on_idle = hooks.after_commit, hooks.on_idle
-    return committer
+    return hooks if hooks.has_work else None
 
 
 def commit_append(

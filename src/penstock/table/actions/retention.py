@@ -17,6 +17,7 @@ from penstock.io.shortcuts import requests_ahead
 from penstock.options import ConsumerOptions, PartitionExpireOptions, TagCreation, TagOptions
 from penstock.table.actions.auto_tags import TagMaker
 from penstock.table.actions.batch_tags import batch_zone, make_batch_tag
+from penstock.table.commit.committer import no_hooks
 from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.written_partitions import load_written_partitions
 from penstock.table.expire.partitions import drop_expired_partitions, find_expired_partitions
@@ -135,7 +136,7 @@ class Retention:
         self._next_partition_check = self._now() + options.check_interval_ms
         expired = find_expired_partitions(committer.ref, committer.store, options=options)
         # One without this hook, and without what the job's own committer is in the middle of.
-        own = replace(committer, index=BucketIndex(), after_commit=lambda _snapshot: None)
+        own = replace(committer, index=BucketIndex(), new_hooks=no_hooks)
         return drop_expired_partitions(own, expired, batch_size=options.batch_size)
 
 

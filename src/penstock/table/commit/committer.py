@@ -14,7 +14,7 @@ import random
 import time
 import uuid
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, assert_never
 
 from penstock.clocks import utc_millis
 from penstock.errors import (
@@ -116,6 +116,23 @@ def new_commit_user(prefix: str | None = None) -> str:
     return f"{prefix}_{uuid.uuid4()}" if prefix else str(uuid.uuid4())
 
 
+class CommitHooks(Protocol):
+    """Maintenance of a table between its commits. Its methods never raise an ``Exception``."""
+
+    def after_commit(self, snapshot: Snapshot) -> None:
+        """Do what is due after a commit."""
+        ...
+
+    def on_idle(self) -> None:
+        """Do what is due by time, for callers that commit nothing for a while."""
+        ...
+
+
+def no_hooks(_committer: TableCommitter) -> CommitHooks | None:
+    """Make no hooks."""
+    return None
+
+
 @dataclass(slots=True, kw_only=True)
 class TableCommitter:
     """Commits to one table; caches metadata between commits, so that the cost of a commit does not grow.
@@ -125,9 +142,9 @@ class TableCommitter:
     Attributes:
         may_be_committed: whether the snapshot of the last call of ``commit`` may exist, also if that call raised; False
             if the call found that the request was committed before.
-        after_commit: called with each snapshot that this committer has made; never raises an ``Exception``.
-        on_idle: runs maintenance that is due by time, for callers that commit nothing for a while; never raises an
-            ``Exception``.
+        new_hooks: makes the hooks of this committer, whose clock and cache they use; called once.
+        after_commit: of the hooks.
+        on_idle: of the hooks.
         check_alone: raises if another process has taken over the job; reads storage. None if this cannot be checked.
     """
 
@@ -139,10 +156,17 @@ class TableCommitter:
     sleep: Callable[[float], None] = field(default=time.sleep)
     index: BucketIndex = field(default_factory=BucketIndex)
     may_be_committed: bool = False
-    after_commit: Callable[[Snapshot], None] = field(default=lambda _snapshot: None)
-    on_idle: Callable[[], None] = field(default=lambda: None)
+    new_hooks: Callable[[TableCommitter], CommitHooks | None] = no_hooks
+    after_commit: Callable[[Snapshot], None] = field(init=False, default=lambda _snapshot: None)
+    on_idle: Callable[[], None] = field(init=False, default=lambda: None)
     check_alone: Callable[[], None] | None = None
     _schemas: SchemaFiles = field(default_factory=lambda: SchemaFiles(ids=(0,), freed_ids=()))
+
+    def __post_init__(self) -> None:
+        """Make the hooks."""
+        hooks = self.new_hooks(self)
+        if hooks is not None:
+            self.after_commit, self.on_idle = hooks.after_commit, hooks.on_idle
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """Commit the request as one snapshot.
