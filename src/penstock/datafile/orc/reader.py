@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import orc
 
 from penstock.datafile.conform import conform_batch, convert_leaves, make_batch, select_rows
+from penstock.datafile.orc.lengths import check_lengths, types_with_lengths
 from penstock.datafile.orc.tail import read_tail
 from penstock.datafile.orc.timestamps import WideTimestamps, is_beyond_nanoseconds
 from penstock.datafile.streams import as_native_file, reading
@@ -59,11 +60,12 @@ def _read_stripes(source: pa.NativeFile, fields: Sequence[DataField]) -> Iterato
         yield make_batch((), pa.schema([]), file.nrows)
         return
     reader: orc.ORCFile | WideTimestamps = file
-    if any(has_leaf(field.type, _is_timestamp) for field in fields):
-        tail = read_tail(source)
-        if is_beyond_nanoseconds(tail, names):
-            reader = WideTimestamps.open(source, tail)
+    tail = read_tail(source)
+    if any(has_leaf(field.type, _is_timestamp) for field in fields) and is_beyond_nanoseconds(tail, names):
+        reader = WideTimestamps.open(source, tail)
+    type_ids = types_with_lengths(tail, names)
     for stripe in range(file.nstripes):
+        check_lengths(source, tail, stripe, type_ids)
         yield reader.read_stripe(stripe, names)
 
 

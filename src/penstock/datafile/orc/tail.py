@@ -35,16 +35,21 @@ class OrcKind(IntEnum):
     """Kinds of types; the value is that on disk."""
 
     LONG = 4
+    STRING = 7
+    BINARY = 8
     TIMESTAMP = 9
     LIST = 10
     MAP = 11
     STRUCT = 12
+    VARCHAR = 16
+    CHAR = 17
     TIMESTAMP_INSTANT = 18
 
 
 TIMESTAMPS: Final = frozenset({OrcKind.TIMESTAMP, OrcKind.TIMESTAMP_INSTANT})
 _SECONDARY_STREAM: Final = 5
 _DIRECT_V2: Final = 2
+LENGTH_STREAM: Final = 2
 _PROLEPTIC_GREGORIAN: Final = 2
 
 
@@ -130,6 +135,58 @@ def _read(source: pa.NativeFile, start: int, size: int) -> bytes:
         raise FormatError("the file is shorter than its tail")
     source.seek(start)
     return source.read(size)
+
+
+def has_known_codec(tail: OrcTail) -> bool:
+    """Whether ``uncompress`` supports the file's codec; pyarrow also reads LZO."""
+    return tail.codec in set(_Codec)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrcStream:
+    """One stream of a stripe.
+
+    Attributes:
+        kind: number of the kind, such as ``LENGTH_STREAM``.
+        type_id: the column that it belongs to.
+        start: position in the file.
+        is_version_2: whether integers have the run-length encoding of version 2.
+    """
+
+    kind: int
+    type_id: int
+    start: int
+    size: int
+    is_version_2: bool
+
+
+def read_streams(source: pa.NativeFile, tail: OrcTail, stripe: int) -> list[OrcStream]:
+    """Read the footer of a stripe, and return the stripe's streams.
+
+    Raises:
+        FormatError: the footer is damaged.
+    """
+    info = messages_of(tail.footer, 3)[stripe]
+    start = number_of(info, 1)
+    footer_start = start + number_of(info, 2) + number_of(info, 3)
+    footer = decode_message(uncompress(read_part(source, footer_start, number_of(info, 4)), tail.codec))
+    encodings = [number_of(message, 1) for message in messages_of(footer, 2)]
+    streams = []
+    for message in messages_of(footer, 1):
+        type_id, size = number_of(message, 2), number_of(message, 3)
+        is_version_2 = type_id < len(encodings) and encodings[type_id] >= _DIRECT_V2
+        streams.append(
+            OrcStream(kind=number_of(message, 1), type_id=type_id, start=start, size=size, is_version_2=is_version_2)
+        )
+        start += size
+    return streams
+
+
+def read_part(source: pa.NativeFile, start: int, size: int) -> bytes:
+    """Read a part of the file. Raises ``FormatError`` if it is not inside of the file."""
+    if start + size > source.size():
+        raise FormatError(f"a part of {size} bytes at {start} is not inside of the file")
+    return _read(source, start, size)
 
 
 def with_seconds_as_long(data: bytes, tail: OrcTail) -> bytes:
