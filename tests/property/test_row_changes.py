@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock
+from penstock import MergeDelete, MergeInsert, MergeUpdate
 
 NUMBERS = itertools.count()
 OPTIONS = [{}, {"bucket": "1", "bucket-key": "k"}, {"bucket": "2", "bucket-key": "k"}]
@@ -19,7 +20,7 @@ ROWS = st.lists(
     max_size=12,
 )
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["append", "delete", "update", "move", "compact"]), ROWS, st.integers(-3, 9)),
+    st.tuples(st.sampled_from(["append", "delete", "update", "move", "merge", "compact"]), ROWS, st.integers(-3, 9)),
     min_size=1,
     max_size=7,
 )
@@ -53,10 +54,29 @@ def test_a_table_changes_as_a_list_does(options: dict[str, str], steps: list[tup
             moved = [row for row in model if row["k"] == number and row["p"] != "b"]
             stays = [row for row in model if not (row["k"] == number and row["p"] != "b")]
             model = [*stays, *({**row, "p": "b"} for row in moved)]
+        elif what == "merge":
+            model = merge(table, model, rows)
         else:
             table.compact()
         check(table, model, in_order=options.get("bucket") == "1")
     assert table.fsck(all_snapshots=True).findings == ()
+
+
+def merge(table: penstock.Table, model: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the source without a value delete, the others set the value; new keys come last."""
+    source = list({(row["k"], row["p"]): row for row in rows}.values())
+    clauses = [MergeDelete(where=pc.field("source.v").is_null()), MergeUpdate(set={"v": pc.field("source.v")})]
+    table.merge(source, ["k", "p"], matched=clauses, not_matched=MergeInsert())
+    values = {(row["k"], row["p"]): row["v"] for row in source}
+    after: list[dict[str, Any]] = []
+    for row in model:
+        key = (row["k"], row["p"])
+        if key not in values:
+            after.append(row)
+        elif values[key] is not None:
+            after.append({**row, "v": values[key]})
+    keys = {(row["k"], row["p"]) for row in model}
+    return [*after, *(row for row in source if (row["k"], row["p"]) not in keys)]
 
 
 def check(table: penstock.Table, model: list[dict[str, Any]], *, in_order: bool) -> None:

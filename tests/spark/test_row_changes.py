@@ -1,0 +1,40 @@
+"""MERGE of the rows of a DataFrame, and DELETE, UPDATE and MERGE in SQL with Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import penstock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_dataframe_is_merged(spark: SparkSession, catalog: penstock.Catalog) -> None:
+    catalog.create_database("m", if_not_exists=True)
+    table = catalog.create_table("m.t", "k BIGINT, name STRING")
+    table.append([{"k": k, "name": f"n{k}"} for k in range(5)])
+    source = spark.range(3, 8).selectExpr("id AS k", "concat('s', id) AS name")
+    result = table.merge(source, "k", matched=penstock.MergeUpdate(), not_matched=penstock.MergeInsert())
+    assert (result.rows_updated, result.rows_inserted) == (2, 3)
+    wanted = [(k, f"n{k}" if k < 3 else f"s{k}") for k in range(8)]
+    assert sorted(map(tuple, table.to_spark(spark).collect())) == wanted
+
+
+def test_sql_merges_a_query_of_spark(spark: SparkSession, catalog: penstock.Catalog) -> None:
+    penstock.sql(
+        spark,
+        catalog,
+        """
+        CREATE TABLE t (k BIGINT, v INT);
+        INSERT INTO t VALUES (1, 10), (2, 20);
+        CREATE TABLE s (k BIGINT, v INT);
+        INSERT INTO s VALUES (2, 1), (2, 2), (3, 3);
+        MERGE INTO t USING (SELECT k, CAST(SUM(v) AS INT) AS v FROM s GROUP BY k) AS s ON t.k = s.k
+        WHEN MATCHED THEN UPDATE SET v = t.v + s.v WHEN NOT MATCHED THEN INSERT *;
+        DELETE FROM t WHERE k = 1;
+        UPDATE t SET v = v * 2 WHERE k = 3
+        """,
+    )
+    rows = penstock.sql(spark, catalog, "SELECT * FROM t")
+    assert sorted(map(tuple, rows.collect())) == [(2, 23), (3, 6)]

@@ -1,0 +1,144 @@
+"""MERGE through the handle on a table: which rows match, which clause acts, and what others do meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import penstock
+from penstock import MergeDelete, MergeInsert, MergeUpdate
+from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
+from penstock.format.snapshot import CommitKind
+from penstock.table.commit.committer import TableCommitter
+from penstock.testing.garbage import needed_files, stored_files
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def table() -> penstock.Table:
+    catalog = penstock.Catalog(f"memory://merge-{next(NUMBERS)}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "k BIGINT, name STRING, x DOUBLE")
+    for first in (0, 5):
+        table.append([{"k": k, "name": f"n{k}", "x": float(k)} for k in range(first, first + 5)])
+    return table
+
+
+def state(table: penstock.Table) -> dict[Any, Any]:
+    return {row["k"]: row["name"] for row in table.to_arrow().to_pylist()}
+
+
+def test_rows_match_by_columns_of_other_names_and_only_files_with_hits_are_replaced(table: penstock.Table) -> None:
+    source = pa.table({"id": pa.array([7, 8], pa.int32()), "said": ["seven", "eight"]})
+    before = {row["file_path"] for row in table.files().to_pylist()}
+    result = table.merge(source, {"k": "id"}, matched=MergeUpdate(set={"name": pc.field("source.said")}))
+    assert (result.rows_updated, len(result.files), result.files_added) == (2, 1, 1)
+    assert len(before & {row["file_path"] for row in table.files().to_pylist()}) == 1
+    assert state(table) == {**{k: f"n{k}" for k in range(10)}, 7: "seven", 8: "eight"}
+
+
+def test_a_source_without_matches_is_a_plain_append(table: penstock.Table) -> None:
+    result = table.merge([{"k": 70, "name": "new"}], "k", matched=MergeUpdate(), not_matched=MergeInsert())
+    assert result.snapshot is not None
+    assert result.snapshot.commit_kind is CommitKind.APPEND
+    assert (result.rows_inserted, result.files) == (1, ())
+    assert table.to_arrow(filter="k = 70").to_pylist() == [{"k": 70, "name": "new", "x": None}]
+    assert table.merge([], "k", matched=MergeDelete()).snapshot is None
+
+
+def test_the_first_clause_that_is_true_acts(table: penstock.Table) -> None:
+    table.merge(
+        [{"k": k, "name": "s"} for k in (1, 2, 3, 50, 60)],
+        "k",
+        matched=[MergeDelete(where=pc.field("k") == 1), MergeUpdate(set={"name": "two"}, where=pc.field("x") < 3)],
+        not_matched=[
+            MergeInsert(where=pc.field("source.k") == 60),
+            MergeInsert(values={"k": pc.field("source.k") + 1, "name": "fifty"}),
+        ],
+    )
+    found = state(table)
+    assert (1 in found, found[2], found[3], found[60], found[51]) == (False, "two", "n3", "s", "fifty")
+
+
+def test_rows_that_the_source_does_not_have(table: penstock.Table) -> None:
+    result = table.merge(
+        [{"k": 2}],
+        "k",
+        not_matched_by_source=[MergeDelete(where=pc.field("k") > 7), MergeUpdate(set={"name": "lone"})],
+    )
+    assert (result.rows_deleted, result.rows_updated) == (2, 7)
+    assert state(table) == {**dict.fromkeys(range(8), "lone"), 2: "n2"}
+
+
+def test_null_matches_nothing_and_zeros_are_equal() -> None:
+    catalog = penstock.Catalog(f"memory://merge-{next(NUMBERS)}")
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "a DOUBLE, b STRING, n INT")
+    table.append([{"a": 0.0, "b": "x", "n": 1}, {"a": None, "b": "x", "n": 2}, {"a": 5.0, "b": None, "n": 3}])
+    source = [{"a": -0.0, "b": "x", "n": 10}, {"a": None, "b": "x", "n": 20}, {"a": 5.0, "b": None, "n": 30}]
+    result = table.merge(source, ["a", "b"], matched=MergeUpdate(set={"n": pc.field("source.n")}))
+    assert result.rows_updated == 1
+    assert sorted(table.to_arrow().column("n").to_pylist()) == [2, 3, 10]
+
+
+def test_several_source_rows_for_one_row_are_refused(table: penstock.Table) -> None:
+    stored = stored_files(table._ref)
+    twins = [{"k": 1, "name": "a"}, {"k": 1, "name": "b"}]
+    with pytest.raises(InvalidOptionError, match="several rows of the source"):
+        table.merge(twins, "k", matched=MergeUpdate())
+    assert stored_files(table._ref) == stored
+    assert table.merge([{"k": 90}, {"k": 90}], "k", matched=MergeDelete(), not_matched=MergeInsert()).rows_inserted == 2
+
+
+def test_many_keys(table: penstock.Table) -> None:
+    source = pa.table({"k": pa.array(range(-5_000, 5_000), pa.int64())})
+    assert table.merge(source, "k", matched=MergeDelete()).rows_deleted == 10
+    assert table.to_arrow().num_rows == 0
+
+
+def test_a_dry_run_counts_and_writes_nothing(table: penstock.Table) -> None:
+    stored = stored_files(table._ref)
+    source = [{"k": 1, "name": "a"}, {"k": 99, "name": "b"}]
+    dry = table.merge(source, "k", matched=MergeUpdate(), not_matched=MergeInsert(), dry_run=True)
+    assert (dry.snapshot, dry.rows_updated, dry.rows_inserted, len(dry.files)) == (None, 1, 1, 1)
+    assert stored_files(table._ref) == stored
+
+
+def test_a_key_that_is_appended_meanwhile_is_updated_and_not_inserted(
+    table: penstock.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = penstock.Table.at(table.location)
+    commit, waiting = TableCommitter.commit, [lambda: other.append([{"k": 99, "name": "theirs", "x": 0.0}])]
+
+    def later(self: TableCommitter, request: Any) -> Any:
+        if request.has_read and waiting:
+            waiting.pop()()
+        return commit(self, request)
+
+    monkeypatch.setattr(TableCommitter, "commit", later)
+    source = [{"k": 99, "name": "ours"}, {"k": 98, "name": "new"}]
+    result = table.merge(source, "k", matched=MergeUpdate(), not_matched=MergeInsert())
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+    assert table.to_arrow(["name"], "k >= 98").column("name").to_pylist().count("ours") == 1
+    assert table.to_arrow(filter="k = 99").num_rows == 1
+    assert stored_files(table._ref) == needed_files(table._ref)
+
+
+def test_what_does_not_fit_is_told(table: penstock.Table) -> None:
+    with pytest.raises(NotFoundError, match="no column 'q' to match by"):
+        table.merge([{"k": 1}], "q", matched=MergeDelete())
+    with pytest.raises(NotFoundError, match="the source has no column 'k'"):
+        table.merge([{"name": "x"}], "k", matched=MergeDelete())
+    with pytest.raises(SchemaMismatchError, match="cannot be compared"):
+        table.merge(pa.table({"k": ["one"]}), "k", matched=MergeDelete())
+    with pytest.raises(SchemaMismatchError, match="'extra' of the source"):
+        table.merge(pa.table({"k": [1], "extra": [1]}), "k", matched=MergeUpdate())
+    with pytest.raises(InvalidOptionError, match="what to do"):
+        table.merge([{"k": 1}], "k")
+    with pytest.raises(InvalidOptionError, match="not true or false"):
+        table.merge([{"k": 1}], "k", matched=MergeDelete(where=pc.field("source.k")))
