@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 SYSTEM: Final = [
-    *("snapshots", "schemas", "options", "files", "partitions", "buckets", "manifests", "tags", "consumers"),
-    "compaction",
+    *("snapshots", "schemas", "options", "files", "partitions", "buckets", "manifests", "tags", "branches"),
+    *("consumers", "compaction"),
 ]
 
 
@@ -138,7 +138,7 @@ def test_spark_shows_the_text_of_an_error(spark: SparkSession, table: Table) -> 
 
 
 def test_options_that_would_be_dropped_are_refused(spark: SparkSession, table: Table) -> None:
-    for key, text in (("branch", "only; use Flink"), ("startingVersion", "give 'scan.mode'")):
+    for key, text in (("branch", "read and write a branch"), ("startingVersion", "give 'scan.mode'")):
         with pytest.raises(AnalysisException, match=text):
             reader(spark).option(key, "1").load(table.location)
     older = reader(spark).option("scan.snapshot-id", "1").load(f"{table.location}$files")

@@ -34,7 +34,7 @@ def check_columns(ref: TableRef, schema: StructType, *, event_time: str | None =
         field = fields.get(column.name)
         if field is None:
             raise SchemaMismatchError(
-                f"table {ref.name} has no column '{column.name}' : its columns are {', '.join(fields)}; "
+                f"table {ref.name} has no column '{column.name}': its columns are {', '.join(fields)}; "
                 f"{again}; {_ALTERED}"
             )
         wanted, given = to_spark_type(field.type).simpleString(), column.dataType.simpleString()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import CommitConflictError, InvalidOptionError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
 from penstock.options import TagOptions
+from penstock.table.actions.manifests import merge_everything
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.commit.request import CommitRequest
 from penstock.table.expire.tags import delete_tag
@@ -49,6 +50,9 @@ def restore_snapshot(
         CommitConflictError: others committed each time that this was tried.
     """
     ref, store = committer.ref, committer.store
+    # Readers of the reference first collect the names of all DELETE entries, and then skip the ADD entries of those
+    # files: no DELETE entry of a file that comes back may stay in the base manifests.
+    committer.manifest_options = merge_everything(committer.manifest_options)
     if (snapshot_id is None) == (tag is None):
         raise InvalidOptionError(f"table {ref.name}: name either a snapshot id or a tag to go back to")
     made = None

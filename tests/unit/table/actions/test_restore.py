@@ -8,7 +8,9 @@ import pytest
 
 import penstock
 from penstock import Catalog, InvalidOptionError, NotFoundError, Table
+from penstock.format.manifest.entry import FileKind
 from penstock.format.snapshot import CommitKind
+from penstock.table.store import MetadataStore
 
 
 @pytest.fixture
@@ -51,6 +53,30 @@ def test_files_that_are_in_use_again_outlive_the_snapshots_between(catalog: Cata
     table.expire_snapshots(retain_max=1, retain_min=1)
     assert table.snapshots().num_rows == 1
     assert (numbers(table), table.fsck().findings) == ([0, 1, 2], ())
+
+
+def test_no_manifest_deletes_a_file_that_is_live(catalog: Catalog) -> None:
+    # Java takes a file for deleted wherever the DELETE entry is.
+    table = catalog.load_table("d.t")
+    table.compact(strategy="full")
+    table.append([{"k": 1, "n": 7}])
+    for target in (1, 3, 5, 2):
+        table.rollback_to_as_latest(snapshot_id=target)
+        store = MetadataStore(table._handle.ref)
+        latest = store.load_latest_snapshot()
+        assert latest is not None
+        entries = [
+            entry
+            for meta in store.load_manifests(latest)
+            for entry in store.load_manifest(meta.file_name, meta.file_size)
+        ]
+        added, deleted = (
+            {entry.file.file_name for entry in entries if entry.kind is kind}
+            for kind in (FileKind.ADD, FileKind.DELETE)
+        )
+        live = {path.rpartition("/")[2] for path in table.files()["file_path"].to_pylist()}
+        assert live <= added
+        assert not live & deleted
 
 
 def test_what_cannot_be_gone_back_to_leaves_no_tag(catalog: Catalog) -> None:
