@@ -63,7 +63,7 @@ def test_a_failed_statement_is_named_and_ends_the_command_with_its_code(orders: 
 def test_a_query_that_needs_spark_says_how_to_get_it(orders: Command) -> None:
     result = orders("sql", "-e", "SELECT COUNT(*) FROM shop.orders", code=10)
     assert "--spark 'local[2]'" in result.stderr
-    assert "DELETE cannot be run" in orders("sql", "-e", "DELETE FROM shop.orders", code=10).stderr
+    assert "expected WHERE and a condition" in orders("sql", "-e", "DELETE FROM shop.orders", code=2).stderr
 
 
 def test_something_has_to_be_given(penstock: Command, tmp_path: Path) -> None:
