@@ -94,5 +94,5 @@ def test_a_background_compactor_merges_what_is_there(table: Table) -> None:
     compactor = table.compact_in_background(options={"compaction.min.file-num": "2"}, threads=1, idle_seconds=0.05)
     compactor.start()
     compactor.finish()
-    assert compactor.state.landed == 2
+    assert compactor.state.committed_merges == 2
     assert table.inspect.summary().files == 2
