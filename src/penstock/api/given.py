@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 from penstock.api.deferred import is_spark_object
 from penstock.catalog.changes import SchemaChange, SetOption
-from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError
+from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError, UnsupportedFeatureError
 from penstock.format.text.partitions import parse_partition
 from penstock.predicate.tree import And, Compare, Constant, In, IsNull, Not, Or, Predicate, StartsWith
 
@@ -102,14 +102,37 @@ def partition_of(given: object, table: str) -> Mapping[str, object]:
     raise InvalidOptionError(f"table {table}: partition {given!r}: expected {{'dt': '2026-01-01'}} or 'dt=2026-01-01'")
 
 
-def check_spark(spark: object, table: str) -> None:
-    """Check that the argument is a Spark session. Raises ``InvalidOptionError``."""
+def check_spark(spark: object, table: str, instead: str | None = None) -> None:
+    """Check that the argument is a Spark session.
+
+    Args:
+        instead: what works with a session of Spark Connect; None if ``spark`` may be one.
+
+    Raises:
+        InvalidOptionError: it is none.
+        UnsupportedFeatureError: a session of Spark Connect.
+    """
     if not is_spark_object(spark):
         given = "None" if spark is None else f"a {type(spark).__name__}"
         raise InvalidOptionError(
             f"table {table}: expected a SparkSession, not {given}: SparkSession.builder.getOrCreate() makes one, and "
             "to_arrow, to_batches and follow read without Spark"
         )
+    if instead is not None:
+        check_classic(spark, table, instead)
+
+
+def check_classic(value: object, table: str, instead: str) -> None:
+    """Refuse a session or a DataFrame of Spark Connect, which has no JVM in this process.
+
+    Args:
+        instead: what works with Spark Connect.
+
+    Raises:
+        UnsupportedFeatureError: it is one.
+    """
+    if type(value).__module__.startswith("pyspark.sql.connect."):
+        raise UnsupportedFeatureError(f"table {table}: this does not work with Spark Connect; use {instead}")
 
 
 def check_trigger(trigger: object, table: str) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from penstock.api.deferred import spark_entry
-from penstock.api.given import Names, Options, Progress, names_of, no_progress, texts_of
+from penstock.api.given import Names, Options, Progress, check_classic, names_of, no_progress, texts_of
 from penstock.catalog.changes import SetOption
 from penstock.catalog.checks.features import check_writable
 from penstock.catalog.filesystem import alter_place
@@ -173,6 +173,7 @@ class TableMaintenance:
         check_keys(given, table=self._table.name, stacklevel=3)
         ref = for_compaction(at_latest_schema(self._table.ref, self._table.checked_store), given)
         check_writable(ref)
+        check_classic(spark, ref.name, "compact() without spark, which merges in this process")
         request = request_compaction(ref, partitions=partitions, where=where, strategy=strategy, idle_time=idle_time)
         order = parse_order(ref, order_strategy, names_of(order_by))
 

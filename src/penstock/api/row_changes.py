@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from penstock.api.deferred import is_spark_object, spark_entry
-from penstock.api.given import Names, filter_of, names_of
+from penstock.api.given import Names, check_classic, filter_of, names_of
 from penstock.api.rows import Rows, arrow_rows, as_table
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import InvalidFilterError
@@ -113,6 +113,7 @@ class RowChanges:
         """
         committer = self._change_committer()
         if is_spark_object(source):
+            check_classic(source, committer.ref.name, "source.toArrow()")
             rows = spark_entry().collect(cast("DataFrame", source))
         else:
             rows = as_table(arrow_rows(source, committer.ref))

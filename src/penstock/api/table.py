@@ -9,6 +9,7 @@ from penstock.api.exports import library, table_html
 from penstock.api.given import (
     Names,
     Options,
+    check_classic,
     check_spark,
     check_trigger,
     filter_of,
@@ -248,6 +249,7 @@ class Table:
             InvalidOptionError: no streaming DataFrame, another trigger or output mode.
             UnsupportedFeatureError: output mode ``update``, or a table that Penstock only reads.
         """
+        check_classic(sdf, self.name, f"sdf.writeStream.format('penstock').start('{self.location}')")
         given = texts_of(options)
         check_trigger(trigger, self.name)
         check_keys(given, table=self.name, stacklevel=3)
@@ -390,7 +392,7 @@ class Table:
             filter: prunes partitions, buckets and files before Spark sees a list of them; as for ``to_arrow``.
             **at: the snapshot, as for ``to_arrow``.
         """
-        check_spark(spark, self.name)
+        check_spark(spark, self.name, f"spark.read.format('penstock').load('{self.location}')")
         position = position_options(at, "to_spark")
         query = self._query(filter, options, position, spark_entry().time_zone(spark))
         return spark_entry().read(spark, query, self._store, names_of(columns))
@@ -421,7 +423,7 @@ class Table:
             NotFoundError: no such column.
             InvalidFilterError: a filter that does not fit the table.
         """
-        check_spark(spark, self.name)
+        check_spark(spark, self.name, f"spark.readStream.format('penstock').load('{self.location}')")
         given = texts_of(options)
         check_keys(given, table=self.name, stacklevel=3)
         check_side(given, self.name, Side.SOURCE, stacklevel=3)
@@ -600,5 +602,10 @@ class Table:
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)
         if is_spark_object(rows):
+            check_classic(
+                rows,
+                self.name,
+                f"rows.toArrow(), or rows.write.format('penstock').mode('append').save('{self.location}')",
+            )
             return spark_entry().write(cast("DataFrame", rows), self._ref)
         return merge_if_asked(write_arrow(self._ref, arrow_rows(rows, self._ref)), self._ref, run_here(self._ref))

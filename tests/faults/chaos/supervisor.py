@@ -25,17 +25,21 @@ DYING = 0.4
 class Supervisor:
     """Keeps all processes running but for the kills.
 
+    Args:
+        pace: how many times as long as on a disk everything takes.
+
     Attributes:
         kills: of each process, at a moment that nobody chose.
         deaths: of each process, at a drawn call to storage.
     """
 
-    def __init__(self, scene: Scene, forker: Forker, chance: random.Random) -> None:
+    def __init__(self, scene: Scene, forker: Forker, chance: random.Random, *, pace: float = 1.0) -> None:
         self.scene = scene
         self.kills: Counter[str] = Counter()
         self.deaths: Counter[str] = Counter()
         self.delivered = Delivered(scene)
         self._forker = forker
+        self._pace = pace
         self._chance = chance
         self._pids: dict[str, int] = {}
         self._turn: list[str] = []
@@ -56,8 +60,8 @@ class Supervisor:
         time.sleep(1)
         missing = needed
         while self.kill_count < kills or time.monotonic() - started < seconds or missing:
-            assert time.monotonic() - started < seconds + LATE_SECONDS, f"never seen: {missing}"
-            time.sleep(self._chance.uniform(0.1, 0.9))
+            assert time.monotonic() - started < seconds + LATE_SECONDS * self._pace, f"never seen: {missing}"
+            time.sleep(self._chance.uniform(0.1, 0.9) * self._pace)
             self._start_ended()
             self._kill_next()
             self.delivered.check(PRODUCERS)
@@ -99,7 +103,7 @@ class Supervisor:
         """Let the processes of a role come to an end; those that die on the way are started once more."""
         self.scene.stop(role)
         running = {name for name in NAMES if name.rpartition("-")[0] == role}
-        deadline = time.monotonic() + END_SECONDS
+        deadline = time.monotonic() + END_SECONDS * self._pace
         while running:
             assert time.monotonic() < deadline, f"{running} do not end"
             time.sleep(0.02)

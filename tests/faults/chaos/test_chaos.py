@@ -31,7 +31,7 @@ from tests.faults.chaos.workers import work
 SOAK_SECONDS = 3_600
 # Whatever else happens: merges of both kinds, a commit that its own producer did not live to see, and files that
 # killed processes left.
-NEEDED = frozenset({"compactions", "landed", "landed_before", "expired", "orphans_data", "scans"})
+NEEDED = frozenset({"compactions", "committed_merges", "landed_before", "expired", "orphans_data", "scans"})
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +71,9 @@ def figures(scene: Scene, supervisor: Supervisor) -> Counter[str]:
     return found
 
 
-def run(scene: Scene, forker: Forker, chance: random.Random, *, kills: int, seconds: float) -> None:
+def run(scene: Scene, forker: Forker, chance: random.Random, *, kills: int, seconds: float, pace: float = 1.0) -> None:
     scene.make()
-    supervisor = Supervisor(scene, forker, chance)
+    supervisor = Supervisor(scene, forker, chance, pace=pace)
     supervisor.run(kills, seconds, NEEDED)
     check_end(scene, supervisor)
     found = figures(scene, supervisor)
@@ -106,4 +106,4 @@ def test_everybody_at_once_on_a_store_that_is_slow_refuses_and_loses_answers(
         options = {**s3_bucket.options, "s3.endpoint": proxy.url}
         store = {"warehouse": f"{s3_bucket.root}/chaos-{tmp_path.name}", "options": options}
         (tmp_path / STORE).write_text(json.dumps(store))
-        run(Scene(tmp_path, buckets), forker, random.Random(9), kills=20, seconds=30)  # noqa: S311 - no secret
+        run(Scene(tmp_path, buckets), forker, random.Random(9), kills=20, seconds=30, pace=8)  # noqa: S311 - no secret

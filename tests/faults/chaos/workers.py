@@ -226,7 +226,7 @@ def note_state(scene: Scene, name: str, old: CompactionState, new: CompactionSta
         scene.note_event(name, leases=1)
     if new.last_error is not None and new.last_error != old.last_error:
         scene.note_event(name, error="paused", text=new.last_error)
-    keys = ("landed", "lost", "files_in", "files_out")
+    keys = ("committed_merges", "lost", "files_in", "files_out")
     news = {key: getattr(new, key) - getattr(old, key) for key in keys}
     if any(news.values()):
         scene.note_event(name, **news)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,13 @@ import pytest
 
 from penstock import Catalog, Table
 from penstock.catalog.changes import SetOption
-from penstock.errors import InvalidFilterError, InvalidOptionError, InvalidSchemaError, SchemaMismatchError
+from penstock.errors import (
+    InvalidFilterError,
+    InvalidOptionError,
+    InvalidSchemaError,
+    SchemaMismatchError,
+    UnsupportedFeatureError,
+)
 
 NUMBERS = itertools.count()
 
@@ -88,6 +95,23 @@ def test_what_is_no_session_is_said(table: Table) -> None:
             call(anything(None))
     with pytest.raises(InvalidOptionError, match=r"trigger '10 seconds': expected one of \{'processingTime'"):
         table.write_stream(anything(None), checkpoint="c", trigger=anything("10 seconds"))
+
+
+def test_sessions_and_frames_of_spark_connect_are_refused_with_what_works_there(table: Table) -> None:
+    session = anything(type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})())
+    rows = anything(type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})())
+    place = re.escape(table.location)
+    calls = {
+        rf"use spark\.read\.format\('penstock'\)\.load\('{place}'\)": lambda: table.to_spark(session),
+        r"use spark\.readStream\.format\('penstock'\)": lambda: table.read_stream(session),
+        r"use rows\.toArrow\(\), or rows\.write\.format\('penstock'\)": lambda: table.append(rows),
+        r"use sdf\.writeStream\.format\('penstock'\)": lambda: table.write_stream(rows, checkpoint="c"),
+        r"use compact\(\) without spark": lambda: table.compact(spark=session),
+        r"use source\.toArrow\(\)": lambda: table.rows.merge(rows, on="id"),
+    }
+    for said, call in calls.items():
+        with pytest.raises(UnsupportedFeatureError, match=f"table d.t: this does not work with Spark Connect; {said}"):
+            call()
 
 
 def test_near_misses_say_what_it_is_called_here(catalog: Catalog) -> None:
