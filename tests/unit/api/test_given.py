@@ -120,7 +120,7 @@ def test_near_misses_say_what_it_is_called_here(catalog: Catalog) -> None:
             getattr(catalog, name)
     with pytest.raises(AttributeError, match=r"'Catalog' has no attribute 'nothing'$"):
         _ = anything(catalog).nothing
-    assert not hasattr(catalog, "_repr_html_")
+    assert not hasattr(catalog, "_repr_svg_")
     with pytest.raises(InvalidOptionError, match=r"Catalog\.load_table\('database\.table'\) opens a table by its name"):
         Table(anything("warehouse/d.db/t"))
 
