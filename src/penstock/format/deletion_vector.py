@@ -25,6 +25,7 @@ _COOKIE_WITHOUT_RUNS: Final = 12346
 _MOST_CONTAINERS: Final = 1 << 16
 _ARRAY_ROWS: Final = 4096  # a container with more rows is a bitmap
 _BITMAP_BYTES: Final = 8192
+_LAST_ROW: Final = (1 << 16) - 1
 # Containers of a bitmap with runs have offsets only from this number on.
 _LEAST_WITH_OFFSETS: Final = 4
 
@@ -85,6 +86,9 @@ def _decode_container(data: bytes, place: int, rows: int, *, is_run: bool) -> tu
     if is_run:
         count = struct.unpack_from("<H", data, place)[0]
         pairs = np.frombuffer(data, "<u2", 2 * count, place + 2).reshape(count, 2).astype(np.int64)
+        # Damaged runs could name far more rows than a container has.
+        if (count and int((pairs[:, 1] + 1).sum()) != rows) or np.any(pairs.sum(axis=1) > _LAST_ROW):
+            raise ValueError("the runs of a part are not its rows")
         found = [np.arange(start, start + more + 1) for start, more in pairs.tolist()]
         return np.concatenate([np.empty(0, np.int64), *found]), place + 2 + 4 * count
     if rows > _ARRAY_ROWS:

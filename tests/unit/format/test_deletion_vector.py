@@ -60,6 +60,12 @@ def test_damage_is_told() -> None:
             decode_deletion_vector(framed(bytes.fromhex(ARRAYS)[:cut]), "index-1")
 
 
+def test_runs_that_name_more_rows_than_there_are_are_refused() -> None:
+    bitmap = struct.pack("<IBHHH", 12347, 1, 0, 9, 2) + struct.pack("<4H", 0, 65_535, 1, 65_535)
+    with pytest.raises(FormatError, match="not its rows"):
+        decode_deletion_vector(framed(bitmap), "index-1")
+
+
 def test_vectors_of_64_bits_are_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="64 bits"):
         decode_deletion_vector(struct.pack(">I", 8) + struct.pack("<I", 1681511377) + bytes(16), "index-1")
