@@ -21,9 +21,11 @@ from penstock.format.snapshot import CommitKind
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.discard import commit_or_discard
 from penstock.table.commit.request import CommitRequest
+from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.lease.files import LEASE_MS, LeaseFiles, LeaseRecord
 from penstock.table.lease.holder import Lease, acquire
 from penstock.table.lease.process import this_process
+from penstock.table.store import MetadataStore
 from penstock.table.write.writer import write_arrow
 from penstock.testing.file_io import Call, Operation, ProcessDiedError, RecordingFileIO
 
@@ -239,6 +241,20 @@ def expire(table: penstock.Table, _actor: Actor) -> None:
     table.expire_snapshots(retain_min=1, retain_max=1, older_than=4_000_000_000_000)
 
 
+def roll_back(target_id: int) -> Act:
+    """Roll back to a snapshot that is not the latest."""
+
+    def act(table: penstock.Table, actor: Actor) -> None:
+        store = MetadataStore(table._ref)
+        # What the code looks at for its plan, and in which order, is not modelled.
+        actor.file_io.is_stepped = False
+        plan = plan_rollback(store, snapshot_id=target_id)
+        actor.file_io.is_stepped = True
+        apply_rollback(store, plan)
+
+    return act
+
+
 def compact(table: penstock.Table, _actor: Actor) -> None:
     """Merge all files."""
     table.compact()
@@ -403,7 +419,9 @@ def _let_loose_calls_through(file_io: SteppedFileIO, step: Step, *, is_one: bool
 
 def _is_loose_look(call: Call) -> bool:
     there = _place(call.path)
-    return there is not None and there[0] in _LOOSE and Verb.READ in _VERBS[call.operation]
+    if there is None:
+        return False
+    return there[0] in _LOOSE and Verb.READ in _VERBS[call.operation]
 
 
 def _is_like(call: Call, step: Step) -> bool:
@@ -411,6 +429,14 @@ def _is_like(call: Call, step: Step) -> bool:
     if there is None or wanted is None or step.op.verb not in _VERBS[call.operation] or there[0] != wanted[0]:
         return False
     return there[0] in _LOOSE or step.op.verb in {Verb.LIST, Verb.STATUSES} or there[1] == wanted[1]
+
+
+_WITHOUT_ARGUMENTS: Final[dict[str, Act]] = {
+    "hold_lease": hold_lease,
+    "expire": expire,
+    "compact": compact,
+    "read_table": read_table,
+}
 
 
 def stage_of(scenario: Scenario) -> Stage:
@@ -424,16 +450,12 @@ def stage_of(scenario: Scenario) -> Stage:
                 acts[name] = batch(row, after_id)  # type: ignore[arg-type]
             case "leased_batches", [[row], _, after_id, held]:
                 acts[name] = leased_batch(row, after_id, held)  # type: ignore[arg-type]
-            case "hold_lease", _:
-                acts[name] = hold_lease
             case "append_and_expire", [row]:
                 acts[name] = append_and_expire(row)  # type: ignore[arg-type]
-            case "expire", _:
-                acts[name] = expire
-            case "compact", _:
-                acts[name] = compact
-            case "read_table", _:
-                acts[name] = read_table
+            case "roll_back", [target_id, *_]:
+                acts[name] = roll_back(target_id)  # type: ignore[arg-type]
+            case other, _:
+                acts[name] = _WITHOUT_ARGUMENTS[other]
     first = [value for path, value in scenario.content if path.startswith(SNAPSHOTS)]
     rows = visible_rows(dict(scenario.content)) or ()
     leases = [value for path, value in scenario.content if path.startswith(LEASE)]

@@ -6,6 +6,7 @@ import pytest
 from tests.model.engine import Explorer
 from tests.model.guards import ALL, Guard
 from tests.model.invariants import visible_rows
+from tests.model.programs.rollback import roll_back
 from tests.model.replay import random_trace, stage_of
 from tests.model.scenarios import SCENARIOS, Scenario
 from tests.model.values import Acknowledged, Leased, Seen
@@ -18,6 +19,7 @@ REPLAYED_PROGRAMS = {
     "read_table",
     "leased_batches",
     "hold_lease",
+    "roll_back",
 }
 REPLAYED = [
     each
@@ -52,6 +54,34 @@ def test_the_code_does_what_the_model_says(scenario: Scenario) -> None:
         assert replayed.acknowledged == tuple(sorted(note.row for note in view.notes(Acknowledged))), seed
         assert replayed.epochs == tuple(sorted(note.epoch for note in view.notes(Leased))), seed
         assert replayed.seen == tuple(note.rows for note in view.notes(Seen)), seed
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [each for each in SCENARIOS if each.is_deep and any(program is roll_back for _, program, *_ in each.actors)],
+    ids=lambda each: each.name,
+)
+def test_the_code_rolls_back_beside_two_others_as_the_model_does(scenario: Scenario) -> None:
+    for seed in range(6):
+        trace, view = random_trace(scenario.system(ALL), seed)
+        replayed = stage_of(scenario).follow(trace, is_strict=True)
+        assert sorted(replayed.rows) == sorted(visible_rows(view.content) or ()), seed
+        assert replayed.acknowledged == tuple(sorted(note.row for note in view.notes(Acknowledged))), seed
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [Guard.BASE_IN_LINE, Guard.FENCE_PUT, Guard.FENCE_FIRST, Guard.ANNOUNCED_ONLY],
+    ids=lambda each: each.name,
+)
+def test_the_code_brings_nothing_back_that_was_rolled_back(guard: Guard) -> None:
+    [scenario] = [each for each in SCENARIOS if guard in each.shows]
+    violation = Explorer(scenario.system(ALL - {guard})).run().violation
+    assert violation is not None
+    replayed = stage_of(scenario).follow(violation.trace, is_strict=False)
+    assert replayed.rows[0] == "first"
+    assert not {"second", "third"} & set(replayed.rows)
+    assert len(set(replayed.rows)) == len(replayed.rows)
 
 
 @pytest.mark.parametrize("guard", SHOWN, ids=lambda each: each.name)
