@@ -228,6 +228,11 @@ SCENARIOS: Final = (
         content=first_content(*ROWS, ("third",)),
     ),
     Scenario(
+        name="two rollbacks to one snapshot",
+        actors=(("roll", roll_back, 1), ("again", roll_back, 1, "other")),
+        content=first_content(*ROWS, ("third",)),
+    ),
+    Scenario(
         name="two appends, answers of puts are lost",
         actors=(("a", append, ("a",)), ("b", append, ("b",))),
         lost_answers=2,
