@@ -44,7 +44,8 @@ def needed_files(ref: TableRef) -> set[str]:
 def stored_files(ref: TableRef) -> set[str]:
     """Return the paths of all stored data files, manifests, lists, index files and statistics, needed or not."""
     kinds = ("/manifest/", "/index/", "/statistics/", "/bucket-")
-    return {path for path in walk(ref.file_io, ref.location) if any(kind in path for kind in kinds)}
+    start = len(ref.location)  # a bucket of an object store may have any name
+    return {path for path in walk(ref.file_io, ref.location) if any(kind in path[start:] for kind in kinds)}
 
 
 def walk(file_io: FileIO, directory: str) -> Iterator[str]:
