@@ -59,6 +59,4 @@ def options_of(bucket: str, lookup: Lookup) -> dict[str, str]:
     if endpoint and endpoint not in _CENTRAL:
         scheme = "http" if (find(_HAS_TLS) or "").lower() == "false" else "https"
         found["s3.endpoint"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
-        # Hadoop's default, which differs from ours for an endpoint that is not AWS's.
-        found.setdefault("s3.path.style.access", "false")
     return found

@@ -21,9 +21,9 @@ from penstock.spark.hadoop_options import options_of
         ),
         (
             {"fs.s3a.endpoint": "store:9000", "fs.s3a.connection.ssl.enabled": "false"},
-            {"s3.endpoint": "http://store:9000", "s3.path.style.access": "false"},
+            {"s3.endpoint": "http://store:9000"},
         ),
-        ({"fs.s3a.endpoint": "store"}, {"s3.endpoint": "https://store", "s3.path.style.access": "false"}),
+        ({"fs.s3a.endpoint": "store"}, {"s3.endpoint": "https://store"}),
         ({"fs.s3a.endpoint": "s3.amazonaws.com", "fs.s3a.endpoint.region": "eu-west-1"}, {"s3.region": "eu-west-1"}),
         (
             {"fs.s3a.access.key": "of all", "fs.s3a.bucket.lake.access.key": "of lake"},
