@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, Verbosity, settings
+from tests.quick_spark import JVM_OPTIONS
 from tests.s3_server import S3Bucket, S3Server
 
 HERE: Final = Path(__file__).parent
@@ -58,6 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
     A shell starts what runs in the background with SIGINT ignored, which children inherit.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # For each JVM that Spark starts, in this process or in one that a test starts.
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(JVM_OPTIONS))
     config.addinivalue_line("markers", "interop: asks Java Paimon or pypaimon (given to everything in tests/interop)")
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What the better compiler of a JVM would gain comes too late.
+# The optimising compiler of a JVM costs more processor time here than it saves: with it the same 46 Spark tests took
+# 60 s of the processor, without it 35 s.
 JVM_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable")
 _JVM: Final = " ".join(JVM_OPTIONS)
 _SETTINGS: Final = {

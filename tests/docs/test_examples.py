@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.quick_spark import quick_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -23,19 +28,62 @@ def _blocks(page: str, language: str) -> list[str]:
     return [text for kind, text in _BLOCK.findall((ROOT / page).read_text("utf-8")) if kind == language]
 
 
+class PageRunner:
+    """A process that runs the Python examples of pages that need Spark: they share its JVM."""
+
+    def __init__(self, settings: Path) -> None:
+        environment = _environment(settings)
+        self._process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("page_runner.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            text=True,
+        )
+
+    def run(self, script: Path) -> None:
+        """Run a page in the folder of its script; the test fails with what it printed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"script": str(script), "directory": str(script.parent)}) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        assert not answer["failed"], answer["output"]
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def _environment(settings: Path) -> dict[str, str]:
+    quick = quick_environment(settings)
+    return {**os.environ, **quick, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
+
+
 def _run(command: list[str], directory: Path) -> None:
-    quick = quick_environment(directory.with_name(f"{directory.name}-spark"))
-    environment = {**os.environ, **quick, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
+    environment = _environment(directory.with_name(f"{directory.name}-spark"))
     done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
 
 
+@pytest.fixture(scope="module")
+def page_runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageRunner]:
+    runner = PageRunner(tmp_path_factory.mktemp("settings"))
+    yield runner
+    runner.close()
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("page", _WITH_EXAMPLES)
-def test_the_examples_of_a_page_run_one_after_another(page: str, tmp_path: Path) -> None:
+def test_the_examples_of_a_page_run_one_after_another(page: str, tmp_path: Path, page_runner: PageRunner) -> None:
     script = tmp_path / "example.py"
-    script.write_text("\n".join(_blocks(page, "python")), encoding="utf-8")
-    _run([sys.executable, str(script)], tmp_path)
+    text = "\n".join(_blocks(page, "python"))
+    script.write_text(text, encoding="utf-8")
+    # Spark's Python workers stay in the directory that the JVM was started in, and .load("...") takes paths from there.
+    if "SparkSession" in text and ".load(" not in text:
+        page_runner.run(script)
+    else:
+        _run([sys.executable, str(script)], tmp_path)
     for block in _blocks(page, "console"):
         for line in block.splitlines():
             if line.startswith("$ penstock "):

@@ -79,9 +79,9 @@ def stream_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return way
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def kafka(spark: SparkSession) -> Iterator[Kafka]:
-    """Return a broker for the tests of a module, whose topics are theirs alone."""
+    """Return a broker, started once; each test has topics of its own."""
     with running_kafka(spark) as broker:
         yield broker
 

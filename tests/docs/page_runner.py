@@ -1,0 +1,61 @@
+"""Runs the Python examples of documentation pages one page after another, so that they share a JVM.
+
+Each line of standard input is a JSON object with the ``script`` to run and the ``directory`` to run it in. Each line of
+standard output answers one: ``{"output": ..., "failed": ...}``, where ``output`` is all that the page printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+import tempfile
+import traceback
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+
+def run_page(script: str, directory: str) -> bool:
+    """Run a script as a program of its own would run; return whether it failed."""
+    os.chdir(directory)
+    jvm: Any = SparkContext._jvm
+    if jvm is not None:
+        # Where Hadoop takes relative paths from, which its file systems read once.
+        jvm.java.lang.System.setProperty("user.dir", directory)
+        jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except BaseException:  # noqa: BLE001 - whatever it is, the test shows it
+        traceback.print_exc()
+        return True
+    finally:
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            for query in session.streams.active:
+                query.stop()
+            session.stop()
+    return False
+
+
+def main() -> None:
+    """Answer until standard input ends."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        for line in sys.stdin:
+            request = json.loads(line)
+            with tempfile.TemporaryFile() as output:
+                for descriptor in (1, 2):
+                    os.dup2(output.fileno(), descriptor)
+                failed = run_page(request["script"], request["directory"])
+                sys.stdout.flush()
+                sys.stderr.flush()
+                output.seek(0)
+                printed = output.read().decode(errors="replace")
+            answers.write(json.dumps({"output": printed, "failed": failed}) + "\n")
+            answers.flush()
+
+
+if __name__ == "__main__":
+    main()
