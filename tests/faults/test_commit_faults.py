@@ -393,7 +393,7 @@ def test_a_storage_that_goes_down_leaves_a_commit_done_undone_or_unknown(
         process = Process.start(storage)
         outage = Outage(storage, at=at)
         outage.has_effect = has_effect
-        process = replace(process, table=Table(replace(process.table._ref, file_io=outage)))
+        process = replace(process, table=penstock.Table(replace(process.table._ref, file_io=outage)))
         try:
             case.run(process)
         except CommitUnknownError:
