@@ -19,7 +19,7 @@ from penstock.spark.connector.stream.reader import BatchReader
 from penstock.spark.stream.session import open_session
 from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.limits import NO_LIMITS, limits_of
-from penstock.table.stream.offset import UNRESOLVED, encode_offset
+from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,10 +118,16 @@ class TableStream(Proxy):
 
     @from_spark
     def latestOffset(self, start: JavaObject = None, limit: JavaObject = None) -> JavaObject:
-        """Return the end of the next micro-batch; ``start`` itself if there is nothing to read."""
+        """Return the end of the next micro-batch; ``start`` itself if there is nothing to read.
+
+        Returns:
+            None if not even the start is known, because nothing was ever committed: Spark would run a batch for it.
+        """
         given = _decoded(start)
         end = self._open().advance(given, applies_limits=not limit.equals(self._all_available))
-        return start if end == given else self._encoded(end)
+        if end == given:
+            return None if decode_offset(given) == UNRESOLVED else start
+        return self._encoded(end)
 
     @from_spark
     def reportLatestOffset(self) -> JavaObject:
