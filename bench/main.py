@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "append": spark_sections.measure_append,
     "scan": spark_sections.measure_scan,
+    "select": spark_sections.measure_select,
+    "append-partitioned": spark_sections.measure_append_partitioned,
     "compact": spark_sections.measure_compact,
     "sort": spark_sections.measure_sort,
     "plan": plan.measure,

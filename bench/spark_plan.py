@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import penstock
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
     """Make the DataFrame anew each round."""
+    penstock.attach(spark, Path(job.arguments["location"]).parent.parent)
+    name = f"penstock.{Path(job.arguments['location']).parent.stem}.{Path(job.arguments['location']).name}"
+
+    def run_attached() -> None:
+        plan = spark.table(name)._jdf.queryExecution().executedPlan()  # noqa: SLF001 - see below
+        # The list of files reaches Spark with its partitions.
+        plan.execute().getNumPartitions()
 
     def run() -> None:
         frame = penstock.Table.at(job.arguments["location"]).to_spark(spark)
@@ -23,7 +31,7 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
 
     series = race(
         job.arguments["work"],
-        [Contender(name=OURS, run=run)],
+        [Contender(name=OURS, run=run), Contender(name=f"{OURS} catalog", run=run_attached)],
         rounds=job.settings.rounds,
         warm_ups=job.settings.warm_ups,
         session=job.peer,

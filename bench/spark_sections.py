@@ -11,6 +11,7 @@ from bench.spark_compact import IN_PROCESS, SCAN_AFTER, SCAN_BEFORE
 from bench.spark_compact import WORK as COMPACT
 from bench.spark_job import SparkFailedError, find_peers, run_spark
 from bench.spark_scan import WORK as SCAN
+from bench.spark_select import APPEND, ATTACHED, JOIN, ONE_BUCKET, ONE_KEY, ONE_PARTITION, TIME_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,6 +101,28 @@ def measure_scan(settings: Settings) -> Section:
     series, notes = in_every_session("scan", settings, path=str(make_orders(settings.rows)))
     checks = tuple(compare(SCAN, series, SCAN_TARGETS))
     return Section(name="scan", title="Scan from Spark", series=series, checks=checks, notes=notes)
+
+
+def measure_select(settings: Settings) -> Section:
+    """Ask for a few rows of tables that are laid out for it."""
+    series, notes = in_every_session("select", settings)
+    targets = {(ATTACHED, peer): at_least for peer, at_least in ((DELTA, 1.0), (ICEBERG, 1.0), (PARQUET, None))}
+    works = (ONE_PARTITION, ONE_KEY, ONE_BUCKET, TIME_RANGE, JOIN)
+    checks = tuple(check for work in works for check in compare(work, series, targets))
+    return Section(name="select", title="Selective scans from Spark", series=series, checks=checks, notes=notes)
+
+
+def measure_append_partitioned(settings: Settings) -> Section:
+    """Append the seven-column table to 30 partitions."""
+    series, notes = in_every_session("append-partitioned", settings, path=str(make_orders(settings.rows)))
+    targets = {(ATTACHED, PARQUET): 1.0, (ATTACHED, DELTA): 1.4, (ATTACHED, ICEBERG): None}
+    return Section(
+        name="append-partitioned",
+        title="Append to partitions from Spark",
+        series=series,
+        checks=tuple(compare(APPEND, series, targets)),
+        notes=notes,
+    )
 
 
 def in_every_session(kind: str, settings: Settings, **arguments: object) -> tuple[tuple[Series, ...], tuple[str, ...]]:

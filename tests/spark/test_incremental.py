@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+import penstock
 from penstock import Catalog, Table
 from penstock.errors import UnsupportedFeatureError
 
@@ -45,13 +46,18 @@ CASES = [
 ]
 
 
-def test_both_doors_deliver_the_changes_that_a_read_without_spark_delivers(spark: SparkSession, table: Table) -> None:
+def test_both_doors_deliver_the_changes_that_a_read_without_spark_delivers(
+    spark: SparkSession, table: Table, tmp_path: Path
+) -> None:
+    penstock.attach(spark, tmp_path)
     for options, expected in CASES:
         assert sorted(table.to_arrow(options=options)["a"].to_pylist()) == expected
         assert sorted(table.to_batches(options=options).read_all()["a"].to_pylist()) == expected
         assert sorted(row["a"] for row in table.to_spark(spark, options=options).collect()) == expected
         frame = spark.read.format("penstock").options(**options).load(table.location)
         assert sorted(row["a"] for row in frame.collect()) == expected
+        attached = spark.read.options(**options).table("penstock.d.t")
+        assert sorted(row["a"] for row in attached.collect()) == expected
 
 
 def test_a_filter_and_columns_apply_to_changes(spark: SparkSession, table: Table) -> None:

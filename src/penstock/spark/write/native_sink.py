@@ -39,6 +39,8 @@ _CODECS: Final = {
     "snappy": "snappy",
     "gzip": "gzip",
     "zstd": "zstd",
+    "lz4": "lz4_raw",
+    "lz4_raw": "lz4_raw",
 }
 _PLAIN: Final = frozenset(
     {

@@ -1,0 +1,153 @@
+"""Threads, sessions, and what is left in memory after queries."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import penstock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from penstock import Catalog, Table
+
+
+@pytest.fixture(scope="module")
+def numbers(catalog: Catalog) -> Table:
+    table = catalog.create_table("d.numbers", "id INT, p INT", partition_by=["p"])
+    table.append(
+        pa.table({"id": pa.array(range(40), pa.int32()), "p": pa.array([n % 4 for n in range(40)], pa.int32())})
+    )
+    return table
+
+
+def test_threads_query_and_write_beside_each_other(spark: SparkSession, numbers: Table, catalog: Catalog) -> None:
+    target = catalog.create_table("d.from_threads", "id INT, p INT")
+
+    def work(number: int) -> list[int]:
+        frame = spark.table("penstock.d.numbers").where(f"p = {number % 4} AND id >= {number}")
+        if number % 4 == 0:
+            frame.writeTo("penstock.d.from_threads").append()
+        return sorted(row.id for row in frame.collect())
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(work, range(12)))
+    assert found == [[each for each in range(40) if each % 4 == number % 4 and each >= number] for number in range(12)]
+    assert target.to_arrow().num_rows == sum(len(found[number]) for number in (0, 4, 8))
+    assert target.snapshots().num_rows == 3
+
+
+def test_one_frame_is_used_by_several_threads(spark: SparkSession, numbers: Table) -> None:
+    frame = spark.table("penstock.d.numbers")
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda p: frame.where(f"p = {p}").count(), range(4))) == [10] * 4
+
+
+def test_objects_of_past_queries_go_away(spark: SparkSession, numbers: Table) -> None:
+    pool = spark.sparkContext._gateway.gateway_property.pool  # type: ignore[union-attr] # Py4J has no types
+
+    def collected() -> int:
+        """Return the number of Python objects that the JVM holds after its garbage collection."""
+        sizes: list[int] = []
+        for _ in range(30):
+            gc.collect()
+            spark._jvm.java.lang.System.gc()
+            spark._jvm.java.lang.System.runFinalization()
+            sizes.append(len(pool.dict))
+            if len(sizes) > 3 and len(set(sizes[-3:])) == 1:
+                break
+            time.sleep(0.2)
+        return sizes[-1]
+
+    def ask(count: int) -> None:
+        for number in range(count):
+            spark.table("penstock.d.numbers").where(f"p = 1 AND id > {number}").collect()
+
+    ask(5)
+    before = collected()
+    made = len(pool.dict)
+    ask(25)
+    assert len(pool.dict) > made
+    # Spark keeps the plans of its latest executions.
+    assert collected() < before + 25
+
+
+def test_another_session_attaches_for_itself(spark: SparkSession, numbers: Table, catalog: Catalog) -> None:
+    other = spark.newSession()
+    penstock.attach(other, catalog, "mine")
+    assert other.sql("SELECT count(*) FROM mine.d.numbers").collect() == [(40,)]
+    with pytest.raises(Exception, match=r"TABLE_OR_VIEW_NOT_FOUND|REQUIRES_SINGLE_PART_NAMESPACE|mine"):
+        spark.table("mine.d.numbers")
+
+
+SCRIPT = """
+import sys
+import penstock
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+for number in range(2):
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    catalog = penstock.attach(spark, sys.argv[1])
+    catalog.create_database("d", if_not_exists=True)
+    if number == 0:
+        catalog.create_table("d.t", "id BIGINT").append(pa.table({"id": [1, 2]}))
+    spark.sql("INSERT INTO penstock.d.t VALUES (3)")
+    assert spark.table("penstock.d.t").where("id > 1").count() == 2 + number
+    spark.stop()
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_a_session_after_a_stopped_one_works(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "warehouse")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+    assert done.stdout.endswith("done\n"), done.stderr[-3000:]
+
+
+def test_a_plan_takes_as_many_calls_for_many_files_as_for_few(
+    spark: SparkSession, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr] # Py4J has no types
+    original = client.send_command
+    calls: list[str] = []
+
+    def counted(command: str, *arguments: object, **options: object) -> object:
+        # Objects that Python no longer needs are released at any time.
+        if not command.startswith("m\n"):
+            calls.append(command)
+        return original(command, *arguments, **options)
+
+    def plan(name: str) -> int:
+        calls.clear()
+        rdd = spark.table(f"penstock.d.{name}").where("id >= 0")._jdf.queryExecution().toRdd()
+        assert rdd.getNumPartitions() > 0
+        return len(calls)
+
+    for name, files in (("few", 4), ("many", 400)):
+        numbers = pa.array(range(files), pa.int32())
+        catalog.create_table(f"d.{name}", "id INT, p INT", partition_by=["p"]).append(
+            pa.table({"id": numbers, "p": numbers})
+        )
+    monkeypatch.setattr(client, "send_command", counted)
+    plan("few")
+    assert plan("many") == plan("few")
