@@ -42,6 +42,7 @@ from penstock.table.commit.announced import is_announced
 from penstock.table.commit.delta import build_delta
 from penstock.table.commit.fence import load_base
 from penstock.table.commit.flush import flush_new_files
+from penstock.table.commit.freed_ids import last_kept_id
 from penstock.table.commit.late_put import is_in_time
 from penstock.table.commit.lookup import search_commits
 from penstock.table.commit.manifest_merge import Merge, apply_merges, merge_manifests
@@ -289,11 +290,15 @@ class TableCommitter:
         is still running.
 
         Args:
-            known: the base of the last search; only snapshots after it are read.
+            known: the base of the last search; only snapshots after it are read, or, if a rollback may have taken it
+                back, after the rollback's target.
         """
         if not request.check_committed or base is None:
             return None
-        after_id = max(known.id if known else 0, request.committed_after_id)
+        after_id = max(
+            last_kept_id(number, self._schemas.freed_ids)
+            for number in (known.id if known else 0, request.committed_after_id)
+        )
         found = search_commits(
             self.store, lambda it: it.commit_user == request.commit_user, latest_id=base.id, after_id=after_id
         )

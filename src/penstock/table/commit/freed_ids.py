@@ -42,6 +42,19 @@ def record_freed_ids(store: MetadataStore, target_id: int, latest_id: int) -> No
         store.file_io.write(freed_ids_path(store.location, first, last), encode_hint(target_id))
 
 
+def last_kept_id(snapshot_id: int, freed_ids: Iterable[range]) -> int:
+    """Return the id up to which snapshots are still those that were there when ``snapshot_id`` was the latest.
+
+    A rollback frees ids that other snapshots get then, so who looks for what came after a snapshot begins at the
+    rollback's target if the snapshot may have been taken back.
+    """
+    ranges = tuple(freed_ids)
+    # A record begins two ids after the target.
+    while targets := [ids.start - 2 for ids in ranges if ids.start - 1 <= snapshot_id < ids.stop]:
+        snapshot_id = min(targets)
+    return snapshot_id
+
+
 def is_built_on_previous(store: MetadataStore, snapshot: Snapshot, freed_ids: Iterable[range]) -> bool:
     """Whether a snapshot was built on the one before it, if a rollback has freed its id; True for all other ids.
 

@@ -10,7 +10,7 @@ from tests.unit.table.commit_tables import append, committer, live, new_table, o
 from penstock.errors import CommitConflictError
 from penstock.format.layout import freed_ids_of, freed_ids_path, snapshot_path
 from penstock.format.snapshot_json import encode_snapshot
-from penstock.table.commit.freed_ids import is_built_on_previous
+from penstock.table.commit.freed_ids import is_built_on_previous, last_kept_id
 from penstock.table.expire.rollback import apply_rollback, plan_rollback
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import Operation, RecordingFileIO
@@ -199,3 +199,38 @@ def test_other_names_record_nothing(name: str) -> None:
 
 def test_the_name_of_a_record_reads_back() -> None:
     assert freed_ids_of(freed_ids_path("x", 3, 12).rpartition("/")[2]) == range(3, 13)
+
+
+@pytest.mark.parametrize(
+    ("snapshot_id", "freed_ids", "kept"),
+    [
+        (7, [], 7),
+        (1, [range(3, 6)], 1),
+        (2, [range(3, 6)], 1),  # the id after the target
+        (5, [range(3, 6)], 1),
+        (6, [range(3, 6)], 6),
+        (9, [range(8, 12), range(4, 8)], 2),  # a rollback from 9 to 6, then one from 6 to 2
+    ],
+)
+def test_snapshots_are_kept_up_to_the_target_of_a_rollback(snapshot_id: int, freed_ids: list[range], kept: int) -> None:
+    assert last_kept_id(snapshot_id, freed_ids) == kept
+
+
+@pytest.mark.parametrize("is_prepared_before", [False, True])
+def test_a_batch_that_another_driver_committed_after_a_rollback_is_found(*, is_prepared_before: bool) -> None:
+    ref = new_table()
+    commit_rows(ref, 1, 2, 3)
+    given = {"user": "query", "commit_identifier": 8, "check_committed": True}
+
+    def others() -> None:
+        roll_back(ref, 1)
+        assert committer(ref).commit(append(rows(8), **given)) is not None
+        commit_rows(ref, 4, 5, 6)
+
+    paused = PausedFileIO(ref.file_io, "/snapshot-4", before=others)
+    request = append(rows(8), **given, committed_after_id=3 if is_prepared_before else 0)
+    found = committer(on(ref, paused)).commit(request)
+    assert paused.was_paused
+    assert found is not None
+    assert (found.commit_user, found.id) == ("query", 2)
+    assert sorted(row_counts(ref)) == [1, 4, 5, 6, 8]
