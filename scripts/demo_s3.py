@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 BUCKET = "lake"
 START_SECONDS = 60.0
+MOTO = Path(__file__).with_name("moto_server.py")
 
 
 def command_of(directory: Path, port: int) -> list[str]:
     """Return the command that starts a server on a port of this machine."""
     versitygw = shutil.which("versitygw")
     if versitygw is None:
-        return [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        return [sys.executable, str(MOTO), str(port)]
     (directory / "objects").mkdir()
     return [versitygw, "--port", f"127.0.0.1:{port}", "posix", str(directory / "objects")]
 
@@ -50,7 +51,7 @@ def running_server(directory: Path) -> Iterator[str]:
     try:
         wait_for(server, port, directory / "server.log")
         os.environ.update(keys, AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}")
-        yield Path(command[0]).name if "moto.server" not in command else "moto"
+        yield "moto" if str(MOTO) in command else Path(command[0]).name
     finally:
         server.kill()
         server.wait()

@@ -9,6 +9,7 @@ import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.io.object_store.client import client_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 START_SECONDS = 60.0
+MOTO = Path(__file__).parents[1] / "scripts" / "moto_server.py"
 ACCESS_KEY = "test-access-key"
 SECRET_KEY = "test-secret-key"  # noqa: S105 - of a server that takes any
 
@@ -83,7 +85,7 @@ class S3Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self._buckets = 0
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+            [sys.executable, MOTO, str(self.port)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

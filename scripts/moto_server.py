@@ -1,0 +1,39 @@
+"""Run moto's S3 server on this machine: ``moto_server.py PORT``. Of concurrent conditional puts of a name, one wins.
+
+moto looks whether there is an object and stores it afterwards, without a lock, so that on a busy machine two puts of
+one name succeed. Here conditional puts run one after another.
+"""
+
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import run_simple
+
+
+class ConditionalPutsInTurn:
+    """A WSGI application that gives conditional puts to another one at a time."""
+
+    def __init__(self, application: Any) -> None:  # noqa: ANN401 - any WSGI application
+        self._application = application
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:  # noqa: ANN401 - as WSGI has it
+        """Answer a request."""
+        if "HTTP_IF_NONE_MATCH" not in environ:
+            answer: Iterable[bytes] = self._application(environ, start_response)
+            return answer
+        with self._lock:
+            return list(self._application(environ, start_response))
+
+
+def main() -> None:
+    """Serve until the process is killed."""
+    application = ConditionalPutsInTurn(DomainDispatcherApplication(create_backend_app))
+    run_simple("127.0.0.1", int(sys.argv[1]), application, threaded=True, request_handler=MotoRequestHandler)
+
+
+if __name__ == "__main__":
+    main()
