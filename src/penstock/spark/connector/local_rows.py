@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.proxy import PlainTable, Proxy, from_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -83,8 +83,8 @@ def arrow_rows(bridge: Bridge, rows: pa.Table, schema: StructType | None = None)
     return frame._jdf.queryExecution().executedPlan().executeCollect()
 
 
-class SystemTable(Proxy):
-    """A system table, such as ``penstock.db.t.snapshots`` or ``penstock.sys.tables``.
+class SystemTable(PlainTable):
+    """A system table, such as ``penstock.db.t.snapshots`` or ``penstock.sys.tables``; an object for each load.
 
     Args:
         name: full name of the system table, including the catalog.
@@ -92,47 +92,12 @@ class SystemTable(Proxy):
     """
 
     interfaces: ClassVar = (f"{_CONNECTOR}catalog.SupportsRead",)
+    capability: ClassVar = "BATCH_READ"
 
     def __init__(self, bridge: Bridge, name: str, load: Callable[[Mapping[str, str]], pa.Table]) -> None:
         self._load = load
         self._rows = load({})
-        self._schema = from_arrow_schema(self._rows.schema)
-        self._name = name
-        super().__init__(bridge, f"{self._name} {id(self)}")
-
-    def name(self) -> str:
-        """Return the name."""
-        return self._name
-
-    def id(self) -> None:
-        """Return none: the object is made for each load."""
-
-    def version(self) -> None:
-        """Return none: the object is made for each load."""
-
-    def schema(self) -> JavaObject:
-        """Return the columns."""
-        return self._bridge.schema(self._schema)
-
-    def columns(self) -> JavaObject:
-        """Return the columns."""
-        return self._bridge.columns(self.schema())
-
-    def partitioning(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.identities(())
-
-    def properties(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.java_map({})
-
-    def capabilities(self) -> JavaObject:
-        """Return batch read, the only capability."""
-        return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", "BATCH_READ")])
-
-    def constraints(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())
+        super().__init__(bridge, f"{name} {id(self)}", name, from_arrow_schema(self._rows.schema))
 
     @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:

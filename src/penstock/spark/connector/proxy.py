@@ -14,6 +14,8 @@ from penstock.spark.connector.failures import SparkFailureError, to_java
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql.types import StructType
+
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
 _Given = ParamSpec("_Given")
@@ -82,3 +84,56 @@ def from_spark(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
         raise failure
 
     return called
+
+
+class PlainTable(Proxy):
+    """A table of which Spark knows the name, the columns and one capability: no partitions, properties or versions.
+
+    Args:
+        key: as of every proxy.
+        name: name that messages and plans show.
+        schema: its columns.
+    """
+
+    capability: ClassVar[str]
+
+    def __init__(self, bridge: Bridge, key: str, name: str, schema: StructType) -> None:
+        super().__init__(bridge, key)
+        self._name = name
+        self._schema = schema
+
+    def name(self) -> str:
+        """Return the name."""
+        return self._name
+
+    def id(self) -> None:
+        """Return none: Spark need not notice another table of the name."""
+
+    def version(self) -> None:
+        """Return none."""
+
+    @from_spark
+    def schema(self) -> JavaObject:
+        """Return the columns."""
+        return self._bridge.schema(self._schema)
+
+    @from_spark
+    def columns(self) -> JavaObject:
+        """Return the columns."""
+        return self._bridge.columns(self.schema())
+
+    def partitioning(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.identities(())
+
+    def properties(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.java_map({})
+
+    def capabilities(self) -> JavaObject:
+        """Return the capability."""
+        return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", self.capability)])
+
+    def constraints(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())

@@ -12,7 +12,7 @@ from penstock.format.text.names import quoted
 from penstock.predicate.bind import bind
 from penstock.printable import open_log
 from penstock.spark.connector.gateway import open_bridge
-from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.proxy import PlainTable, Proxy, from_spark
 from penstock.spark.connector.stream.micro_batches import TableStream
 from penstock.spark.read.filters import to_column
 from penstock.spark.types import nullable, to_spark_schema
@@ -74,10 +74,14 @@ def _column(field: StructField, needed: StructType) -> Column:
     return (as_instant(column) if is_event_time else column).alias(field.name, metadata=field.metadata)
 
 
-class StreamTable(Proxy):
-    """A table as the source of one streaming DataFrame; each query on it gets a source of its own."""
+class StreamTable(PlainTable):
+    """A table as the source of one streaming DataFrame; each query on it gets a source of its own.
+
+    The source notices a table that was dropped and created again.
+    """
 
     interfaces: ClassVar = (f"{_CONNECTOR}catalog.SupportsRead", f"{_CONNECTOR}read.ScanBuilder")
+    capability: ClassVar = "MICRO_BATCH_READ"
 
     def __init__(
         self,
@@ -88,48 +92,11 @@ class StreamTable(Proxy):
         predicate: Predicate | None,
         reader: str,
     ) -> None:
-        super().__init__(bridge, f"{ref.name} {reader}")
+        super().__init__(bridge, f"{ref.name} {reader}", ref.name, schema)
         self._spark = spark
         self._ref = ref
-        self._schema = schema
         self._predicate = predicate
         self._reader = reader
-
-    def name(self) -> str:
-        """Return the name."""
-        return self._ref.name
-
-    def id(self) -> None:
-        """Return none: the source notices a table that was dropped and created again."""
-
-    def version(self) -> None:
-        """Return none: a stream has no version."""
-
-    @from_spark
-    def schema(self) -> JavaObject:
-        """Return the columns of the stream."""
-        return self._bridge.schema(self._schema)
-
-    @from_spark
-    def columns(self) -> JavaObject:
-        """Return the columns of the stream."""
-        return self._bridge.columns(self.schema())
-
-    def partitioning(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.identities(())
-
-    def properties(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.java_map({})
-
-    def capabilities(self) -> JavaObject:
-        """Return the capability to be read as a stream."""
-        return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", "MICRO_BATCH_READ")])
-
-    def constraints(self) -> JavaObject:
-        """Return none."""
-        return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())
 
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the builder of a scan: the options are given already."""
