@@ -37,5 +37,5 @@ def test_other_errors_keep_their_frames() -> None:
 
 
 def test_a_column_that_spark_alone_has_is_explained() -> None:
-    with pytest.raises(SchemaMismatchError, match=r"no column 'z' .*Spark's own ALTER TABLE .* Catalog\.alter_table"):
+    with pytest.raises(SchemaMismatchError, match=r"no column 'z': .*Spark's own ALTER TABLE .* Catalog\.alter_table"):
         check_columns(Queue().ref, StructType().add("z", IntegerType()))
