@@ -57,8 +57,7 @@ def limits_of(options: StreamOptions) -> ReadLimits:
     if (options.min_rows_per_trigger is None) != (options.max_trigger_delay_ms is None):
         raise InvalidOptionError(
             "options 'read.stream.minRowsPerTrigger' and 'read.stream.maxTriggerDelayMs' belong together: the first "
-            "sets "
-            "how many rows a micro-batch waits for, the second how long; set both or neither"
+            "sets how many rows a micro-batch waits for, the second how long; set both or neither"
         )
     return ReadLimits(
         max_files=options.max_files_per_trigger,

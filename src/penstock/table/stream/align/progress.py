@@ -131,8 +131,8 @@ class AlignmentRule:
                 (_GROUP_KEY, _DRIFT_KEY) if options.alignment_group is not None else (_DRIFT_KEY, _GROUP_KEY)
             )
             raise InvalidOptionError(
-                f"table {ref.name}: option '{given}' is set and '{missing}' is not: the first names the sources that "
-                "wait for each other, the second the distance allowed; set both or neither"
+                f"table {ref.name}: option '{given}' is set and '{missing}' is not: the group names the sources that "
+                "wait for each other, the drift is the distance allowed; set both or neither"
             )
         _check_name(options.alignment_group, ref.name)
         idle_ms = IDLE_MS if options.source_idle_timeout_ms is None else options.source_idle_timeout_ms

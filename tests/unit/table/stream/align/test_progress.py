@@ -88,9 +88,9 @@ def test_a_source_is_dead_after_ten_intervals_and_idle_after_a_minute_or_as_told
     [
         (
             {GROUP: "g"},
-            f"option '{GROUP}' is set and '{DRIFT}' is not: the first names the sources that wait for each other",
+            f"option '{GROUP}' is set and '{DRIFT}' is not: the group names the sources that wait for each other",
         ),
-        ({DRIFT: "1 s"}, f"option '{DRIFT}' is set and '{GROUP}' is not: the first names"),
+        ({DRIFT: "1 s"}, f"option '{DRIFT}' is set and '{GROUP}' is not: the group names"),
         ({GROUP: "g", DRIFT: "far"}, f"option '{DRIFT}' = 'far': expected a duration such as '10 s'"),
         ({GROUP: "g", DRIFT: "1 s", INTERVAL: "0"}, f"option '{INTERVAL}' = '0': expected 1 ms or more"),
         ({GROUP: "g", DRIFT: "1 s", IDLE: "0 s"}, f"option '{IDLE}' = '0 s': expected 1 ms or more"),
