@@ -27,7 +27,8 @@ TIME_RANGE: Final = "1 % time range"
 JOIN: Final = "join with a filtered dimension"
 APPEND: Final = "append to 30 partitions"
 APPENDED_PARTITIONS: Final = 30
-_SUMS: Final = "sum(v), count(s), sum(k)"
+# Sums of doubles differ in their last digits.
+_SUMS: Final = ("round(sum(v), 2)", "count(s)", "sum(k)")
 
 
 def measure(spark: SparkSession, job: SparkJob) -> Section:
@@ -91,9 +92,8 @@ def _race(job: SparkJob, work: str, runs: dict[str, Callable[[], DataFrame]]) ->
 
     def contender(name: str, make: Callable[[], DataFrame]) -> Contender:
         def run() -> None:
-            row = make().collect()[0]
-            # Sums of doubles differ in their last digits.
-            last[name] = (round(row[0], 2), row[1], row[2])
+            (row,) = make().collect()
+            last[name] = tuple(row)
 
         return Contender(name=name, run=run, verify=lambda: last[name])
 
@@ -131,14 +131,14 @@ class _Side:
 
     def reader(self, layout: str, condition: str) -> Callable[[], DataFrame]:
         """Return a query for some of the rows."""
-        return lambda: self.load(layout).where(condition).selectExpr(*_SUMS.split(", "))
+        return lambda: self.load(layout).where(condition).selectExpr(*_SUMS)
 
     def joiner(self) -> Callable[[], DataFrame]:
         """Return a query for the rows of one partition, which a dimension names."""
 
         def make() -> DataFrame:
             dimension = self._spark.table("dim").where("n = 'name 42'").hint("broadcast")
-            return self.load("p").join(dimension, "p").selectExpr(*_SUMS.split(", "))
+            return self.load("p").join(dimension, "p").selectExpr(*_SUMS)
 
         return make
 

@@ -43,6 +43,39 @@ def reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]
         spark.conf.unset(key)
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_rows_of_a_partition_are_found_without_its_column(
+    spark: SparkSession, catalog: Catalog, reader: str, file_format: str
+) -> None:
+    name = f"some_{file_format}_{reader[:3]}"
+    table = catalog.create_table(
+        f"d.{name}",
+        "v BIGINT, s STRING, p INT, q STRING",
+        partition_by=["p", "q"],
+        options={"file.format": file_format},
+    )
+    numbers = range(4_000)
+    q = [f"q{n % 2}" for n in numbers]
+    table.append(
+        pa.table(
+            {"v": numbers, "s": list(map(str, numbers)), "p": [n % 4 for n in numbers], "q": q}, table.arrow_schema
+        )
+    )
+    frame = spark.table(f"penstock.d.{name}")
+    for condition in (
+        "p = 1",
+        "p = 1 AND q = 'q1'",
+        "p IN (1, 3) AND v >= 7",
+        "q <> 'q0' AND p < 3",
+        "p = 1 OR q = 'q0'",
+    ):
+        found = frame.where(condition).select("s")
+        assert f"{file_format} reader of Spark" in _plan(found)
+        expected = table.to_arrow(columns=["s"], filter=condition)["s"].to_pylist()
+        assert sorted(row.s for row in found.collect()) == sorted(expected), condition
+        assert frame.where(condition).selectExpr("sum(v)", "count(s)").first()[1] == len(expected) > 0
+
+
 def test_orc_is_read_by_spark(spark: SparkSession, catalog: Catalog, reader: str) -> None:
     name = f"orc_{reader[:3]}"
     columns = """

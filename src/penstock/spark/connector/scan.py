@@ -248,10 +248,15 @@ class TableScan(Proxy):
         reading = files.reading
         # Spark takes the setting when it makes the factory, which may be long after the plan.
         if not isinstance(reading, str) and (not reading.by_id or is_vectorised(bridge.session())):
+            read = set(files.columns.fieldNames())
+            # Spark's Parquet reader takes a column that it does not read for one of NULLs, and would skip all rows.
+            # Spark does not read the columns of exact filters, which hold for all rows of these partitions.
             filters = [
                 bridge.v1_filter(each.given)
                 for each in request.pushed
-                if each.is_for_files and reading.pushes(columns_of(each.predicate))
+                if each.is_for_files
+                and read.issuperset(names := tuple(columns_of(each.predicate)))
+                and reading.pushes(names)
             ]
             native = list_native(request.read.ref, splits, reading.file_format)
             columns = _with_ids(files.columns, request.read.ref) if reading.by_id else files.columns
