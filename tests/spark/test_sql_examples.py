@@ -75,6 +75,11 @@ def test_windows_over_a_stream_are_told_when_the_tables_watermark_has_passed_the
     # Half past, less a millisecond: as late as the table says, the second window may still get rows.
     assert sql.streamed(select) == [(at(0), at(10), 2), (at(10), at(20), 1)]
 
+    bounded = select.replace("TABLE T,", "TABLE T /*+ OPTIONS('scan.bounded' = 'true') */,")
+    assert bounded != select
+    # As Flink prints them: the end of a bounded input closes the last window.
+    assert sql.streamed(bounded) == [(at(0), at(10), 2), (at(10), at(20), 1), (at(30), at(40), 1)]
+
     sql("CREATE TABLE counts (window_start TIMESTAMP(3), window_end TIMESTAMP(3), n BIGINT)")
     sql(f"SET 'execution.checkpointing.dir' = '{tmp_path}'; SET 'execution.runtime-mode' = 'streaming'")
     query = sql(f"INSERT INTO counts {select}")

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from tests.unit.spark.aligned_sources import DRIFT, FIRST, OPTIONS, Clock, Source, close, sources_of
 from tests.unit.table.stream.queues import Queue, flat, names
 
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.format.manifest.stats import ColumnStats
 from penstock.spark.stream.source import PenstockStreamReader
 from penstock.spark.types import to_spark_schema
@@ -179,6 +179,21 @@ def test_a_source_that_ends_leaves_at_once(clock: Clock) -> None:
     fast.write(1)
     assert fast.step()
     close(fast)
+
+
+def test_a_query_that_has_delivered_all_it_kept_is_refused_with_another_bound(clock: Clock) -> None:
+    (source,) = sources_of(clock, 1)
+    source.options = {"scan.bounded.watermark": "3"}
+    source.session = source.start()
+    fill([source], 5)
+    while source.step():
+        clock.now += 1
+    closed = source.session.close_input(source.offset)
+    assert source.start().advance(closed) == closed
+    for options in ({"scan.bounded.watermark": "4"}, {}):
+        source.options = options
+        with pytest.raises(InvalidOptionError, match=r"the bound 'scan.bounded.watermark' = '3'.*new checkpoint"):
+            source.start().advance(closed)
 
 
 def test_after_a_restart_a_source_stands_where_it_was(clock: Clock) -> None:

@@ -33,6 +33,7 @@ JavaObject: TypeAlias = Any
 SUPPORTED: Final = ("4.2", "4.3")
 """Versions of Spark that this module works with."""
 
+_QUERY_ID: Final = "sql.streaming.queryId"
 _CONNECTOR: Final = "org.apache.spark.sql.connector."
 _SQL: Final = "org.apache.spark.sql."
 
@@ -198,6 +199,28 @@ class Bridge:
         """Convert a predicate to a V1 filter, which Spark's readers take; None if there is no such filter."""
         found = self.private("PredicateUtils").toV1(predicate)
         return found.get() if found.isDefined() else None
+
+    def running_stream(self) -> JavaObject | None:
+        """Return the streaming query on whose thread Spark has called; None if it is not found."""
+        query_id = SparkContext.getOrCreate().getLocalProperty(_QUERY_ID)
+        if query_id is None:
+            return None
+        running = self.session().sharedState().activeStreamingQueries()
+        return running.get(self.jvm.java.util.UUID.fromString(query_id))
+
+    def source_offsets(self, query: JavaObject) -> tuple[str | None, ...]:
+        """Return where each source of a streaming query is after its last micro-batch; None for the beginning."""
+        reached = query.committedOffsets()
+        sources = query.uniqueSources().keysIterator()
+        found = []
+        while sources.hasNext():
+            offset = reached.get(sources.next())
+            found.append(offset.get().json() if offset.isDefined() else None)
+        return tuple(found)
+
+    def set_stream_watermark(self, query: JavaObject, millis: int) -> None:
+        """Set the watermark of a streaming query's next micro-batch."""
+        query.watermarkTracker().setWatermark(millis)
 
     def _loader(self) -> JavaObject:
         return self.jvm.java.lang.Thread.currentThread().getContextClassLoader()

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
 from penstock.options import ConsumerOptions, ReadOptions, StreamOptions
 from penstock.spark.declared import check_columns, check_not_outdated
 from penstock.spark.stream.spread import spread_tasks
@@ -16,6 +16,7 @@ from penstock.table.store import MetadataStore
 from penstock.table.stream.align.membership import open_membership
 from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.aligned import AlignedScanner
+from penstock.table.stream.bounds import Bounds
 from penstock.table.stream.consumers import check_consumer_id, lease_of, record_progress
 from penstock.table.stream.event_time import usable_watermark
 from penstock.table.stream.limits import NO_LIMITS, limits_of
@@ -72,6 +73,7 @@ class StreamSession:
         self._open_file_cost_bytes = ref.parsed(ReadOptions).split_open_file_cost_bytes
         self._clock = clock
         self._limits = limits_of(options)
+        self._bound = Bounds.describe(options)
         self._wait_ms = options.discovery_interval_ms if _DISCOVERY_KEY in ref.options else _LEAST_WAIT_MS
         self._store = MetadataStore(ref)
         self._follower = StreamScanner(ref, self._store, predicate=predicate)
@@ -104,6 +106,7 @@ class StreamSession:
 
         Raises:
             UnsupportedFeatureError: a query of a single batch in an alignment group.
+            InvalidOptionError: the query has delivered all rows that it kept, at the end that another bound set.
             TableStoreError: as ``StreamScanner.advance``; or the lease of the consumer was lost.
         """
         if self._is_aligned and not applies_limits:
@@ -116,6 +119,7 @@ class StreamSession:
         if self._is_early(start):
             return start
         given = decode_offset(start)
+        self._check_closed(given)
         following = following_snapshot(given)
         if following != self._kept:
             # Spark asks for more, so the previous micro-batch is done. For the last one, Spark does not call commit().
@@ -141,6 +145,10 @@ class StreamSession:
             # A query that ends by itself ends when no offset changes, so change this one.
             return encode_offset(replace(given, waits=given.waits + 1))
         return start
+
+    def close_input(self, start: dict[str, Any]) -> dict[str, Any]:
+        """Return the offset of a stream that has ended, marked as one whose query has delivered all rows it kept."""
+        return encode_offset(replace(decode_offset(start), closed=self._bound))
 
     def report(self) -> dict[str, Any] | None:
         """Return the lag of the last micro-batch's end behind the table; None before the first ``advance``."""
@@ -169,6 +177,14 @@ class StreamSession:
         if self._consumer is not None and following is not None:
             record_progress(self._store, self._consumer, following)
             self._kept = following
+
+    def _check_closed(self, given: StreamOffset) -> None:
+        if given.closed is not None and given.closed != self._bound:
+            raise InvalidOptionError(
+                f"table {self._ref.name}: this query has ended with the bound {given.closed}, and has delivered the "
+                "rows that it kept until then, such as its last windows; Spark would drop all rows that follow as "
+                "late: start it with that bound, or with a new checkpoint"
+            )
 
     def _is_early(self, start: dict[str, Any]) -> bool:
         if self._idle is None or self._until is not None:

@@ -31,7 +31,11 @@ def with_watermark(sdf: DataFrame, watermark: DeclaredWatermark) -> DataFrame:
 
 def keeps_rows_for_watermark(sdf: DataFrame) -> bool:
     """Whether a streaming query may deliver rows in a later micro-batch than the one that read them."""
-    plan = analyzed_plan(sdf)
+    return plan_keeps_rows(analyzed_plan(sdf))
+
+
+def plan_keeps_rows(plan: Any) -> bool:  # noqa: ANN401 - of the JVM
+    """Whether a query with this analysed plan may deliver rows in a later micro-batch than the one that read them."""
     return _WATERMARK in str(plan.toString()) and any(map(_keeps_rows, each_node(plan)))
 
 

@@ -42,6 +42,17 @@ class Bounds:
             last_id=min(ids, default=None),
         )
 
+    @staticmethod
+    def describe(options: StreamOptions) -> str:
+        """Return the bounds that the options give, as text; empty where they give none."""
+        given = {
+            "scan.bounded": None if options.bounded is None else str(options.bounded).lower(),
+            "scan.bounded.watermark": options.bounded_watermark,
+            "penstock.scan.bounded.snapshot-id": options.bounded_snapshot_id,
+            "penstock.scan.bounded.timestamp-millis": options.bounded_timestamp_millis,
+        }
+        return ", ".join(f"'{key}' = '{value}'" for key, value in given.items() if value is not None)
+
     def is_beyond(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot's watermark or commit time is beyond a bound."""
         watermark = watermark_of(snapshot)

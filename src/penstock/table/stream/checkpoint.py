@@ -54,6 +54,15 @@ def decode_batch(data: bytes, path: str) -> BatchEnds:
     )
 
 
+def decode_end(text: str) -> StreamOffset | None:
+    """Decode where one source ends; None for a source that is not a Penstock table.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    return _decode_ours(_parse(text))
+
+
 def load_delivered(file_io: FileIO, checkpoint: str) -> tuple[StreamOffset, ...]:
     """Load how far a query's sources have delivered, in the query's order; only sources that read Penstock tables.
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 BucketWatermarks: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of bucket and watermark, ms of event time, sorted by bucket."""
 
+END_OF_INPUT_MS: Final = 9_000_000_000_000_000
+"""Watermark that Spark gets when a bounded input has ended: in microseconds, near the end of what 64 bits hold."""
+
 _UNRESOLVED: Final = "unresolved"
 
 
@@ -81,6 +84,8 @@ class StreamOffset:
             the table declares no watermark.
         waits: how often a query that ends by itself had to wait for other sources; it only makes the offset a new
             value, so that the query goes on.
+        closed: the bound at whose end Spark's watermark was moved to ``END_OF_INPUT_MS``, so that rows that follow
+            would be late; None where it was not moved.
     """
 
     start: Position | None = None
@@ -94,6 +99,7 @@ class StreamOffset:
     last_id: int | None = None
     watermarks: BucketWatermarks | None = None
     waits: int = 0
+    closed: str | None = None
 
 
 UNRESOLVED: Final = StreamOffset()
@@ -114,6 +120,7 @@ def encode_offset(offset: StreamOffset) -> dict[str, Any]:
         "ended": offset.ended,
     }
     optional: dict[str, Any] = {"seen": offset.seen, "created_from": offset.created_from, "last_id": offset.last_id}
+    optional["closed"] = offset.closed
     if offset.waits:
         optional["waits"] = offset.waits
     if offset.watermarks is not None:
@@ -147,6 +154,7 @@ def decode_offset(encoded: Mapping[str, Any]) -> StreamOffset:
             last_id=encoded.get("last_id"),
             watermarks=_decode_watermarks(encoded.get("watermarks")),
             waits=int(encoded.get("waits", 0)),
+            closed=encoded.get("closed"),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise FormatError(f"offset {dict(encoded)!r} is damaged ({error!r}); start with a new checkpoint") from error

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from penstock.printable import open_log
+from penstock.table.stream.offset import END_OF_INPUT_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -111,6 +112,9 @@ class SinkWatermark:
             self._miss(batch)
             return None
         spark = self._spark(batch)
+        if spark == END_OF_INPUT_MS:
+            # No event time: Spark has delivered what it kept, because the input has ended.
+            return least
         return spark if spark is None or least is None else min(least, spark)
 
     def encode(self) -> str | None:

@@ -23,6 +23,7 @@ OFFSETS = st.builds(
     seen=st.none() | st.text(),
     created_from=st.none() | st.integers(-(2**62), 2**62),
     last_id=st.none() | st.integers(0, 2**62),
+    closed=st.none() | st.text(),
     watermarks=st.none()
     | st.dictionaries(st.integers(0, 100), st.integers(-(2**62), 2**62)).map(lambda each: tuple(sorted(each.items()))),
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.table.stream.checkpoint import BatchEnds, decode_batch
-from penstock.table.stream.offset import BucketWatermarks, Position, StreamOffset, encode_offset
+from penstock.table.stream.offset import END_OF_INPUT_MS, BucketWatermarks, Position, StreamOffset, encode_offset
 from penstock.table.stream_sink.watermark import Observed, SinkWatermark, merge_times
 
 if TYPE_CHECKING:
@@ -106,6 +107,14 @@ def test_a_bucket_that_is_silent_for_too_long_holds_nothing_until_it_is_back() -
     assert watermark.of(batch(((0, 95), (1, 11)))) == 11
     clock.seconds = 9
     assert watermark.of(batch(((0, 95), (1, 11)))) is None
+
+
+def test_the_watermark_by_which_spark_delivers_what_it_kept_is_no_event_time() -> None:
+    watermark = SinkWatermark(table="d.t", waits_for_spark=True)
+    assert watermark.of(replace(batch(((0, 10), (1, 30))), spark_watermark=5)) == 5
+    assert watermark.of(replace(batch(((0, 10), (1, 30))), spark_watermark=END_OF_INPUT_MS)) == 10
+    stranger = SinkWatermark(table="d.t", waits_for_spark=True)
+    assert stranger.of(replace(STRANGER, spark_watermark=END_OF_INPUT_MS)) is None
 
 
 def test_what_spark_wrote_down_is_read() -> None:

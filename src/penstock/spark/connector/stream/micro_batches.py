@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.options import StreamOptions
 from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.stream.input_end import InputEnd
 from penstock.spark.connector.stream.reader import BatchReader
 from penstock.spark.stream.session import open_session
 from penstock.table.stream.align.progress import AlignmentRule
@@ -67,6 +68,7 @@ class TableStream(Proxy):
         self._parallelism = spark.sparkContext.defaultParallelism
         self._files = BatchReader(bridge, spark, ref, schema)
         self._session: StreamSession | None = None
+        self._input_end = InputEnd(bridge)
         self._all_available = bridge.connector("read.streaming.ReadLimit").allAvailable()
         self._offset = bridge.private("SerializedOffset")
 
@@ -125,6 +127,8 @@ class TableStream(Proxy):
         """
         given = _decoded(start)
         end = self._open().advance(given, applies_limits=not limit.equals(self._all_available))
+        if end == given and self._input_end.is_to_close(given):
+            end = self._open().close_input(given)
         if end == given:
             return None if decode_offset(given) == UNRESOLVED else start
         return self._encoded(end)
