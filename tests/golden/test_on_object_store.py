@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from tests.golden.test_read_tables import DATA, LOCATIONS, open_table, read_state
 
+from penstock.table.location import TableLocation
 from penstock.table.ref import TableRef
-from penstock.table.store import MetadataStore, TableLocation
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from tests.s3_server import S3Bucket

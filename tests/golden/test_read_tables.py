@@ -14,12 +14,13 @@ from penstock.datafile.filter import filter_batch
 from penstock.io.local import LocalFileIO
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TimestampLiteral, col
+from penstock.table.location import TableLocation
 from penstock.table.read.batches import TableReader, read_arrow
 from penstock.table.read.scan import plan_scan
 from penstock.table.read.split import plan_splits
 from penstock.table.read.travel import at_snapshot, resolve_snapshot
 from penstock.table.ref import TableRef
-from penstock.table.store import MetadataStore, TableLocation
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot

@@ -5,15 +5,20 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from penstock.api.given import Options, filter_of, texts_of
 from penstock.catalog.checks.features import check_writable
 from penstock.io.shortcuts import requests_ahead
+from penstock.options import Side, check_batch, check_keys
 from penstock.table.actions.changes import open_committer
 from penstock.table.identity import check_same_table
+from penstock.table.read.as_of import translate_as_of
+from penstock.table.read.query import Query, plan_query
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from penstock.predicate.tree import Predicate
     from penstock.table.commit.committer import TableCommitter
     from penstock.table.ref import TableRef
 
@@ -61,3 +66,28 @@ class TableHandle:
         if self._committer is None:
             self._committer = open_committer(self.ref, self.store)
         return self._committer
+
+    def plan(
+        self,
+        filter: Predicate | str | None,
+        options: Options | None,
+        position: Mapping[str, str],
+        zone: str | None = None,
+        *,
+        with_vectors: bool = False,
+    ) -> Query:
+        """Plan a batch read; to be called by the method that users call, whose caller a warning names.
+
+        Args:
+            position: options that say which snapshot.
+            zone: of a time that is given without one; None if it is not known.
+            with_vectors: the reader applies deletion vectors.
+
+        Raises:
+            TableStoreError: as ``Table.to_arrow``.
+        """
+        given = translate_as_of({**texts_of(options), **position}, self.name, zone)
+        check_keys(given, table=self.name, stacklevel=4, of_batch_read=True)
+        check_batch(given, self.name, Side.SOURCE, stacklevel=4)
+        ref = self.ref.with_options(given)
+        return plan_query(ref, self.store, filter_of(filter, self.name), with_vectors=with_vectors)

@@ -32,7 +32,7 @@ from penstock.catalog.filesystem import load_location
 from penstock.clocks import to_millis
 from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError
-from penstock.options import Side, check_batch, check_keys, check_side
+from penstock.options import Side, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.table.actions import changes
 from penstock.table.branches import at_branch
@@ -40,9 +40,7 @@ from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import check_same_table
 from penstock.table.inspect.explain import explain_plan, plan_values
-from penstock.table.read.as_of import translate_as_of
 from penstock.table.read.batches import open_batches, read_arrow
-from penstock.table.read.query import Query, plan_query
 from penstock.table.read.wait import WaitPolicy, shortfall, wait_for_watermark
 from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
@@ -305,7 +303,7 @@ class Table:
             NotFoundError: no such snapshot, tag or column.
             InvalidFilterError: a filter that does not fit the table.
         """
-        query = self._query(filter, options, position_options(at, "to_arrow"), with_vectors=True)
+        query = self._handle.plan(filter, options, position_options(at, "to_arrow"), with_vectors=True)
         return read_arrow(query.ref, self._store, query.plan, names_of(columns), limit)
 
     def to_batches(
@@ -318,7 +316,7 @@ class Table:
         **at: Unpack[ReadAt],
     ) -> pa.RecordBatchReader:
         """Read piece by piece: as ``to_arrow``, with files opened while the reader is consumed."""
-        query = self._query(filter, options, position_options(at, "to_batches"), with_vectors=True)
+        query = self._handle.plan(filter, options, position_options(at, "to_batches"), with_vectors=True)
         return open_batches(query.ref, self._store, query.plan, names_of(columns), limit)
 
     def to_pandas(
@@ -394,7 +392,7 @@ class Table:
         """
         check_spark(spark, self.name, f"spark.read.format('penstock').load('{self.location}')")
         position = position_options(at, "to_spark")
-        query = self._query(filter, options, position, spark_entry().time_zone(spark))
+        query = self._handle.plan(filter, options, position, spark_entry().time_zone(spark))
         return spark_entry().read(spark, query, self._store, names_of(columns))
 
     def read_stream(
@@ -488,7 +486,7 @@ class Table:
         **at: Unpack[ReadAt],
     ) -> str:
         """Say which files a read would open, and what pruned the others; reads metadata only."""
-        return explain_plan(self._query(filter, options, position_options(at, "explain")).plan)
+        return explain_plan(self._handle.plan(filter, options, position_options(at, "explain")).plan)
 
     def explain_values(
         self,
@@ -498,7 +496,7 @@ class Table:
         **at: Unpack[ReadAt],
     ) -> dict[str, Any]:
         """Return what ``explain`` says as values, for programs."""
-        return plan_values(self._query(filter, options, position_options(at, "explain_values")).plan)
+        return plan_values(self._handle.plan(filter, options, position_options(at, "explain_values")).plan)
 
     def wait_until(
         self,
@@ -583,21 +581,6 @@ class Table:
     rename_branch = MethodOf("versions", TableVersions.rename_branch)
     delete_branch = MethodOf("versions", TableVersions.delete_branch)
     fast_forward = MethodOf("versions", TableVersions.fast_forward)
-
-    def _query(
-        self,
-        filter: Predicate | str | None,
-        options: Options | None,
-        position: Mapping[str, str],
-        zone: str | None = None,
-        *,
-        with_vectors: bool = False,
-    ) -> Query:
-        given = translate_as_of({**texts_of(options), **position}, self.name, zone)
-        check_keys(given, table=self.name, stacklevel=4, of_batch_read=True)
-        check_batch(given, self.name, Side.SOURCE, stacklevel=4)
-        ref = self._ref.with_options(given)
-        return plan_query(ref, self._store, filter_of(filter, self.name), with_vectors=with_vectors)
 
     def _write(self, rows: Rows) -> tuple[CommitMessage, ...]:
         check_writable(self._ref)

@@ -28,8 +28,7 @@ from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundErro
 from penstock.format.layout import schema_directory, schema_path
 from penstock.io.settings import confine
 from penstock.table.identity import new_creation_millis
-from penstock.table.ref import TableRef
-from penstock.table.storage import storage_of_table
+from penstock.table.ref import TableRef, storage_of_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

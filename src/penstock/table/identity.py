@@ -12,8 +12,8 @@ from penstock.format.layout import schema_directory, schema_path
 from penstock.format.schema_json import decode_schema
 
 if TYPE_CHECKING:
+    from penstock.table.location import HasLocation
     from penstock.table.ref import TableRef
-    from penstock.table.store import HasLocation
 
 _DIGEST_BYTES: Final = 16
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from penstock.options import metadata_limits
-from penstock.options.external import PREFIX
+from penstock.io.settings import confine, with_durability
+from penstock.options import CommitOptions, metadata_limits
+from penstock.options.external import PREFIX, ExternalPathOptions
 from penstock.options.fixed import check_one_use
 from penstock.options.group import OptionGroup
 from penstock.options.write import DURABLE_KEY
-from penstock.table.storage import storage_of_table
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -80,3 +80,26 @@ def _parsed(
     group: Hashable, stored: tuple[tuple[str, str], ...], given: tuple[tuple[str, str], ...], table: str
 ) -> OptionGroup:
     return cast("type[OptionGroup]", group).parse(dict(stored), dict(given), table=table)
+
+
+def storage_of_table(
+    file_io: FileIO, location: str, stored: Mapping[str, str], given: Mapping[str, str], table: str
+) -> FileIO:
+    """Return the storage of a table, restricted to its directory and to the external paths that the user allows.
+
+    If the commit options ask for durability, the storage also flushes written files to disk.
+
+    Args:
+        location: the table's directory.
+        stored: options of the table.
+        given: options of the catalog and of one use; they override those of the table, and only they allow external
+            paths.
+        table: its name, for messages.
+
+    Raises:
+        InvalidOptionError: an option has an invalid value.
+    """
+    allowed = ExternalPathOptions.parse(given, table=table)
+    is_durable = CommitOptions.parse(stored, given, table=table).durable
+    bounded = confine(file_io, location, readable=allowed.readable, deletable=allowed.deletable)
+    return with_durability(bounded, durable=is_durable)

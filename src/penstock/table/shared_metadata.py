@@ -70,6 +70,19 @@ def shared_metadata(file_io: FileIO, path: str) -> bytes | None:
     return _FILES.get(file_io, path) if is_object_store(file_io) else None
 
 
+def read_shared(file_io: FileIO, path: str) -> bytes:
+    """Read a manifest or list, and keep its content.
+
+    Raises:
+        StorageError: it cannot be read.
+    """
+    data = shared_metadata(file_io, path)
+    if data is None:
+        data = file_io.read(path)
+        share_metadata(file_io, path, data)
+    return data
+
+
 def forget_shared_metadata() -> None:
     """Forget all contents, so that each file is read again."""
     _FILES.clear()

@@ -6,10 +6,9 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import FormatError, NotFoundError, StorageError
-from penstock.format.avro.limits import DEFAULT_LIMITS
 from penstock.format.consumer import decode_consumer
 from penstock.format.hint import decode_hint
 from penstock.format.layout import (
@@ -39,18 +38,17 @@ from penstock.format.text.json import decode_json
 from penstock.io.settings import is_object_store
 from penstock.io.shortcuts import has_file, read_at_once, requests_ahead
 from penstock.table.metadata_cache import ManifestCache
-from penstock.table.shared_metadata import share_metadata, shared_metadata
+from penstock.table.shared_metadata import read_shared, share_metadata, shared_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from penstock.format.avro.limits import AvroLimits
     from penstock.format.manifest.entry import EntryNumbers, ManifestEntry, ManifestFileMeta
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
     from penstock.format.tag import Tag
     from penstock.io.ahead import Ahead
-    from penstock.io.file_io import FileIO
+    from penstock.table.location import HasLocation
 
 _HINT_TRIES: Final = 3
 _CONSUMER_TRIES: Final = 10
@@ -61,44 +59,6 @@ _LISTINGS: Final = 10
 _READ_AT_ONCE: Final = 64
 # Limit for manifests that are read ahead; their bytes are held in memory undecoded.
 _FETCHED_BYTES: Final = 33_554_432
-
-
-class HasLocation(Protocol):
-    """Location, storage, name and limits of a table, as ``MetadataStore`` needs them; a ``TableRef`` has them."""
-
-    @property
-    def file_io(self) -> FileIO:
-        """Storage of the location."""
-        ...
-
-    @property
-    def location(self) -> str:
-        """The table's directory, without a slash at the end."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """``db.table`` for messages."""
-        ...
-
-    @property
-    def limits(self) -> AvroLimits:
-        """Size limits for metadata files."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableLocation:
-    """A table whose schema is not loaded yet."""
-
-    file_io: FileIO
-    location: str
-    name: str
-
-    @property
-    def limits(self) -> AvroLimits:
-        """The default limits, as the table's options are not known yet."""
-        return DEFAULT_LIMITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,23 +188,19 @@ class MetadataStore:
             return
         ahead.drop(f"{snapshot_directory(self.location)}/")
 
-        def request(hint: int | None) -> None:
-            if hint is not None and hint > 0:
-                ahead.read(snapshot_path(self.location, hint))
-                ahead.read(snapshot_path(self.location, hint + 1))
-
-        request(self._seen_id)
-        ahead.read(hint_path, then=lambda data: request(decode_hint(data)))
+        self._request_two(ahead, self._seen_id)
+        ahead.read(hint_path, then=lambda data: self._request_two(ahead, decode_hint(data)))
 
     def request_earliest(self, ahead: Ahead) -> None:
         """Request the hint of the earliest snapshot, that snapshot and the one after it."""
+        path = earliest_hint_path(self.location)
+        ahead.read(path, then=lambda data: self._request_two(ahead, decode_hint(data)))
 
-        def request(hint: int | None) -> None:
-            if hint is not None and hint > 0:
-                ahead.read(snapshot_path(self.location, hint))
-                ahead.read(snapshot_path(self.location, hint + 1))
-
-        ahead.read(earliest_hint_path(self.location), then=lambda data: request(decode_hint(data)))
+    def _request_two(self, ahead: Ahead, hint: int | None) -> None:
+        """Request the snapshot of a hint and the one after it."""
+        if hint is not None and hint > 0:
+            ahead.read(snapshot_path(self.location, hint))
+            ahead.read(snapshot_path(self.location, hint + 1))
 
     def has_snapshot(self, snapshot_id: int) -> bool:
         """Whether a snapshot exists; costs one request to storage."""
@@ -421,22 +377,13 @@ class MetadataStore:
 
         def share(data: bytes, path: str) -> None:
             with suppress(NotFoundError, FormatError, StorageError):
-                name = decode_snapshot(data, path).delta_manifest_list
-                for meta in decode_manifest_list(self._shared(name), manifest_path(self.location, name), self.limits):
-                    self._shared(meta.file_name)
+                changes = manifest_path(self.location, decode_snapshot(data, path).delta_manifest_list)
+                for meta in decode_manifest_list(read_shared(self.file_io, changes), changes, self.limits):
+                    read_shared(self.file_io, manifest_path(self.location, meta.file_name))
 
         for snapshot_id in dict.fromkeys(each for each in snapshot_ids if each > 0):
             path = snapshot_path(self.location, snapshot_id)
             ahead.read(path, then=partial(share, path=path))
-
-    def _shared(self, name: str) -> bytes:
-        """Read a manifest or list, and share it."""
-        path = manifest_path(self.location, name)
-        data = shared_metadata(self.file_io, path)
-        if data is None:
-            data = self.file_io.read(path)
-            share_metadata(self.file_io, path, data)
-        return data
 
     def fetch_changes(self, snapshots: Sequence[Snapshot]) -> None:
         """Read the manifest lists of snapshots and the manifests of their changes in parallel, if storage is slow.

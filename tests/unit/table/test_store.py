@@ -18,8 +18,9 @@ from penstock.format.layout import (
     statistics_path,
 )
 from penstock.format.manifest.files import decode_manifest_list, encode_manifest_list
+from penstock.table.location import TableLocation
 from penstock.table.metadata_cache import ManifestCache
-from penstock.table.store import MetadataStore, TableLocation
+from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 
 if TYPE_CHECKING:

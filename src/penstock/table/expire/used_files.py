@@ -27,7 +27,8 @@ from penstock.io.shortcuts import requests_ahead
 from penstock.table.bulk_files import map_parallel
 from penstock.table.commit.announced import expiring_end
 from penstock.table.expire.branches import list_branches
-from penstock.table.store import MetadataStore, TableLocation
+from penstock.table.location import TableLocation
+from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.io.file_io import FileStatus
     from penstock.io.shortcuts import Directories
-    from penstock.table.store import HasLocation
+    from penstock.table.location import HasLocation
 
 _T = TypeVar("_T")
 

@@ -9,7 +9,8 @@ from penstock.errors import FormatError, InvalidOptionError, LeaseHeldError, Not
 from penstock.format.layout import consumer_path, snapshot_path
 from penstock.io.memory import MemoryFileIO
 from penstock.table.lease.holder import acquire
-from penstock.table.store import MetadataStore, TableLocation
+from penstock.table.location import TableLocation
+from penstock.table.store import MetadataStore
 from penstock.table.stream import consumers as module
 from penstock.table.stream.consumers import (
     delete_consumer,
