@@ -6,6 +6,7 @@
 PYTHON ?= python3
 export PYTHON
 ARGS ?=
+PART ?=
 
 BIN := .venv/bin
 # Stamps: written after a successful sync, so that the second run starts at once.
@@ -43,8 +44,8 @@ test-spark: java $(SYNCED) ## Run only the tests with a Spark session
 test-interop: java $(SYNCED) ## Run only the tests against Java Paimon and pypaimon
 	$(BIN)/pytest -m "interop and not spark and not slow and not bench" $(ARGS)
 
-test-slow: java $(SYNCED) ## Run the long soak tests
-	$(BIN)/pytest -m "slow" $(ARGS)
+test-slow: java $(SYNCED) ## Run the long tests, in parts of 50 minutes at most (PART="drivers faults")
+	$(BIN)/python scripts/run_slow_tests.py $(PART) -- $(ARGS)
 
 test-cloud: $(SYNCED) ## Run the tests against an Azure server, which npm fetches
 	scripts/azurite.sh

@@ -114,7 +114,7 @@ def turns(commits: list[tuple[int, int, int, str, str]]) -> int:
     return sum(one[1] != two[1] for one, two in itertools.pairwise(commits))
 
 
-@pytest.mark.parametrize(("writers", "count"), [(2, 30), (4, 15)])
+@pytest.mark.parametrize(("writers", "count"), [(2, 10), (4, 6)])
 def test_appends_of_several_processes_all_land_once_and_in_order(
     writers: int, count: int, forker: Forker, tmp_path: Path
 ) -> None:
@@ -137,9 +137,9 @@ def test_appends_and_overwrites_of_several_processes_replace_what_was_there_and_
         forker,
         tmp_path,
         [
-            {"count": 20, "kind": "append", "p": "a"},
-            {"count": 12, "kind": "overwrite", "p": "a"},
-            {"count": 12, "kind": "overwrite", "p": "b"},
+            {"count": 10, "kind": "append", "p": "a"},
+            {"count": 6, "kind": "overwrite", "p": "a"},
+            {"count": 6, "kind": "overwrite", "p": "b"},
         ],
     )
     assert turns(commits) >= 3

@@ -154,25 +154,25 @@ def test_what_is_encoded_again_decodes_to_the_same(manifests: list[Path], lists:
 
 @pytest.mark.parametrize("codec", ["zstd", "null", "snappy", "deflate", "bzip2", "xz"])
 def test_java_1_4_2_tables_are_written_back_letter_by_letter(codec: str) -> None:
-    count = 0
-    for manifests, lists in (param.values for param in TABLES):
-        for path in (*manifests, *lists):
-            if path.parts[-4] != "java142.db":
-                continue
-            original = path.read_bytes()
-            encode: Callable[..., bytes]
-            values: list[Any]
-            if path in lists:
-                encode, values = encode_manifest_list, decode_manifest_list(original, str(path))
-            else:
-                encode, values = encode_manifest, decode_manifest(original, str(path))
-            theirs, ours = decode_container(original, str(path)), decode_container(encode(values, codec=codec), "ours")
-            assert ours.schema == json.dumps(json.loads(theirs.schema), separators=(",", ":"))
-            assert b"".join(block.payload for block in ours.blocks) == b"".join(
-                block.payload for block in theirs.blocks
-            )
-            count += 1
-    assert count > 300
+    paths = [
+        (path, lists)
+        for manifests, lists in (param.values for param in TABLES)
+        for path in (*manifests, *lists)
+        if path.parts[-4] == "java142.db"
+    ]
+    assert len(paths) > 300
+    # The codec changes nothing but the bytes of a block: all files with the usual one, some with the others.
+    for path, lists in paths if codec == "zstd" else paths[::10]:
+        original = path.read_bytes()
+        encode: Callable[..., bytes]
+        values: list[Any]
+        if path in lists:
+            encode, values = encode_manifest_list, decode_manifest_list(original, str(path))
+        else:
+            encode, values = encode_manifest, decode_manifest(original, str(path))
+        theirs, ours = decode_container(original, str(path)), decode_container(encode(values, codec=codec), "ours")
+        assert ours.schema == json.dumps(json.loads(theirs.schema), separators=(",", ":"))
+        assert b"".join(block.payload for block in ours.blocks) == b"".join(block.payload for block in theirs.blocks)
 
 
 def only(table: str, pattern: str) -> list[Path]:

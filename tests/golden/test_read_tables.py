@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 DATA: Final = Path(__file__).parent / "data"
 LOCATIONS: Final = {path.name: path for path in sorted(DATA.glob("warehouse/*.db/*"))}
 STATES: Final = sorted(path for path in DATA.glob("expected/*.jsonl") if ".buckets" not in path.name)
+MANY_FILTERS: Final = 60
 BUCKETS: Final = sorted(DATA.glob("expected/*.buckets.jsonl"))
 
 # Java 1.4.2 does not read these back as they were written, so here stands what is in the files. INT64 nanoseconds
@@ -120,12 +121,17 @@ def test_pruning_by_what_real_engines_stored_loses_no_row(path: Path) -> None:
     ref = at_snapshot(ref, store, snapshot)
     everything = read_state(store, ref, snapshot)
     first = [ref.schema.fields[0].name]
-    for predicate in filters_of(everything):
+    for predicate in some_of(filters_of(everything)):
         bound = bind(predicate, ref.schema.fields, ref.name)
         kept = [filter_batch(batch, bound) for batch in everything.to_batches()]
         expected = pa.Table.from_batches(kept, everything.schema).select(first)
         found = read_arrow(ref, store, plan_scan(store, ref, snapshot, predicate), first)
         assert rows_of(found) == rows_of(expected), predicate
+
+
+def some_of(filters: list[Predicate]) -> list[Predicate]:
+    """Of the filters of a wide table every third one: five conditions a column, so that all conditions have turns."""
+    return filters[::3] if len(filters) > MANY_FILTERS else filters
 
 
 def filters_of(table: pa.Table) -> list[Predicate]:
