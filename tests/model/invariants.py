@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cmp_to_key
 from typing import TYPE_CHECKING, Final
 
 from tests.model.values import (
+    CONSUMER,
     LATEST,
     LOST_RACES,
     SNAPSHOTS,
     TAGS,
     Acknowledged,
+    Delivered,
     Entry,
     Failed,
     Leased,
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 
 FIRST_ROWS: Final = ("first", "second")
+FIRST_POSITION: Final = 2
+"""Of the consumer in the scenarios that have one."""
 
 
 def latest_of(content: Content) -> Snapshot | None:
@@ -85,12 +90,31 @@ def settled_rows(view: View) -> tuple[str, ...] | None:
 
 
 def abandoned_uids(view: View) -> set[str]:
-    """Return what was rolled back, or is about to be."""
-    found = {uid for note in view.notes(RollingBack) for uid in note.abandoned}
+    """Return what was rolled back, or is about to be; what a later rollback has brought back is not.
+
+    A rollback to a snapshot that another one takes back meanwhile brings that one's content back.
+    """
+    found: set[str] = set()
+    notes = view.notes(RollingBack)
+    for note in sorted(notes, key=cmp_to_key(_order)):
+        found = (found | note.abandoned) - set(note.kept)
+    known = {note.uid for note in notes}
     for snapshot in view.content.values():
-        if isinstance(snapshot, Snapshot):
-            found |= snapshot.abandoned
+        # A fence may be there whose rollback was stopped right after its put, or is about to take it back.
+        if isinstance(snapshot, Snapshot) and snapshot.rolled_back_to is not None and snapshot.uid not in known:
+            found |= snapshot.abandoned if ".first" not in snapshot.uid else set()
     return found
+
+
+def _order(one: RollingBack, other: RollingBack) -> int:
+    """Compare rollbacks by the order in which they put their fences."""
+    return _is_after(one, other) - _is_after(other, one)
+
+
+def _is_after(one: RollingBack, other: RollingBack) -> bool:
+    """Whether a fence was put on one of another rollback, or on what that one's target holds."""
+    fences = {other.uid, f"{other.uid}.first"}
+    return bool(fences & (one.abandoned | {one.parent})) or one.parent in other.kept
 
 
 def acknowledged_rows_visible(view: View) -> str | None:
@@ -107,7 +131,7 @@ def acknowledged_rows_visible(view: View) -> str | None:
 
 def rolled_back_gone(view: View) -> str | None:
     """Once everybody came to the end, no snapshot is built on what a rollback took away that returned."""
-    gone = {uid for note in view.notes(RolledBack) for uid in note.abandoned}
+    gone = {uid for note in view.notes(RolledBack) for uid in note.abandoned} & abandoned_uids(view)
     for path, snapshot in view.content.items() if gone and view.is_whole else ():
         if isinstance(snapshot, Snapshot) and path.startswith(SNAPSHOTS) and gone & set(snapshot.line):
             return f"snapshot {snapshot.id} ({snapshot.uid}) holds {sorted(gone & set(snapshot.line))}"
@@ -162,6 +186,28 @@ def reads_complete(view: View) -> str | None:
     return None
 
 
+def consumer_gets_all(view: View) -> str | None:
+    """What lies before a consumer's position was delivered, but for what lay there first."""
+    position = view.content.get(CONSUMER)
+    delivered = {note.snapshot_id: note.rows for note in view.notes(Delivered)}
+    for snapshot_id in range(FIRST_POSITION, position) if isinstance(position, int) else ():
+        if not delivered.get(snapshot_id):
+            return f"the position is {position}, and snapshot {snapshot_id} was not delivered"
+    return None
+
+
+def consumer_can_go_on(view: View) -> str | None:
+    """The snapshot at a consumer's position is there with its files, unless it is still to come."""
+    position, latest = view.content.get(CONSUMER), latest_of(view.content)
+    if not isinstance(position, int) or latest is None or position > latest.id:
+        return None
+    snapshot = view.content.get(snapshot_path(position))
+    live = live_of(view.content, snapshot) if isinstance(snapshot, Snapshot) else None
+    if live is None or any(entry.path not in view.content for entry in live):
+        return f"snapshot {position} is the consumer's next one, and its files are gone"
+    return None
+
+
 def chain_linear(view: View) -> str | None:
     """Each snapshot was built on the one before it, once everybody came to the end: a late put stands for a moment."""
     if not view.is_whole:
@@ -205,6 +251,8 @@ INVARIANTS: Final[dict[str, Invariant]] = {
     "snapshots-whole": snapshots_whole,
     "tag-readable": tag_readable,
     "reads-complete": reads_complete,
+    "consumer-gets-all-rows": consumer_gets_all,
+    "consumer-can-go-on": consumer_can_go_on,
     "snapshot-chain-linear": chain_linear,
     "order-kept": order_kept,
     "lease-epochs-differ": lease_epochs_differ,

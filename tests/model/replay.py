@@ -13,7 +13,7 @@ from tests.model.calls import Verb
 from tests.model.engine import Explorer
 from tests.model.invariants import visible_rows
 from tests.model.programs.leases import batch_user
-from tests.model.values import LEASE, QUERY, SNAPSHOTS, Holding, LeaseFile
+from tests.model.values import CONSUMER, LEASE, QUERY, SNAPSHOTS, Holding, LeaseFile
 
 import penstock
 from penstock.errors import StorageError, TableStoreError
@@ -43,6 +43,7 @@ Act: TypeAlias = "Callable[[penstock.Table, Actor], None]"
 """What an actor does."""
 
 _NUMBERS: Final = itertools.count()
+READER: Final = "reader"
 _MILLIS: Final = itertools.count(step=10 * LEASE_MS)
 """So that every lease is over."""
 
@@ -128,6 +129,7 @@ class Actor:
     Attributes:
         acknowledged: rows whose append returned.
         seen: rows that it read; None for who reads nothing.
+        delivered: rows that it got as a consumer.
         epochs: of the lease that it took.
         error: that it ended with.
     """
@@ -136,6 +138,7 @@ class Actor:
     thread: threading.Thread
     acknowledged: list[str] = field(default_factory=list)
     seen: list[str] | None = None
+    delivered: list[str] = field(default_factory=list)
     epochs: list[int] = field(default_factory=list)
     error: BaseException | None = None
 
@@ -152,6 +155,7 @@ class Replayed:
     rows: tuple[str, ...]
     acknowledged: tuple[str, ...]
     seen: tuple[tuple[str, ...], ...]
+    delivered: tuple[str, ...]
     epochs: tuple[int, ...]
     errors: dict[str, BaseException]
     extra_calls: int
@@ -255,9 +259,29 @@ def roll_back(target_id: int) -> Act:
     return act
 
 
+def roll_back_as_planned(target_id: int, earlier_id: int) -> Act:
+    """Plan a rollback, make another one, and go on with the plan."""
+
+    def act(table: penstock.Table, actor: Actor) -> None:
+        actor.file_io.is_stepped = False
+        plan = plan_rollback(MetadataStore(table._ref), snapshot_id=target_id)
+        actor.file_io.is_stepped = True
+        roll_back(earlier_id)(table, actor)
+        apply_rollback(MetadataStore(table._ref), plan)
+
+    return act
+
+
 def compact(table: penstock.Table, _actor: Actor) -> None:
     """Merge all files."""
     table.compact()
+
+
+def consume(table: penstock.Table, actor: Actor) -> None:
+    """Read what is new to the consumer."""
+    actor.delivered = []
+    for batch in table.follow(options={"consumer-id": READER}, once=True):
+        actor.delivered += batch["a"].to_pylist()
 
 
 def read_table(table: penstock.Table, actor: Actor) -> None:
@@ -271,9 +295,16 @@ class Stage:
     Args:
         first: rows of the snapshots that are there, with the user that made each.
         lease: that is there.
+        position: of a consumer that is there.
     """
 
-    def __init__(self, first: Sequence[tuple[str, str]], acts: dict[str, Act], lease: LeaseFile | None = None) -> None:
+    def __init__(
+        self,
+        first: Sequence[tuple[str, str]],
+        acts: dict[str, Act],
+        lease: LeaseFile | None = None,
+        position: int | None = None,
+    ) -> None:
         self._root = f"memory://model-{next(_NUMBERS)}"
         catalog = penstock.Catalog(self._root)
         catalog.create_database("db")
@@ -288,6 +319,8 @@ class Stage:
                 commit_identifier=0,
             )
             commit_or_discard(open_committer(table._ref), request)
+        if position is not None:
+            table.reset_consumer(READER, position)
         if lease is not None:
             _lease_files(table).write(_record(lease))
         self.actors = {name: self._start(act) for name, act in acts.items()}
@@ -363,6 +396,7 @@ class Stage:
             rows=tuple(table.to_arrow()["a"].to_pylist()),
             acknowledged=tuple(sorted(row for actor in actors for row in actor.acknowledged)),
             seen=tuple(tuple(actor.seen) for actor in actors if actor.seen is not None),
+            delivered=tuple(row for actor in actors for row in actor.delivered),
             epochs=tuple(sorted(epoch for actor in actors for epoch in actor.epochs)),
             errors={name: actor.error for name, actor in self.actors.items() if actor.error is not None},
             extra_calls=self._extra_calls,
@@ -454,10 +488,15 @@ def stage_of(scenario: Scenario) -> Stage:
                 acts[name] = append_and_expire(row)  # type: ignore[arg-type]
             case "roll_back", [target_id, *_]:
                 acts[name] = roll_back(target_id)  # type: ignore[arg-type]
+            case "roll_back_as_planned", [target_id, earlier_id]:
+                acts[name] = roll_back_as_planned(target_id, earlier_id)  # type: ignore[arg-type]
+            case "consume", _:
+                acts[name] = consume
             case other, _:
                 acts[name] = _WITHOUT_ARGUMENTS[other]
     first = [value for path, value in scenario.content if path.startswith(SNAPSHOTS)]
     rows = visible_rows(dict(scenario.content)) or ()
     leases = [value for path, value in scenario.content if path.startswith(LEASE)]
     commits = [(row, snapshot.user) for row, snapshot in zip(rows, first, strict=True)]
-    return Stage(commits, acts, leases[0] if leases else None)  # type: ignore[attr-defined]
+    position = dict(scenario.content).get(CONSUMER)
+    return Stage(commits, acts, leases[0] if leases else None, position)  # type: ignore[arg-type]

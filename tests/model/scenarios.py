@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from tests.model.calls import Call
 from tests.model.guards import Guard
-from tests.model.invariants import INVARIANTS
+from tests.model.invariants import FIRST_POSITION, INVARIANTS
 from tests.model.programs.cleaning import append_and_expire, create_tag, expire, remove_orphans
+from tests.model.programs.consumers import consume
 from tests.model.programs.leases import batch_user, go_on, hold_lease, leased_batches, leased_stream
-from tests.model.programs.rollback import roll_back
+from tests.model.programs.rollback import roll_back, roll_back_as_planned
 from tests.model.programs.writers import append, append_on, compact, read_table, stream, write_batch
 from tests.model.values import (
     CHECKPOINT,
+    CONSUMER,
     LEASE,
     QUERY,
     Holding,
@@ -57,13 +59,15 @@ class Scenario:
 
     def system(self, guards: Guards) -> System:
         """Return what is to be searched."""
-        if not any(program is roll_back for _, program, *_ in self.actors):
+        if not any(program in {roll_back, roll_back_as_planned} for _, program, *_ in self.actors):
             guards -= {
                 Guard.BASE_IN_LINE,
                 Guard.KEPT_IN_LINE,
                 Guard.KEPT_AGAIN,
                 Guard.ROLLBACK_MARKED,
             }  # which look at what rollbacks leave
+        if not any(program is consume for _, program, *_ in self.actors):
+            guards -= {Guard.CONSUMERS_SPARED}
         return System(
             content=self.content,
             actors=tuple(
@@ -145,6 +149,20 @@ SCENARIOS: Final = (
         name="a reader, two appends, an expiration",
         actors=(("read", read_table), ("a", append, ("a", "b")), ("expire", expire)),
         shows=(Guard.LISTED_AGAIN,),
+    ),
+    Scenario(
+        name="a consumer, an append, an expiration, one crash",
+        actors=(("read", consume, 2), ("a", append, ("a",)), ("expire", expire)),
+        content=(*first_content(*ROWS), (CONSUMER, FIRST_POSITION)),
+        shows=(Guard.CONSUMERS_SPARED, Guard.POSITION_AFTER_ROWS),
+        crashes=1,
+    ),
+    Scenario(
+        name="a consumer that is killed and started again, an append, an expiration",
+        actors=(("read", consume, 2), ("again", consume, 2), ("a", append, ("a",)), ("expire", expire)),
+        content=(*first_content(*ROWS), (CONSUMER, FIRST_POSITION)),
+        crashes=1,
+        is_deep=True,
     ),
     Scenario(
         name="orphan removal, an append, an expiration, a tag",
@@ -231,6 +249,12 @@ SCENARIOS: Final = (
         name="two rollbacks to one snapshot",
         actors=(("roll", roll_back, 1), ("again", roll_back, 1, "other")),
         content=first_content(*ROWS, ("third",)),
+    ),
+    Scenario(
+        name="a rollback that was planned before another one, an append",
+        actors=(("roll", roll_back_as_planned, 2, 1), ("a", append, ("a", "b"))),
+        content=first_content(*ROWS, ("third",)),
+        shows=(Guard.TARGET_STANDS,),
     ),
     Scenario(
         name="two appends, answers of puts are lost",

@@ -21,6 +21,9 @@ ROLLING_BACK: Final = ".penstock/rolling-back-"
 """Marks a rollback while it runs."""
 
 TAGS: Final = "tag/tag-"
+CONSUMER: Final = "consumer/consumer-reader"
+"""Holds the id of the snapshot that the consumer reads next."""
+
 DATA: Final = "bucket-0/data-"
 CHECKPOINT: Final = "checkpoint/"
 QUERY: Final = "query"
@@ -137,6 +140,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivered:
+    """A consumer was given the rows that a snapshot adds."""
+
+    snapshot_id: int
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tagged:
     """A tag was made."""
 
@@ -146,9 +157,19 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True)
 class RollingBack:
-    """A rollback has put its fence, which abandons snapshots of these uids."""
+    """A rollback has put its fence.
+
+    Attributes:
+        abandoned: uids of what it takes back.
+        kept: uids of what its target holds.
+        uid: of the fence.
+        parent: uid of the latest snapshot that it was put after.
+    """
 
     abandoned: frozenset[str]
+    kept: tuple[str, ...] = ()
+    uid: str = ""
+    parent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from tests.model.engine import Explorer
 from tests.model.guards import ALL, Guard
 from tests.model.invariants import visible_rows
 from tests.model.programs.rollback import roll_back
-from tests.model.replay import random_trace, stage_of
+from tests.model.replay import READER, random_trace, stage_of
 from tests.model.scenarios import SCENARIOS, Scenario
 from tests.model.values import Acknowledged, Leased, Seen
 
@@ -20,6 +20,7 @@ REPLAYED_PROGRAMS = {
     "leased_batches",
     "hold_lease",
     "roll_back",
+    "roll_back_as_planned",
 }
 REPLAYED = [
     each
@@ -71,7 +72,7 @@ def test_the_code_rolls_back_beside_two_others_as_the_model_does(scenario: Scena
 
 @pytest.mark.parametrize(
     "guard",
-    [Guard.BASE_IN_LINE, Guard.FENCE_PUT, Guard.FENCE_FIRST, Guard.ANNOUNCED_ONLY],
+    [Guard.BASE_IN_LINE, Guard.FENCE_PUT, Guard.FENCE_FIRST, Guard.ANNOUNCED_ONLY, Guard.TARGET_STANDS],
     ids=lambda each: each.name,
 )
 def test_the_code_brings_nothing_back_that_was_rolled_back(guard: Guard) -> None:
@@ -96,6 +97,21 @@ def test_what_breaks_the_model_without_a_guard_does_not_break_the_code(guard: Gu
     assert len(set(replayed.epochs)) == len(replayed.epochs)
     for seen in replayed.seen:
         assert {"first", "second"} <= set(seen)
+
+
+@pytest.mark.parametrize("guard", [Guard.CONSUMERS_SPARED, Guard.POSITION_AFTER_ROWS], ids=lambda each: each.name)
+def test_a_consumer_gets_every_row_whatever_breaks_the_model_without_a_guard(guard: Guard) -> None:
+    [scenario] = [each for each in SCENARIOS if guard in each.shows]
+    violation = Explorer(scenario.system(ALL - {guard})).run().violation
+    assert violation is not None
+    replayed = stage_of(scenario).follow(violation.trace, is_strict=False)
+    rest = [
+        row
+        for batch in replayed.table.follow(options={"consumer-id": READER}, once=True)
+        for row in batch["a"].to_pylist()
+    ]
+    assert {"second", *replayed.acknowledged} <= {*replayed.delivered, *rest}
+    assert len(set(rest)) == len(rest)
 
 
 def test_a_good_snapshot_is_not_taken_back_for_a_late_one_below_it() -> None:

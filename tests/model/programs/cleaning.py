@@ -20,6 +20,7 @@ from tests.model.guards import Guard
 from tests.model.programs.commit import is_announced, is_in_line, load_latest
 from tests.model.programs.writers import append
 from tests.model.values import (
+    CONSUMER,
     DATA,
     EARLIEST,
     EXPIRING,
@@ -45,7 +46,7 @@ def expire(guards: Guards, retain: int = 1) -> Program:
     if latest is None:
         return
     earliest = yield Call(find_earliest)
-    end = latest.id - retain + 1 if Guard.RETAIN_MIN in guards else latest.id + 1
+    end = yield Call(find_end, (guards, latest, retain))
     if earliest is None or end <= earliest:
         return
     kept = yield read(snapshot_path(end))
@@ -69,6 +70,13 @@ def expire(guards: Guards, retain: int = 1) -> Program:
     for path in doomed:
         yield delete(path)
     yield write(EARLIEST, end)
+
+
+def find_end(guards: Guards, latest: Snapshot, retain: int) -> Program:
+    """``plan_expiration``: the id of the first snapshot to keep."""
+    end = latest.id - retain + 1 if Guard.RETAIN_MIN in guards else latest.id + 1
+    position = (yield read(CONSUMER)) if Guard.CONSUMERS_SPARED in guards else None
+    return end if position is None else min(end, position)
 
 
 def append_and_expire(guards: Guards, row: str) -> Program:

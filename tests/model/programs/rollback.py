@@ -37,6 +37,20 @@ def roll_back(guards: Guards, target_id: int, name: str = "fence") -> Program:
     if target is None:
         yield Note(Failed("there is no such snapshot"))
         return
+    return Become(apply_rollback, (guards, target, name))
+
+
+def roll_back_as_planned(guards: Guards, target_id: int, earlier_id: int) -> Program:
+    """Plan a rollback, then make another one, then go on: as one who was asked for a confirmation meanwhile."""
+    target = yield read(snapshot_path(target_id))
+    if target is None:
+        return
+    yield Call(roll_back, (guards, earlier_id))
+    return Become(apply_rollback, (guards, target, "planned"))
+
+
+def apply_rollback(guards: Guards, target: Snapshot, name: str) -> Program:
+    """``apply_rollback`` of a plan, which may be old."""
     ids = [id_of(path) for path in (yield list_paths(SNAPSHOTS))]
     if max(ids, default=0) <= target.id:
         return
@@ -57,10 +71,12 @@ def roll_back(guards: Guards, target_id: int, name: str = "fence") -> Program:
     yield write(empty.metadata, File(live=metadata.live, base=metadata.live))
     fence = yield Call(put_fence, (guards, target, empty))
     if fence is None:
-        yield Note(Failed("others won every race"))
+        yield delete(empty.metadata)
+        yield delete(mark)
+        yield Note(Failed("others won every race, or the target is gone"))
         return
     # Not before: whoever comes now comes after the rollback.
-    yield Note(RollingBack(fence.abandoned))
+    yield Note(RollingBack(fence.abandoned, target.line, fence.uid, fence.parent or ""))
     is_done = yield Call(clear, (guards, target, fence))
     if Guard.ROLLBACK_MARKED in guards:
         if (yield Call(is_announced, (target.id,))):
@@ -73,6 +89,8 @@ def put_fence(guards: Guards, target: Snapshot, empty: Snapshot) -> Program:
     """``put_fence``."""
     for _ in range(FENCE_TRIES):
         latest = (yield Call(load_latest, (guards,))) or target
+        if Guard.TARGET_STANDS in guards and (yield read(snapshot_path(target.id))) != target:
+            return None
         if Guard.BASE_IN_LINE in guards:
             yield write(f"{ROLLED_BACK}{target.id + 2}-{latest.id + 2}", 1)
         fence = replace(

@@ -70,7 +70,7 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
     """Create a fence with the content of a snapshot as the latest snapshot.
 
     Raises:
-        CommitConflictError: other writers won every race.
+        CommitConflictError: other writers won every race, or another rollback has taken the target back.
         StorageError: the storage failed; if the fence was created nevertheless, it does no harm.
     """
     writer = _new_writer(store)
@@ -85,6 +85,11 @@ def put_fence(store: MetadataStore, target: Snapshot) -> Snapshot:
     for _ in range(_TRIES):
         with writer.deleted_on_error():
             latest = store.load_latest_snapshot() or target
+            if not is_there(store, target):
+                raise CommitConflictError(
+                    f"table {store.name}: snapshot {target.id} was rolled back or has expired since this rollback to "
+                    "it was planned; nothing was changed: look at the snapshots, and roll back again"
+                )
             record_freed_ids(store, target.id, latest.id)
         fence = replace(fence, id=latest.id + 1)
         path = snapshot_path(store.location, fence.id)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.table.commit_tables import append, committer, new_queue, new_table, on, row_counts, rows
 
-from penstock.errors import InvalidOptionError, NotFoundError, StorageError
+from penstock.errors import CommitConflictError, InvalidOptionError, NotFoundError, StorageError
 from penstock.format.hint import encode_hint
 from penstock.format.layout import earliest_hint_path, latest_hint_path, snapshot_path, tag_path
 from penstock.format.snapshot_json import encode_snapshot
@@ -65,6 +65,18 @@ def test_a_rollback_makes_the_target_the_latest() -> None:
     fresh = MetadataStore(ref)
     assert (fresh.list_snapshot_ids(), fresh.list_tags()) == ((1, 2, 3), ("two",))
     assert ref.file_io.read(latest_hint_path(ref.location)) == b"3"
+
+
+def test_an_old_plan_brings_nothing_back_that_was_rolled_back_since() -> None:
+    ref = new_table()
+    store = history(ref)
+    old = plan_rollback(store, snapshot_id=3)
+    apply_rollback(store, plan_rollback(store, snapshot_id=1))
+    for number in (20, 30, 40):
+        committer(ref).commit(append(rows(number)))
+    with pytest.raises(CommitConflictError, match="snapshot 3 was rolled back or has expired since"):
+        apply_rollback(MetadataStore(ref), old)
+    assert row_counts(ref) == [1, 20, 30, 40]
 
 
 def test_a_rollback_to_the_latest_snapshot_keeps_everything() -> None:
