@@ -33,6 +33,8 @@ from penstock.format.layout import (
 )
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.io.branch import BranchFileIO, branch_of
+from penstock.table.commit.announced import is_expiring
+from penstock.table.commit.late_put import is_there
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
 
     Raises:
         AlreadyExistsError: there is such a branch.
-        NotFoundError: there is no such tag or snapshot.
+        NotFoundError: there is no such tag or snapshot, or it is about to expire.
         InvalidOptionError: a tag and a snapshot, or a name that cannot be one.
     """
     _check_name(ref.name, branch)
@@ -115,6 +117,13 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
         path = snapshot_path(root, snapshot.id)
         file_io.write(path, encode_snapshot(snapshot))
         file_io.write(latest_hint_path(root), encode_hint(snapshot.id))
+        # From here on expirations of the main branch see the snapshot; one that began before may delete its files.
+        if is_expiring(store, snapshot.id) and (tag is None or not file_io.exists(tag_path(ref.location, tag))):
+            file_io.delete(root, recursive=True)
+            raise NotFoundError(
+                f"table {ref.name}: snapshot {snapshot.id} is about to expire, its files are being deleted; no branch "
+                "was made: begin it with a later snapshot, or with a tag"
+            )
     # The schemas come last: without one there is no branch.
     for schema_id in [each for each in store.list_schema_ids() if each <= last_schema][::-1]:
         file_io.write(schema_path(root, schema_id), file_io.read(schema_path(ref.location, schema_id)))
@@ -163,7 +172,12 @@ def fast_forward(ref: TableRef, branch: str) -> int:
         _take_over(ref, theirs, schema_path(ref.location, schema_id), branch)
     new_ids = [each for each in ids if latest is None or each > latest.id]
     for snapshot_id in new_ids:
-        _take_over(ref, theirs, snapshot_path(ref.location, snapshot_id), branch)
+        path = snapshot_path(ref.location, snapshot_id)
+        _take_over(ref, theirs, path, branch)
+        if snapshot_id == new_ids[0] and latest is not None and not is_there(store, latest):
+            # The id was used by a commit that has expired since, or the main branch was rolled back.
+            ref.file_io.delete(path)
+            raise _diverged(ref, branch, ids[0])
     for tag in other.list_tags():
         ref.file_io.put_if_absent(tag_path(ref.location, tag), theirs.file_io.read(tag_path(ref.location, tag)))
     if new_ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +17,11 @@ from penstock.errors import (
     NotFoundError,
     UnsupportedFeatureError,
 )
+from penstock.table import branches
+from penstock.table.expire import snapshots
+
+if TYPE_CHECKING:
+    from penstock.table.ref import TableRef
 
 NUMBERS = itertools.count()
 
@@ -101,6 +106,57 @@ def test_fast_forward_gives_the_main_branch_what_the_other_has(table: penstock.T
     assert keys(table) == [0, 1, 2, 10, 11, 12]
     assert keys(branch) == [0, 1, 2, 10, 11, 13]
     assert table.fsck(all_snapshots=True).findings == ()
+
+
+@pytest.mark.parametrize("begins", ["files are deleted", "it is announced"])
+def test_a_branch_made_beside_an_expiration_is_whole_or_refused(
+    catalog: penstock.Catalog, table: penstock.Table, monkeypatch: pytest.MonkeyPatch, begins: str
+) -> None:
+    table.overwrite([{"k": 9}], partition={})
+    table.delete_tag("two")
+    name = "delete_files" if begins == "files are deleted" else "announce_expiration"
+    real = getattr(snapshots, name)
+    answers: list[str] = []
+
+    def branching(*args: Any, **named: Any) -> Any:
+        if not answers:
+            try:
+                catalog.load_table("db.t").create_branch("b", snapshot_id=3)
+                answers.append("made")
+            except NotFoundError as error:
+                answers.append(str(error))
+        return real(*args, **named)
+
+    monkeypatch.setattr(snapshots, name, branching)
+    table.expire_snapshots(retain_min=1, older_than=utc_millis() + 1)
+    if begins == "it is announced":
+        assert answers == ["made"]
+        assert keys(catalog.load_table("db.t$branch_b")) == [0, 1, 2]
+    else:
+        assert "snapshot 3 is about to expire" in answers[0]
+        assert table.branches().num_rows == 0
+
+
+def test_fast_forward_on_a_table_that_went_on_and_expired_is_refused(
+    catalog: penstock.Catalog, table: penstock.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.create_branch("b", snapshot_id=3)
+    table.with_options({"branch": "b"}).append([{"k": 7}])
+    real = branches._take_over
+
+    def late(ref: TableRef, theirs: TableRef, path: str, branch: str) -> None:
+        if path.endswith("snapshot-4"):
+            other = catalog.load_table("db.t")
+            for k in (4, 5):
+                other.append([{"k": k}])
+            other.expire_snapshots(retain_min=1, older_than=utc_millis() + 1)
+        real(ref, theirs, path, branch)
+
+    monkeypatch.setattr(branches, "_take_over", late)
+    with pytest.raises(CommitConflictError, match="the main branch has commits that branch 'b'"):
+        table.fast_forward("b")
+    assert keys(catalog.load_table("db.t")) == [0, 1, 2, 4, 5]
+    assert catalog.load_table("db.t").snapshots().column("snapshot_id").to_pylist() == [5]
 
 
 def test_rename_and_delete(table: penstock.Table) -> None:

@@ -1,9 +1,9 @@
 """Announcements of expirations: the snapshots whose files an expiration is deleting, so that they cannot be tagged.
 
 The file ``.penstock/expiring`` of a table holds a snapshot id: expirations may have deleted files of the snapshots
-below it. An expiration writes this file, then reads the tags for the last time, then deletes files. A process that
-creates a tag writes the tag first and then reads this file. So either the expiration sees the tag, or the creator of
-the tag sees that it is too late.
+below it. An expiration writes this file, then reads the tags and branches for the last time, then deletes files. A
+process that creates a tag or a branch writes it first and then reads this file. So either the expiration sees it, or
+its creator sees that it is too late.
 """
 
 from __future__ import annotations

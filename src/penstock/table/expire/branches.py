@@ -44,10 +44,12 @@ class BranchReaders:
     """Snapshots of branches that may read files that the main branch does not read any more.
 
     Attributes:
+        names: of all branches except the main one, sorted.
         oldest: the earliest snapshot and the tagged ones of each branch.
         later: further snapshots, ascending in each branch, which may add files to those.
     """
 
+    names: tuple[str, ...]
     oldest: tuple[NamedSnapshot, ...]
     later: tuple[NamedSnapshot, ...]
 
@@ -68,13 +70,14 @@ def load_branch_readers(store: MetadataStore, *, up_to: int) -> BranchReaders:
     """
     oldest: list[NamedSnapshot] = []
     later: list[NamedSnapshot] = []
-    for name in list_branches(store.file_io, store.location):
+    names = list_branches(store.file_io, store.location)
+    for name in names:
         root = branch_path(store.location, name)
         snapshots = [NamedSnapshot(name=name, snapshot=each) for each in _snapshots(store.file_io, root, up_to)]
         oldest += snapshots[:1]
         later += snapshots[1:]
         oldest += (NamedSnapshot(name=name, snapshot=each) for each in _tagged(store.file_io, root))
-    return BranchReaders(oldest=tuple(oldest), later=tuple(later))
+    return BranchReaders(names=names, oldest=tuple(oldest), later=tuple(later))
 
 
 def _snapshots(file_io: FileIO, root: str, up_to: int) -> Iterator[Snapshot]:

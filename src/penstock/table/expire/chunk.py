@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import NotFoundError
-from penstock.table.expire.branches import load_branch_readers
+from penstock.table.expire.branches import list_branches, load_branch_readers
 from penstock.table.expire.files import (
     FilesToDelete,
     NamedSnapshot,
@@ -58,10 +58,12 @@ class ChunkFinder:
         self._watch = ReaddedFiles()
         self._locator = FileLocator.of(ref)
         self._tags_seen: dict[int, NamedSnapshot] = {}
+        self._branches_seen: tuple[str, ...] = ()
 
-    def has_seen_all_tags(self) -> bool:
-        """Whether the tags are unchanged since the last chunk was found."""
-        return self._load_tags() == self._tags_seen
+    def has_seen_all_readers(self) -> bool:
+        """Whether tags and branches are unchanged since the last chunk was found."""
+        branches = list_branches(self._store.file_io, self._store.location)
+        return branches == self._branches_seen and self._load_tags() == self._tags_seen
 
     def find(self, first: int, end: int, latest_id: int) -> Chunk | None:
         """Find the files to delete with snapshots ``first`` to ``end - 1``; None if ``end`` has expired itself."""
@@ -90,6 +92,7 @@ class ChunkFinder:
         tags = self._tags_seen = self._load_tags()
         spared = spare_tagged(self._ref, self._store, deletions, tags)
         branches = load_branch_readers(self._store, up_to=kept.id)
+        self._branches_seen = branches.names
         by_branches = spare_read(self._ref, self._store, deletions, branches.oldest)
         by_branches += spare_added(self._store, deletions, branches.later)
         first = expired[0].id if expired else kept.id
