@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from tests.faults.machine.disk import REACHES, FailingDisk, Fault, moments_of
 
 import penstock
 from penstock.clocks import utc_millis
+from penstock.datafile.types import to_arrow_schema
 from penstock.errors import CommitUnknownError, TableStoreError
 from penstock.format.layout import (
     consumer_directory,
@@ -26,12 +28,21 @@ from penstock.format.layout import (
     snapshot_path,
     tag_path,
 )
+from penstock.table.actions.changes import commit_append
+from penstock.table.commit.discard import delete_new_files, delete_staging, staging_directory
+from penstock.table.compact.local import run_here
+from penstock.table.compact.precommit import merge_before_commit
 from penstock.table.inspect.fsck import check_table
 from penstock.table.store import MetadataStore
+from penstock.table.write.import_files import import_parquet_files
+from penstock.table.write.rolling import new_job_id
+from penstock.table.write.writer import write_arrow
 from penstock.testing.garbage import needed_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.table.message import CommitMessage
 
 # Few tries, and no waiting: what is retried is retried at once.
 OPTIONS: Final = {"commit.max-retries": "2", "commit.min-retry-wait": "1 ms", "file-operation.thread-num": "1"}
@@ -152,7 +163,7 @@ class World:
             if self.case.is_idempotent or not has_happened:
                 self.case.run(table)
             assert self.state() == self.after
-            self._check_litter()
+            self.check_litter()
         except BaseException as failure:
             failure.add_note(where)
             raise
@@ -194,7 +205,7 @@ class World:
             assert state in (self.before, self.after)
         return self.case.is_atomic and state == self.after != self.before
 
-    def _check_litter(self) -> None:
+    def check_litter(self) -> None:
         """After orphan removal nothing is there that nobody needs."""
         table = self.load()
         for name in glob.iglob(f"{table.location}/.penstock/leases/.*.tmp"):  # noqa: PTH207 - Path is watched
@@ -273,6 +284,36 @@ def _follow(table: penstock.Table) -> None:
     table.reset_consumer("reader", 1)
 
 
+def _append_merged(table: penstock.Table) -> None:
+    """Append what several tasks have written, merged before the commit."""
+    ref = table._ref
+    messages: tuple[CommitMessage, ...] = ()
+    try:
+        for number in (50, 51, 52):
+            messages += write_arrow(ref, rows(number))
+    except BaseException:
+        delete_new_files(ref, messages)
+        raise
+    commit_append(table._handle.committer(), merge_before_commit(messages, ref, run_here(ref)))
+
+
+def _import_files(table: penstock.Table) -> None:
+    """Append what another writer has left in a directory beside the table's own, as Spark does."""
+    ref, job_id = table._ref, new_job_id()
+    staging = staging_directory(ref, job_id)
+    os.makedirs(staging, exist_ok=True)  # noqa: PTH103 - Path is watched
+    schema = to_arrow_schema(ref.schema.fields)
+    for number, partition in ((50, "a"), (51, "a"), (52, "new")):
+        pq.write_table(rows(number, p=partition).cast(schema), f"{staging}/part-{number}.parquet")
+    try:
+        paths = [f"{staging}/part-{number}.parquet" for number in (50, 51, 52)]
+        messages = import_parquet_files(ref, paths, job_id=job_id, row_count=3)
+    finally:
+        delete_staging(ref, job_id)
+    assert messages is not None
+    commit_append(table._handle.committer(), messages)
+
+
 def _catalog_of(table: penstock.Table) -> penstock.Catalog:
     return penstock.Catalog(str(Path(table.location).parents[1]))
 
@@ -343,5 +384,14 @@ CASES: Final = (
     Case(name="roll back", prepare=_fill, run=lambda table: table.rollback_to(snapshot_id=2), is_atomic=False),
     Case(name="reset consumer", prepare=_follow, run=lambda table: table.reset_consumer("reader", 3)),
     Case(name="delete consumer", prepare=_follow, run=lambda table: table.delete_consumer("reader")),
+    Case(
+        name="append spilled rows",
+        prepare=_fill,
+        run=lambda table: table.append(pa.concat_tables([rows(50, 51), rows(52, p="new"), rows(53, 54)])),
+        options={**QUEUE, "write-max-writers-to-spill": "0", "write-buffer-size": "2 b"},
+        is_commit=True,
+    ),
+    Case(name="append merged files", prepare=_fill, run=_append_merged, is_commit=True),
+    Case(name="import files", prepare=_fill, run=_import_files, is_commit=True),
     Case(name="drop a partition", prepare=_fill, run=lambda table: table.drop_partitions({"p": "a"}), is_commit=True),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 import threading
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import pyarrow as pa
 
 from penstock.io import local
+from penstock.table.write import spill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,6 +167,8 @@ class FailingDisk:
             raising=False,
         )
         monkeypatch.setattr(local, "pa", SimpleNamespace(OSFile=self._open_arrow))
+        temporary = SimpleNamespace(TemporaryFile=self._open_temporary, gettempdir=tempfile.gettempdir)
+        monkeypatch.setattr(spill, "tempfile", temporary)
 
     def begin(self, fault: Fault | None = None) -> None:
         """Count from now on; fail as told."""
@@ -208,6 +212,11 @@ class FailingDisk:
     def _open_arrow(self, path: str, mode: Any) -> _File:
         step = Step.CREATE if mode == "wb" else Step.OPEN
         return _File(self, path, self.call(step, path, lambda: pa.OSFile(path, mode)))
+
+    def _open_temporary(self, prefix: str, dir: str | None) -> _File:
+        """Open a file without a name, which counts as one of this disk."""
+        path = f"{self._root}/{prefix}"
+        return _File(self, path, self.call(Step.CREATE, path, lambda: tempfile.TemporaryFile(prefix=prefix, dir=dir)))
 
 
 class _File:

@@ -8,6 +8,7 @@ the order they were written, so that rows of one group keep their incoming order
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final, Literal
 
@@ -79,12 +80,16 @@ class SpillBuffer:
         schema: of all batches.
         options: buffer size, whether and how to spill, and how much disk space runs may take.
         directory: for runs; None for the system's temporary directory.
+        table: name for messages.
     """
 
-    def __init__(self, schema: pa.Schema, options: WriteOptions, *, directory: str | None = None) -> None:
+    def __init__(
+        self, schema: pa.Schema, options: WriteOptions, *, directory: str | None = None, table: str = ""
+    ) -> None:
         self._schema = schema
         self._options = options
         self._directory = directory
+        self._table = table
         self._limit_bytes = _limit_bytes(options.write_buffer_bytes)
         self._batches: list[pa.RecordBatch] = []
         self._ids: list[Ids] = []
@@ -133,26 +138,24 @@ class SpillBuffer:
         if not self._batches:
             return
         groups, counts, batches = self._take_sorted()
-        try:
+        with self._named_errors("spill rows to"):
             file = tempfile.TemporaryFile(prefix="penstock-spill-", dir=self._directory)  # noqa: SIM115 - the run owns it
             self._runs.append(_Run(file=file, groups=groups, counts=counts))
             with pa.ipc.new_stream(pa.PythonFile(file, mode="w"), self._schema, options=self._ipc_options) as writer:
                 for batch in batches:
                     writer.write_batch(batch)
             self._disk_bytes += file.tell()
-        except OSError as error:
-            place = self._directory or tempfile.gettempdir()
-            raise StorageError(
-                f"cannot spill rows to '{place}': {error}; free local disk, point TMPDIR elsewhere, or set "
-                "'write-buffer-spillable' = 'false'"
-            ) from error
         # After sorting, Arrow's allocator holds as much unused memory as the buffer had.
         pa.default_memory_pool().release_unused()
 
     def drain(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield all rows as (group, rows), with ascending groups; afterwards the buffer is empty."""
+        """Yield all rows as (group, rows), with ascending groups; afterwards the buffer is empty.
+
+        Raises:
+            StorageError: the local disk failed.
+        """
         groups, counts, batches = self._take_sorted()
-        cursors = [_Cursor(_read_run(run), run.groups, run.counts) for run in self._runs]
+        cursors = [_Cursor(self._read_run(run), run.groups, run.counts) for run in self._runs]
         cursors.append(_Cursor(batches, groups, counts))
         for group in sorted({*groups, *(group for run in self._runs for group in run.groups)}):
             for cursor in cursors:
@@ -168,6 +171,25 @@ class SpillBuffer:
         self._batches.clear()
         self._ids.clear()
         self._bytes = self._disk_bytes = 0
+
+    def _read_run(self, run: _Run) -> Iterator[pa.RecordBatch]:
+        with self._named_errors("read spilled rows from"):
+            file: ArrowAny = run.file
+            file.seek(0)
+            with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
+                yield from reader
+
+    @contextmanager
+    def _named_errors(self, action: str) -> Iterator[None]:
+        """Raise ``StorageError`` where the local disk fails."""
+        try:
+            yield
+        except OSError as error:
+            place = self._directory or tempfile.gettempdir()
+            raise StorageError(
+                f"table {self._table}: cannot {action} '{place}': {error}; free local disk, point TMPDIR elsewhere, or "
+                "set 'write-buffer-spillable' = 'false'"
+            ) from error
 
     def _take_sorted(self) -> tuple[list[int], list[int], Iterator[pa.RecordBatch]]:
         """Empty the memory; return its groups, their row counts, and the sorted rows in small batches."""
@@ -188,13 +210,6 @@ class SpillBuffer:
 
 def _limit_bytes(buffer_bytes: int) -> int:
     return min(max(buffer_bytes // 2, 1), MAX_SORTED_BYTES)
-
-
-def _read_run(run: _Run) -> Iterator[pa.RecordBatch]:
-    file: ArrowAny = run.file
-    file.seek(0)
-    with pa.ipc.open_stream(pa.PythonFile(file, mode="r")) as reader:
-        yield from reader
 
 
 def _ipc_options(options: WriteOptions) -> ArrowAny:

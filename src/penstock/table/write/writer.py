@@ -90,7 +90,9 @@ class TableWriter:
         self._assigner = Assigner(ref.schema, plan_buckets(ref))
         self._direct_groups = 0 if options.write_buffer_for_append else options.write_max_writers_to_spill
         self._may_open_more = WRITE_MAX_WRITERS_TO_SPILL not in ref.options and self._direct_groups > 0
-        self._buffer = SpillBuffer(to_arrow_schema(ref.schema.fields), options, directory=spill_directory)
+        self._buffer = SpillBuffer(
+            to_arrow_schema(ref.schema.fields), options, directory=spill_directory, table=ref.name
+        )
         self._executor = KeyedExecutor(threads)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_rows = self._waiting_bytes = 0

@@ -5,10 +5,12 @@ Each member writes only its own file, again and again, so there are no conflicts
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import FormatError, NotFoundError
+from penstock.errors import FormatError, NotFoundError, StorageError
 from penstock.format.layout import DATABASE_SUFFIX
 from penstock.format.text.json import decode_json, encode_json
 from penstock.io.resolve import resolve
@@ -18,13 +20,18 @@ from penstock.table.lease.process import decode_process, encode_process
 from penstock.table.stream.align.progress import Member, MemberState
 
 if TYPE_CHECKING:
-    from penstock.io.file_io import FileIO
+    from collections.abc import Sequence
+
+    from penstock.io.file_io import FileIO, FileStatus
     from penstock.table.ref import TableRef
     from penstock.table.stream.align.progress import AlignmentRule
 
 _LOG: Final = open_log(__name__)
 _PREFIX: Final = "member-"
 _VERSION: Final = 1
+_TEMPORARY: Final = re.compile(r"^\.member-.+\.tmp$")
+# A file is renamed as soon as it is written.
+_REMAINS_MILLIS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +72,8 @@ class GroupFiles:
     def load(self) -> tuple[Sign, ...]:
         """Load all members, sorted by file name; an unreadable file is skipped with a warning."""
         found = []
-        for status in self._file_io.list(self._directory):
+        statuses = self._file_io.list(self._directory)
+        for status in statuses:
             if status.is_dir or not status.name.startswith(_PREFIX):
                 continue
             try:
@@ -76,6 +84,7 @@ class GroupFiles:
                 self._warn(status.path, error)
                 continue
             found.append(Sign(member=member, modified_millis=status.modified_millis))
+        self._delete_remains(statuses)
         return tuple(found)
 
     def write(self, member: Member) -> None:
@@ -85,6 +94,14 @@ class GroupFiles:
     def delete(self, member_id: str) -> None:
         """Delete the file of a member that leaves or is dead; a member that is still alive writes a new one."""
         self._file_io.delete(self._path(member_id))
+
+    def _delete_remains(self, statuses: Sequence[FileStatus]) -> None:
+        """Delete the temporary files of members that were killed while they wrote; no orphan removal comes here."""
+        now_millis = max((status.modified_millis for status in statuses), default=0)
+        for status in statuses:
+            if _TEMPORARY.match(status.name) and now_millis - status.modified_millis >= _REMAINS_MILLIS:
+                with suppress(StorageError):
+                    self._file_io.delete(status.path)
 
     def _path(self, member_id: str) -> str:
         return f"{self._directory}/{_PREFIX}{member_id}"
