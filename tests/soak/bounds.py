@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -19,6 +21,7 @@ class Rule(StrEnum):
     SLOPE = "slope"
     RATIO = "ratio"
     PEAK = "peak"
+    LEVEL = "level"
     NONE = "none"
 
 
@@ -29,8 +32,8 @@ class Bound:
     Attributes:
         share: ``SLOPE``: growth in an hour, as a part of the level at the end of the warm-up. ``RATIO``: the median of
             the last quarter may be this much times that of the first one. ``PEAK``: the same of the largest value of
-            the second half and of the first one.
-        floor: ``SLOPE``: growth in an hour that is always allowed. ``PEAK``: the same of the difference.
+            the second half and of the first one. ``LEVEL``: as ``RATIO``.
+        floor: ``SLOPE``: growth in an hour that is always allowed. ``PEAK``, ``LEVEL``: the same of the difference.
     """
 
     rule: Rule
@@ -45,7 +48,7 @@ class Trend:
     Attributes:
         level: the fitted line where it begins.
         per_hour: its slope.
-        ratio: median of the last quarter of the time over that of the first quarter.
+        quarters: medians of the first and of the last quarter of the time.
         peaks: largest value of the first half of the time and of the second.
     """
 
@@ -53,8 +56,13 @@ class Trend:
     span_seconds: float
     level: float
     per_hour: float
-    ratio: float
+    quarters: tuple[float, float]
     peaks: tuple[float, float]
+
+    @property
+    def ratio(self) -> float:
+        """The median of the last quarter over that of the first one."""
+        return self.quarters[1] / self.quarters[0] if self.quarters[0] else 1.0
 
     @property
     def share_per_hour(self) -> float:
@@ -63,7 +71,7 @@ class Trend:
 
 
 def trend_of(seconds: Sequence[float], values: Sequence[float], *, warm_up: float) -> Trend | None:
-    """Return what a series does, by least squares; None where fewer than eight samples follow the warm-up.
+    """Return what a series does, by the median of the slopes between any two samples; None for less than eight of them.
 
     Args:
         seconds: when each value was measured; they only grow.
@@ -73,7 +81,7 @@ def trend_of(seconds: Sequence[float], values: Sequence[float], *, warm_up: floa
     if len(kept) < 8 or kept[0][0] == kept[-1][0]:
         return None
     times, measured = [second for second, _ in kept], [value for _, value in kept]
-    slope, intercept = statistics.linear_regression(times, measured)
+    slope, intercept = _line_of(times, measured)
     begin, span = times[0], times[-1] - times[0]
     quarters = [
         statistics.median([value for second, value in kept if low <= second <= high] or measured)
@@ -85,12 +93,21 @@ def trend_of(seconds: Sequence[float], values: Sequence[float], *, warm_up: floa
         span_seconds=span,
         level=intercept + slope * begin,
         per_hour=slope * HOUR,
-        ratio=quarters[1] / quarters[0] if quarters[0] else 1.0,
+        quarters=(quarters[0], quarters[1]),
         peaks=(
             max(value for second, value in kept if second <= middle),
             max(value for second, value in kept if second >= middle),
         ),
     )
+
+
+def _line_of(times: Sequence[float], measured: Sequence[float]) -> tuple[float, float]:
+    """Return slope and intercept by Theil and Sen, which a few samples of a busy moment do not move."""
+    x, y = np.asarray(times), np.asarray(measured)
+    first, second = np.triu_indices(len(x), k=1)
+    apart = x[second] > x[first]
+    slope = float(np.median((y[second] - y[first])[apart] / (x[second] - x[first])[apart]))
+    return slope, float(np.median(y - slope * x))
 
 
 def is_kept(trend: Trend, bound: Bound) -> bool:
@@ -103,5 +120,8 @@ def is_kept(trend: Trend, bound: Bound) -> bool:
         case Rule.PEAK:
             before, after = trend.peaks
             return after <= max(bound.share * before, before + bound.floor)
+        case Rule.LEVEL:
+            first, last = trend.quarters
+            return last <= max(bound.share * first, first + bound.floor)
         case Rule.NONE:
             return True

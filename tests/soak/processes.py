@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import pyarrow as pa
 
 PROC: Final = Path("/proc")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -58,6 +63,39 @@ def refuse_huge_pages() -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SET_HUGE_PAGES_DISABLED, 1, 0, 0, 0)
+
+
+def release_free_memory() -> None:
+    """Give back to the system what this process keeps though nothing uses it, as a collection does in the JVM.
+
+    Else allocators keep what the largest batch has needed, and more with each that falls a little differently.
+    """
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def keep_released(seconds: float) -> None:
+    """Release free memory on a thread of its own, again and again, until the process ends."""
+
+    def run() -> None:
+        while True:
+            time.sleep(seconds)
+            release_free_memory()
+
+    threading.Thread(target=run, name="release", daemon=True).start()
+
+
+def count_pooled(process: int) -> int:
+    """Return how many threads are of Spark's pools for blocks, which grow to 100 each and shrink when they are idle."""
+    count = 0
+    for comm in (PROC / str(process)).glob("task/*/comm"):
+        try:
+            count += comm.read_text().startswith("block-manager-")
+        except (OSError, ProcessLookupError):
+            continue  # it has ended meanwhile
+    return count
 
 
 def held_by(process: int) -> Held:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.soak.processes import Held, below, children, held_by
+from tests.soak.processes import Held, below, children, held_by, release_free_memory
 from tests.soak.scene import TABLES, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 HELD = ("rss_mb", "own_mb", "handles", "threads", "cpu_s", "processes")
-JVM = ("heap_mb", "non_heap_mb", "classes", "jvm_threads")
+JVM = ("heap_mb", "non_heap_mb", "classes", "jvm_threads", "metaspace_mb", "code_mb", "pooled_threads")
 TABLE = ("live_files", "snapshots", "manifests", "metadata_kb", "data_files", "directories", "other_files")
 
 
@@ -54,6 +54,7 @@ def load_samples(path: Path) -> list[Sample]:
 def measure_processes(roles: Mapping[str, int], jvm: int) -> dict[str, list[float]]:
     """Return what this process, its JVM, the JVM's Python processes and the given ones hold."""
     tree = children()
+    release_free_memory()
     # The processes beside us are waited for at the end only, so no time of theirs is in ours.
     found = {"driver": held_by(os.getpid()), "jvm": held_by(jvm)}
     found["workers"] = sum((held_by(process) for process in below(jvm, tree)), Held())

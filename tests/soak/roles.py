@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tests.soak.processes import keep_released
 from tests.soak.scene import (
     BATCH_ROWS,
     BATCH_SECONDS,
@@ -24,6 +25,7 @@ from tests.soak.scene import (
     check_snapshot,
 )
 
+from penstock.cli.main import main
 from penstock.errors import DataLossError
 
 if TYPE_CHECKING:
@@ -95,12 +97,21 @@ def consume(scene: Scene) -> None:
         _sleep(scene, "consumer", 1.0)
 
 
+def compact(scene: Scene) -> None:
+    """Do what ``penstock compact --follow`` does with the queue, until it is interrupted."""
+    follow = ["compact", scene.table(QUEUE).location, "--follow", "--interval", "2 s", "--threads", "1"]
+    sys.argv[1:] = follow
+    main()
+
+
 ROLES: Final[dict[str, Callable[[Scene], None]]] = {
     "producer": produce,
     "housekeeper": keep_house,
     "reader": read_batches,
     "consumer": consume,
+    "compactor": compact,
 }
+RELEASE_SECONDS: Final = 5.0
 
 
 def _following(table: penstock.Table) -> int:
@@ -148,4 +159,5 @@ def _sleep(scene: Scene, role: str, seconds: float) -> None:
 
 
 if __name__ == "__main__":
+    keep_released(RELEASE_SECONDS)
     ROLES[sys.argv[1]](Scene.at(Path(sys.argv[2])))

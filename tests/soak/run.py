@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from tests.soak.processes import children, held_by
+from tests.soak.processes import children, count_pooled, held_by
 from tests.soak.record import Sample, load_samples, measure_processes, measure_tables, read_notes
 from tests.soak.roles import ROLES
-from tests.soak.scene import QUEUE, TABLES, Scene
+from tests.soak.scene import TABLES, Scene
 from tests.soak.streams import Batches, measure_jvm, open_session, start_queries
 
 if TYPE_CHECKING:
@@ -85,9 +85,6 @@ class Beside:
         """Start one of each."""
         for role in ROLES:
             self._start(role, [sys.executable, "-m", "tests.soak.roles", role, str(self._scene.root)])
-        location = self._scene.table(QUEUE).location
-        follow = ["compact", location, "--follow", "--interval", "2 s", "--threads", "1"]
-        self._start("compactor", [str(Path(sys.executable).parent / "penstock"), *follow])
 
     def check(self) -> None:
         """Raise where one has ended that nobody has asked to."""
@@ -143,7 +140,7 @@ def _sample_until_over(
             sample = Sample(
                 part=number,
                 seconds=round(time.monotonic() - started, 1),
-                jvm=measure_jvm(spark),
+                jvm=[*measure_jvm(spark), count_pooled(jvm)],
                 held=measure_processes(beside.pids, jvm),
                 tables=measure_tables(part.scene),
                 batches={name: each.take() for name, each in batches.items()},

@@ -86,11 +86,20 @@ class Batches:
 
 
 def measure_jvm(spark: SparkSession) -> list[float]:
-    """Return MB of heap used after a collection and of metaspace, classes loaded, and live threads."""
+    """Return what the JVM holds, in the order of ``JVM`` but for the threads of pools.
+
+    Heap counts after a collection. Code that the compiler has made has a limit of its own (240 MB), which it needs
+    hours to come near; classes and what belongs to them have none.
+    """
     jvm: Any = spark._jvm
     jvm.java.lang.System.gc()
     beans = jvm.java.lang.management.ManagementFactory
     heap = beans.getMemoryMXBean().getHeapMemoryUsage().getUsed()
     outside = beans.getMemoryMXBean().getNonHeapMemoryUsage().getUsed()
+    used = {pool.getName(): pool.getUsage().getUsed() for pool in beans.getMemoryPoolMXBeans()}
+    metaspace = sum(each for name, each in used.items() if name in {"Metaspace", "Compressed Class Space"})
+    code = sum(each for name, each in used.items() if name.startswith("Code"))
     classes = beans.getClassLoadingMXBean().getLoadedClassCount()
-    return [round(heap / MIB, 2), round(outside / MIB, 2), classes, beans.getThreadMXBean().getThreadCount()]
+    threads = beans.getThreadMXBean().getThreadCount()
+    heap, outside, metaspace, code = (round(each / MIB, 2) for each in (heap, outside, metaspace, code))
+    return [heap, outside, classes, threads, metaspace, code]

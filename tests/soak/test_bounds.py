@@ -54,6 +54,9 @@ def test_another_unit_changes_no_verdict_on_a_share(values: list[float], factor:
         (0.03, Bound(rule=Rule.RATIO, share=1.3), True),
         (0.1, Bound(rule=Rule.PEAK, share=1.3), False),
         (0.1, Bound(rule=Rule.PEAK, share=1.3, floor=60), True),
+        (0.1, Bound(rule=Rule.LEVEL, share=1.05), False),
+        (0.1, Bound(rule=Rule.LEVEL, share=1.05, floor=80), True),
+        (0.005, Bound(rule=Rule.LEVEL, share=1.05), True),
         (9.0, Bound(rule=Rule.NONE), True),
     ],
 )
@@ -71,6 +74,14 @@ def test_a_saw_tooth_is_bounded_and_a_growing_one_is_not() -> None:
         trend = trend_of(TIMES, values, warm_up=100)
         assert trend is not None
         assert is_kept(trend, bound) is kept
+
+
+def test_what_comes_and_goes_keeps_its_level() -> None:
+    bound = Bound(rule=Rule.LEVEL, share=1.05, floor=2)
+    spikes = [3.0 + 7.0 * (number % 11 == number // 50) for number in range(100)]
+    trend = trend_of(TIMES, spikes, warm_up=0)
+    assert trend is not None
+    assert is_kept(trend, bound)
 
 
 def test_too_few_samples_have_no_trend() -> None:

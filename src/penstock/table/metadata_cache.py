@@ -15,6 +15,7 @@ _MAX_ENTRIES: Final = 50_000
 _MAX_METAS: Final = 10_000
 # Two lists per snapshot. Commits, streams and compactions use the latest snapshots and need no much older ones.
 _MAX_LISTS: Final = 128
+_MAX_UNNAMED: Final = 256
 
 _Item = TypeVar("_Item")
 
@@ -23,7 +24,8 @@ class ManifestCache:
     """Cache of manifest lists and manifests by name; such files never change once written.
 
     When a list is evicted, the manifests that no other cached list names are evicted with it. Otherwise a writer that
-    commits for days would keep the manifests of expired snapshots until the cache held 50,000 entries.
+    commits for days would keep the manifests of expired snapshots until the cache held 50,000 entries. Of manifests
+    that no cached list names, such as those of commits that lost a race, the last few are kept.
 
     Args:
         max_lists: number of manifest lists to keep.
@@ -34,6 +36,7 @@ class ManifestCache:
         self._lists: _SizedCache[ManifestFileMeta] = _SizedCache(max_items=_MAX_METAS, max_names=max_lists)
         self._manifests: _SizedCache[ManifestEntry] = _SizedCache(max_items=max_entries)
         self._uses: Counter[str] = Counter()
+        self._unnamed: OrderedDict[str, None] = OrderedDict()
 
     def get_list(self, name: str) -> Sequence[ManifestFileMeta] | None:
         """Return the manifests that a manifest list names, if the list is cached."""
@@ -46,6 +49,8 @@ class ManifestCache:
         gone = self._lists.put(name, metas)
         if name in self._lists:
             self._uses.update(meta.file_name for meta in metas)
+            for meta in metas:
+                self._unnamed.pop(meta.file_name, None)
         for meta in (meta for dropped in gone for meta in dropped):
             self._uses[meta.file_name] -= 1
             if self._uses[meta.file_name] == 0:
@@ -59,6 +64,10 @@ class ManifestCache:
     def put_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> None:
         """Cache the entries of a manifest."""
         self._manifests.put(name, entries)
+        if not self._uses[name]:
+            self._unnamed[name] = None
+            if len(self._unnamed) > _MAX_UNNAMED:
+                self._manifests.discard(self._unnamed.popitem(last=False)[0])
 
 
 class _SizedCache(Generic[_Item]):

@@ -40,6 +40,24 @@ def test_a_list_that_is_used_keeps_its_manifests() -> None:
     assert cache.get_manifest(metas[0].file_name) is not None
 
 
+def test_of_manifests_that_no_list_names_the_last_ones_are_kept() -> None:
+    table = MemoryTable()
+    table.commit(table.entry(table.file("f")))
+    metas = table.store.load_delta_manifests(table.store.load_snapshot(1))
+    cache = ManifestCache()
+    cache.put_manifest(metas[0].file_name, ())
+    cache.put_list("list", metas)
+    for number in range(1_000):
+        cache.put_manifest(f"lost {number}", ())
+    assert [cache.get_manifest(f"lost {number}") is not None for number in (0, 743, 744, 999)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert cache.get_manifest(metas[0].file_name) is not None
+
+
 def test_a_store_that_follows_a_table_forgets_what_is_long_past() -> None:
     table = MemoryTable()
     store = table.store
