@@ -8,6 +8,13 @@ export PYTHON
 ARGS ?=
 PART ?=
 
+# Where compiled files are not wanted beside the sources they are kept apart: without any, each of the many processes
+# that tests start would compile all that it imports, which takes it two seconds.
+ifdef PYTHONDONTWRITEBYTECODE
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.pytest_cache/compiled
+endif
+
 BIN := .venv/bin
 # Stamps: written after a successful sync, so that the second run starts at once.
 SYNCED := .venv/.synced

@@ -31,8 +31,8 @@ PRODUCERS: Final = 3
 FILE_ROWS: Final = 240
 # Most batches before the end of a driver: each costs half a second.
 SPREAD: Final = 6
-# Nothing expires, so that the whole history can be looked at; merges are fewer and larger, each being a Spark job.
-OPTIONS: Final = {"snapshot.time-retained": "10 d", "compaction.min.file-num": "16"}
+# Merges are fewer and larger than by default, each being a Spark job.
+MERGED_FILES: Final = 16
 
 
 class Chain:
@@ -43,13 +43,15 @@ class Chain:
         in_window: of these, how many between the landing of a snapshot and Spark's own log of the batch.
     """
 
-    def __init__(self, root: Path, drivers: Drivers, chance: random.Random) -> None:
+    def __init__(self, root: Path, drivers: Drivers, chance: random.Random, merged_files: int = MERGED_FILES) -> None:
         self.root = root
         self.drivers = drivers
         self.chance = chance
         catalog = penstock.Catalog(str(root / "warehouse"))
         catalog.create_database("d")
-        self.tables = {name: make_queue(catalog, f"d.{name}", OPTIONS) for name in ("first", "second")}
+        # Nothing expires, so that the whole history can be looked at.
+        options = {"snapshot.time-retained": "10 d", "compaction.min.file-num": str(merged_files)}
+        self.tables = {name: make_queue(catalog, f"d.{name}", options) for name in ("first", "second")}
         self.feed = FileFeed(root / "feed")
         self.producers = [Producer(number, seed=chance.randrange(2**31)) for number in range(PRODUCERS)]
         self.kills = 0

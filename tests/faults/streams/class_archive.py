@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 from hashlib import sha256
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 def options_with_archive(cache: Path, scratch: Path) -> str:
     """Return the options of JVMs that use the archive; the first time it is made, which takes half a minute.
 
+    A CI that keeps no archive makes none: it would be used for a few starts only.
+
     Args:
         cache: directory of the archives, which later runs find again.
         scratch: directory that is not there yet.
@@ -31,6 +34,8 @@ def options_with_archive(cache: Path, scratch: Path) -> str:
     key = sha256(java + pyspark.__version__.encode() + pyspark.__file__.encode()).hexdigest()[:16]
     archive = cache / f"spark-{key}.jsa"
     if not archive.exists():
+        if os.environ.get("CI"):
+            return ""
         made = scratch / "made.jsa"
         _work_and_leave(scratch, f"-XX:ArchiveClassesAtExit={made}")
         if not made.exists():  # not every JVM can make one

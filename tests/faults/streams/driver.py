@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 from tests.faults.streams.calls import Hook, Plan, write_plan
 from tests.faults.streams.order import TaskOrder
-from tests.faults.streams.rows import COLUMNS, PARTITIONS
+from tests.faults.streams.rows import BATCH_ROWS, COLUMNS, PARTITIONS
 from tests.quick_spark import JVM_OPTIONS
 
 from penstock import Table
@@ -44,6 +44,8 @@ def start_session(master: str, scratch: str) -> SparkSession:
         .config("spark.local.dir", scratch)
         .config("spark.sql.warehouse.dir", Path(scratch, "warehouse").as_uri())
         .config("spark.sql.shuffle.partitions", "2")
+        # Less than by default, so that few rows already come in several batches.
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
     )

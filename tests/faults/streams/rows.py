@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import penstock
 
 BUCKETS: Final = 8
+# Rows that Spark hands over at once.
+BATCH_ROWS: Final = 2_000
 # As text 10 and 100 come before 9.
 PARTITIONS: Final = (9, 10, 100)
 COLUMNS: Final = "p INT, b INT, producer INT, n BIGINT, k BIGINT"

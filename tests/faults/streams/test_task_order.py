@@ -1,4 +1,4 @@
-"""Order where a parallel sink sees it: inside its tasks, with more than 10,000 rows of a bucket in a micro-batch."""
+"""Order where a parallel sink sees it: inside its tasks, with buckets of more rows than come in one batch of Arrow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.faults.streams.checker import LANE_OF_PRODUCER, check_rows, load_placed_rows
 from tests.faults.streams.harness import count_snapshots
-from tests.faults.streams.rows import BUCKETS, PARTITIONS, Producer, make_queue
+from tests.faults.streams.rows import BATCH_ROWS, BUCKETS, PARTITIONS, Producer, make_queue
 
 import penstock
 from penstock.format.snapshot import CommitKind
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 COMMITS = 2
-ROWS = 150_000
+ROWS = 15 * BATCH_ROWS
 FILES_AT_ONCE = 20
 
 
@@ -30,7 +30,7 @@ def queue(tmp_path_factory: pytest.TempPathFactory) -> tuple[penstock.Catalog, p
     """Commits of one producer each, which has the number of the commit; partitions begin in the order 100, 9, 10."""
     catalog = penstock.Catalog(str(tmp_path_factory.mktemp("order")))
     catalog.create_database("d")
-    table = make_queue(catalog, "d.queue", {"source.split.open-file-cost": "1 kb", "source.split.target-size": "64 kb"})
+    table = make_queue(catalog, "d.queue", {"source.split.open-file-cost": "1 kb", "source.split.target-size": "16 kb"})
     for number, partition in enumerate((100, 9, 10)):
         table.append(Producer(number).rows(100 * BUCKETS, (partition,)))
     for number in range(3, 3 + COMMITS):
@@ -114,7 +114,7 @@ def test_tasks_of_a_parallel_sink_see_each_bucket_in_its_order(
     assert drivers.run([[case.query(table, target, tmp_path / "checkpoint", files)]]).errors == {}
     most = _most_rows_at_once(target)
     assert set(most) == set(range(BUCKETS))
-    assert min(most.values()) > 10_000
+    assert min(most.values()) > BATCH_ROWS
     assert count_snapshots(target, CommitKind.APPEND) == (1 if not files else -(-table.files().num_rows // files))
     verdict = check_rows(load_placed_rows(table), load_placed_rows(target), lane=LANE_OF_PRODUCER)
     assert verdict.is_clean, verdict
