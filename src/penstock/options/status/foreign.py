@@ -106,7 +106,7 @@ DOCUMENTED: Final = (
         _SORT,
         "percentage of extra space at which all files are merged",
     ),
-    KnownKey("scan.fallback-branch", "text", "", "read", "branch for partitions that are missing here"),
+    KnownKey("scan.fallback-branch", "text", "", "read", "branch for partitions that are missing, in batch reads only"),
     KnownKey("scan.primary-branch", "text", "", "read", "branch whose partitions come first"),
     KnownKey("scan.plan-auto-tag-for-read.time-retained", "duration", "", "read", "tag a snapshot while it is read"),
     KnownKey("scan.parallelism", "integer", "", _FLINK, "source tasks"),

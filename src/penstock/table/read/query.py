@@ -10,6 +10,7 @@ from penstock.predicate.parse import parse_filter
 from penstock.predicate.tree import And
 from penstock.table.identity import check_same_table
 from penstock.table.other_engines import warn_other_engines
+from penstock.table.read.fallback import Fallback, pin_fallback
 from penstock.table.read.incremental import plan_changes, reads_changes
 from penstock.table.read.partitions import KEY as PARTITIONS
 from penstock.table.read.partitions import filter_of_partitions
@@ -54,10 +55,12 @@ class PinnedRead:
     Attributes:
         ref: as for ``Query``.
         point: the state; None for an incremental read, whose range each plan resolves.
+        fallback: the state of the branch from which partitions come that this one does not have.
     """
 
     ref: TableRef
     point: ReadPoint | None
+    fallback: Fallback | None = None
 
     def plan(self, store: MetadataStore, predicate: Predicate | None = None, *, with_vectors: bool = False) -> ScanPlan:
         """Plan the read; errors as ``plan_query``, but without a check that the table still exists."""
@@ -68,7 +71,7 @@ class PinnedRead:
                 store, ref, options, _in_partitions(store, ref, store.load_latest_snapshot(), predicate)
             )
         predicate = _in_partitions(store, ref, point.snapshot, predicate)
-        return plan_scan(
+        plan = plan_scan(
             store,
             ref,
             point.snapshot,
@@ -76,6 +79,7 @@ class PinnedRead:
             created_from_millis=point.created_from_millis,
             with_vectors=with_vectors,
         )
+        return self.fallback.add_to(store, plan, predicate, with_vectors=with_vectors) if self.fallback else plan
 
 
 def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
@@ -84,13 +88,15 @@ def pin_read(ref: TableRef, store: MetadataStore) -> PinnedRead:
     options = ref.parsed(ReadOptions)
     check_same_table(ref)
     if reads_changes(options, ref.name):
+        pin_fallback(ref, store, None, is_latest=False)
         return PinnedRead(ref=ref, point=None)
     point = resolve_read(store, options)
+    fallback = pin_fallback(ref, store, point.snapshot, is_latest=point.is_latest and point.created_from_millis is None)
     if point.is_latest:
         warn_other_engines(ref, point.snapshot)
     elif point.snapshot is not None:
         ref = at_snapshot(ref, store, point.snapshot)
-    return PinnedRead(ref=ref, point=point)
+    return PinnedRead(ref=ref, point=point, fallback=fallback)
 
 
 def plan_query(

@@ -95,8 +95,8 @@ ENTRY_POINTS: dict[str, Callable[[Table, dict[str, str]], object]] = {
 @pytest.mark.parametrize("name", ENTRY_POINTS)
 def test_every_entry_point_refuses_and_warns(name: str) -> None:
     table = new_table()
-    with pytest.raises(UnsupportedFeatureError, match=r"'scan\.fallback-branch' = 'b1'"):
-        ENTRY_POINTS[name](table, {"scan.fallback-branch": "b1"})
+    with pytest.raises(UnsupportedFeatureError, match=r"'scan\.primary-branch' = 'b1'"):
+        ENTRY_POINTS[name](table, {"scan.primary-branch": "b1"})
     with pytest.raises(InvalidOptionError, match="'startingVersion' = '1' is one of Delta Lake: "):
         ENTRY_POINTS[name](table, {"startingVersion": "1"})
     with pytest.warns(OptionWarning, match="'scan.parallelism' = '3' has no effect here"):

@@ -1,0 +1,132 @@
+"""``scan.fallback-branch``: partitions that the current branch does not have are read from another branch.
+
+Source:
+    Paimon ``core:table/FallbackReadFileStoreTable.java``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
+from penstock.table.branches import at_branch
+from penstock.table.read.live import load_live_entries
+from penstock.table.read.scan import plan_scan
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.predicate.tree import Predicate
+    from penstock.table.read.scan import Funnel, FunnelStage, ScanPlan
+    from penstock.table.ref import TableRef
+
+KEY: Final = "scan.fallback-branch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fallback:
+    """The state of the other branch that a read uses.
+
+    Attributes:
+        ref: the branch, with the options of the read.
+        snapshot: its latest; None where it has none.
+        here: serialized partitions that the current branch has, which are not read from the other.
+    """
+
+    ref: TableRef
+    snapshot: Snapshot | None
+    here: frozenset[bytes]
+
+    def add_to(
+        self, store: MetadataStore, plan: ScanPlan, predicate: Predicate | None, *, with_vectors: bool
+    ) -> ScanPlan:
+        """Return a plan with the partitions of the other branch that the current one does not have.
+
+        Args:
+            store: of the current branch, whose columns are read.
+
+        Raises:
+            UnsupportedFeatureError: files have other columns than the current branch has for their schema.
+        """
+        other = MetadataStore(self.ref)
+        found = plan_scan(other, self.ref, self.snapshot, predicate, with_vectors=with_vectors)
+        added = tuple(each for each in found.partitions if each.data not in self.here)
+        _check_schemas(store, other, chain.from_iterable(each.entries for each in added))
+        vectors = {**found.vectors, **plan.vectors}
+        return replace(
+            plan,
+            snapshot=plan.snapshot or found.snapshot,
+            partitions=(*plan.partitions, *added),
+            funnel=_sum_of(plan.funnel, found.funnel),
+            vectors=vectors,
+        )
+
+
+def pin_fallback(ref: TableRef, store: MetadataStore, snapshot: Snapshot | None, *, is_latest: bool) -> Fallback | None:
+    """Return the state of the branch that the table's options name; None if they name none.
+
+    Args:
+        snapshot: the state of the current branch.
+        is_latest: whether that is a read of the latest state.
+
+    Raises:
+        NotFoundError: there is no such branch.
+        InvalidOptionError: that is no name of a branch.
+        UnsupportedFeatureError: a read of another state.
+    """
+    name = ref.options.get(KEY, "").strip()
+    if not name:
+        return None
+    if not is_latest:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: '{KEY}' = '{name}' adds partitions to a read of the latest state only; leave out the "
+            f"position, or set the option to an empty text for this read"
+        )
+    try:
+        branch = at_branch(ref, name)
+    except (NotFoundError, InvalidOptionError) as error:
+        raise type(error)(f"'{KEY}' = '{name}': {error}") from error
+    branch = replace(ref, name=branch.name, file_io=branch.file_io)
+    live = load_live_entries(store, snapshot, lambda _: True) if snapshot is not None else {}
+    here = frozenset(entry.partition for entry in live.values())
+    return Fallback(ref=branch, snapshot=MetadataStore(branch).load_latest_snapshot(), here=here)
+
+
+def _check_schemas(store: MetadataStore, other: MetadataStore, entries: Iterable[ManifestEntry]) -> None:
+    """Refuse files of a schema that is another one here: a reader finds the columns of files by the schema's number."""
+    known = set(store.list_schema_ids())
+    for schema_id in {entry.file.schema_id for entry in entries}:
+        if schema_id not in known or store.load_schema(schema_id).fields != other.load_schema(schema_id).fields:
+            raise UnsupportedFeatureError(
+                f"table {store.name}: '{KEY}' names {other.name}, which has files of a schema {schema_id} that is "
+                "another here; give both branches the same columns in the same steps, or read the branch by its name"
+            )
+
+
+def _sum_of(one: Funnel, two: Funnel) -> Funnel:
+    if not one.stages or not two.stages:
+        return one if one.stages else two
+    return replace(
+        one,
+        manifests_total=one.manifests_total + two.manifests_total,
+        manifests_read=one.manifests_read + two.manifests_read,
+        files_total=one.files_total + two.files_total,
+        rows_total=None if one.rows_total is None or two.rows_total is None else one.rows_total + two.rows_total,
+        stages=tuple(_stage_of(*each) for each in zip(one.stages, two.stages, strict=True)),
+    )
+
+
+def _stage_of(one: FunnelStage, two: FunnelStage) -> FunnelStage:
+    return replace(
+        one,
+        partitions=one.partitions + two.partitions,
+        buckets=one.buckets + two.buckets,
+        files=one.files + two.files,
+        bytes=one.bytes + two.bytes,
+        rows=one.rows + two.rows,
+    )
