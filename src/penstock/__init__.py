@@ -63,6 +63,7 @@ __all__ = [
     "MergeInsert",
     "MergeUpdate",
     "MergedFiles",
+    "Migration",
     "MissingFile",
     "MoveColumn",
     "NotFoundError",
@@ -123,6 +124,7 @@ if TYPE_CHECKING:
     from penstock.api.compact_tables import TableCompaction
     from penstock.api.inspection import TableInspection
     from penstock.api.maintenance import TableMaintenance
+    from penstock.api.migrate import Migration
     from penstock.api.preview import TablePreview
     from penstock.api.read_at import ReadAt
     from penstock.api.register import register
@@ -183,6 +185,7 @@ _HOMES: Final = {
     "ConsumerReset": "penstock.table.stream.consumers",
     "HiveFile": "penstock.table.write.hive_import",
     "Removal": "penstock.table.write.preview",
+    "Migration": "penstock.api.migrate",
     "TablePreview": "penstock.api.preview",
     "TableSummary": "penstock.table.inspect.summary",
     "AddColumn": "penstock.catalog.changes",

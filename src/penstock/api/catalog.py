@@ -9,6 +9,7 @@ from penstock.api.compact_tables import TableCompaction, compact_tables
 from penstock.api.deferred import spark_entry, with_store_options
 from penstock.api.exports import names_html
 from penstock.api.given import Names, Options, changes_of, check_spark, location_of, names_of, texts_of
+from penstock.api.migrate import Migration, Report, migrate
 from penstock.api.table import Table
 from penstock.catalog import databases, filesystem
 from penstock.catalog.names import is_location
@@ -21,6 +22,7 @@ from penstock.table.branches import split_branch
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
     from typing import NoReturn
 
     import pyarrow as pa
@@ -156,6 +158,50 @@ class Catalog:
             watermark=(watermark, None) if isinstance(watermark, str) else watermark,
         )
         return Table(filesystem.create_table(self._warehouse, name, definition, if_not_exists=if_not_exists))
+
+    def migrate(  # noqa: PLR0913 - what a table is made of
+        self,
+        directory: str | os.PathLike[str],
+        name: str,
+        *,
+        partition_types: Mapping[str, str] | None = None,
+        options: Options | None = None,
+        copy: bool = False,
+        dry_run: bool = False,
+        report: Report | None = None,
+    ) -> Migration:
+        """Make a table of a Hive-style directory of Parquet or ORC files, without copying them.
+
+        Files get a second name in the table by hard links; the directory stays as it is, and nobody may write into its
+        files any more. To undo it, drop the table.
+
+        Args:
+            directory: the directory above the partitions, such as ``dt=2026-01-01``.
+            name: ``database.table`` of the new table. Its columns are those of the files, then those of the
+                directories.
+            partition_types: SQL types of columns of the directories; ``STRING`` for others.
+            options: of the table.
+            copy: copy the files, where links are not possible.
+            dry_run: only check files and columns.
+            report: is called with the number of rows and bytes that are done.
+
+        Raises:
+            NotFoundError: there are no files, or there is no such database.
+            AlreadyExistsError: there is such a table.
+            SchemaMismatchError: files or directories do not go together.
+            UnsupportedFeatureError: an object store, a file system without hard links, or columns that have to be
+                converted.
+        """
+        return migrate(
+            self._warehouse,
+            directory,
+            name,
+            partition_types=partition_types or {},
+            options=texts_of(options),
+            copy=copy,
+            dry_run=dry_run,
+            report=report,
+        )
 
     def load_table(self, name: str, options: Options | None = None) -> Table:
         """Load a table at its latest schema.

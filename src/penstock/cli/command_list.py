@@ -27,6 +27,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "append": ("rows", "Add the rows of files as one commit, in their order."),
         "overwrite": ("rows", "Replace rows by the rows of files."),
         "import": ("rows", "Copy a Hive-style directory of Parquet files."),
+        "migrate": ("migrate", "Make a table of a Hive-style directory, by hard links."),
         "delete": ("rows", "Delete the rows for which a condition is true."),
         "truncate": ("rows", "Remove all rows in a new snapshot."),
         "drop-partition": ("rows", "Remove the rows of partitions in a new snapshot."),

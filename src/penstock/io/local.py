@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import uuid
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 
+from penstock.errors import UnsupportedFeatureError
 from penstock.io.beneath import delete_beneath
 from penstock.io.failures import ABSENT, FAILURES, is_one_of, to_storage_error
 from penstock.io.file_io import FileStatus
@@ -167,6 +169,34 @@ class LocalFileIO:
             _rename_with_parents(Path(source), Path(target))
         except FAILURES as error:
             raise to_storage_error("rename", source, error) from error
+
+    def link_file(self, source: str, target: str) -> None:
+        """Give a file a second name by a hard link. ``flush`` puts the name on disk.
+
+        Args:
+            source: may be outside of ``bounds``.
+
+        Raises:
+            UnsupportedFeatureError: the file system has no hard links, or the paths are on two of them.
+        """
+        self._check_write("link", target)
+        try:
+            _with_parents(Path(target), lambda: Path(target).hardlink_to(Path(source).resolve()))
+        except FAILURES as error:
+            if is_one_of(error, _NO_HARD_LINKS | {errno.EXDEV}):
+                raise UnsupportedFeatureError(
+                    f"{source} cannot get a second name {target}: they are on two file systems, or on one without hard "
+                    "links; copy the files"
+                ) from error
+            raise to_storage_error("link", source, error) from error
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy a file to a new path; the source may be outside of ``bounds``. ``flush`` puts it on disk."""
+        self._check_write("copy", target)
+        try:
+            _with_parents(Path(target), lambda: shutil.copyfile(source, target))
+        except FAILURES as error:
+            raise to_storage_error("copy", source, error) from error
 
     def rename_dir(self, source: str, target: str) -> bool:
         """Rename a directory, atomically; it can replace only an empty directory.

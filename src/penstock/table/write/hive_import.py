@@ -6,7 +6,7 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
@@ -56,7 +56,11 @@ def plan_hive_import(ref: TableRef, file_io: FileIO, root: str) -> tuple[HiveFil
         SchemaMismatchError: the directories are not those of the table's partition columns, or a value does not fit
             its column's type.
     """
-    files = tuple(_files_below(ref, file_io, root, ()))
+    files = tuple(
+        replace(file, partition=_in_order(ref, file.partition, file.path))
+        for file in files_below(file_io, root)
+        if file.path.endswith((".parquet", ".parq"))
+    )
     if not files:
         raise NotFoundError(f"{root} holds no Parquet file; check the path (files that begin with _ or . do not count)")
     fields = {field.name: field for field in ref.schema.partition_fields}
@@ -86,16 +90,21 @@ def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
     return pa.repeat(value, rows)
 
 
-def _files_below(
-    ref: TableRef, file_io: FileIO, directory: str, partition: tuple[tuple[str, str | None], ...]
+def files_below(
+    file_io: FileIO, directory: str, partition: tuple[tuple[str, str | None], ...] = ()
 ) -> Iterator[HiveFile]:
+    """Yield the files below a directory, but for hidden ones; their partitions are in the order of the directories.
+
+    Raises:
+        SchemaMismatchError: a directory is not named ``column=value``.
+    """
     for status in file_io.list(directory):
         if status.name.startswith(_HIDDEN):
             continue
         if status.is_dir:
-            yield from _files_below(ref, file_io, status.path, (*partition, _partition_of(status)))
-        elif status.name.endswith((".parquet", ".parq")):
-            yield HiveFile(path=status.path, size=status.size, partition=_in_order(ref, partition, status.path))
+            yield from files_below(file_io, status.path, (*partition, _partition_of(status)))
+        else:
+            yield HiveFile(path=status.path, size=status.size, partition=partition)
 
 
 def _partition_of(status: FileStatus) -> tuple[str, str | None]:

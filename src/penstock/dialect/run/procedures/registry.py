@@ -9,7 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from penstock.dialect.run.procedures import branches, compaction, retention, tags
+from penstock.dialect.run.procedures import branches, compaction, migration, retention, tags
 from penstock.dialect.run.procedures.arguments import Arguments
 from penstock.errors import InvalidSqlError, TableStoreError, UnsupportedFeatureError
 
@@ -26,12 +26,13 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     **tags.PROCEDURES,
     **branches.PROCEDURES,
     **retention.PROCEDURES,
+    **migration.PROCEDURES,
 }
 """All procedures, by name."""
 
 # Words in the names of Paimon procedures that Penstock cannot support.
 _REFUSED: Final = {
-    "migrate": "tables of Hive are not adopted; penstock import copies their files",
+    "migrate": "sys.migrate_table adopts one directory of files; there is no Hive metastore to list tables",
 }
 
 

@@ -1,0 +1,125 @@
+"""Adoption of a Hive-style directory as a table: ``Catalog.migrate``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.api.given import location_of
+from penstock.api.table import Table
+from penstock.catalog import filesystem
+from penstock.catalog.new_schema import TableDefinition
+from penstock.errors import InvalidOptionError, TableStoreError
+from penstock.format.file_format import FileFormat
+from penstock.format.types.ddl import ColumnSpec
+from penstock.format.types.text import parse_sql_type
+from penstock.io.resolve import resolve
+from penstock.options.values import parse_int
+from penstock.table.actions.changes import commit_append, open_committer
+from penstock.table.write.adopt import adopt_files, check_partitions, plan_adoption
+
+if TYPE_CHECKING:
+    import os
+
+    from penstock.catalog.warehouse import Warehouse
+    from penstock.table.write.adopt import AdoptionPlan
+
+_TEXT: Final = "STRING"
+Report = Callable[[int, int], None]
+"""Is called with the number of rows and bytes that are done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """What the adoption of a directory did, or would do.
+
+    Attributes:
+        table: None for a dry run.
+        columns: of the table, those of the directories last.
+        rows: 0 for a dry run, which reads the schemas of the files only.
+    """
+
+    table: Table | None
+    columns: tuple[ColumnSpec, ...]
+    partition_by: tuple[str, ...]
+    files: int
+    bytes: int
+    rows: int
+
+
+def migrate(  # noqa: PLR0913 - as Catalog.migrate
+    warehouse: Warehouse,
+    directory: str | os.PathLike[str],
+    name: str,
+    *,
+    partition_types: Mapping[str, str],
+    options: Mapping[str, str],
+    copy: bool,
+    dry_run: bool,
+    report: Report | None,
+) -> Migration:
+    """Adopt a directory; see ``Catalog.migrate``."""
+    file_io, root = resolve(location_of(directory))
+    plan = plan_adoption(file_io, root)
+    definition = _definition(plan, partition_types, options, name)
+    size = sum(file.size for file in plan.files)
+    found = Migration(
+        table=None,
+        columns=definition.columns,
+        partition_by=plan.partition_keys,
+        files=len(plan.files),
+        bytes=size,
+        rows=0,
+    )
+    if dry_run:
+        return found
+    ref = filesystem.create_table(warehouse, name, definition, if_not_exists=False)
+    rows = 0
+
+    def count(done_rows: int, done_bytes: int) -> None:
+        nonlocal rows
+        rows = done_rows
+        if report is not None:
+            report(done_rows, done_bytes)
+
+    committer = open_committer(ref)
+    try:
+        check_partitions(ref.schema, plan)
+        commit_append(committer, adopt_files(ref, plan, file_io, copy=copy, report=count))
+    except BaseException:
+        if not committer.may_be_committed:
+            with suppress(TableStoreError):
+                filesystem.drop_table(warehouse, name, if_exists=True)
+        raise
+    return Migration(
+        table=Table(ref),
+        columns=definition.columns,
+        partition_by=plan.partition_keys,
+        files=len(plan.files),
+        bytes=size,
+        rows=rows,
+    )
+
+
+def _definition(
+    plan: AdoptionPlan, partition_types: Mapping[str, str], options: Mapping[str, str], name: str
+) -> TableDefinition:
+    strangers = sorted(set(partition_types) - set(plan.partition_keys))
+    if strangers:
+        raise InvalidOptionError(
+            f"'{strangers[0]}' is no column of the directories, which are {', '.join(plan.partition_keys) or 'none'}"
+        )
+    if parse_int(options.get("bucket", "-1")) != -1:
+        raise InvalidOptionError(f"table {name}: files that are adopted are in no buckets: leave out 'bucket'")
+    keys = [ColumnSpec(name=key, type=parse_sql_type(partition_types.get(key, _TEXT))) for key in plan.partition_keys]
+    formats = set(plan.formats)
+    file_format = next(iter(formats)) if len(formats) == 1 else FileFormat.PARQUET
+    return TableDefinition(
+        columns=(*plan.columns, *keys),
+        partition_by=plan.partition_keys,
+        options=tuple({"bucket": "-1", "file.format": str(file_format), **options}.items()),
+        comment=None,
+        watermark=None,
+    )

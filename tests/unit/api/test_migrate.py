@@ -1,0 +1,138 @@
+"""``Catalog.migrate``: a Hive-style directory becomes a table by hard links."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+import penstock
+from penstock import AlreadyExistsError, SchemaMismatchError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAYS = {"2026-01-01": [1, 2], "2026-01-02": [3], "__HIVE_DEFAULT_PARTITION__": [4]}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> penstock.Catalog:
+    catalog = penstock.Catalog(tmp_path / "warehouse")
+    catalog.create_database("d")
+    return catalog
+
+
+@pytest.fixture(params=["part-0.snappy.parquet", "000000_0"])
+def directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a directory of Parquet files, or of ORC files whose names have no suffix."""
+    root = tmp_path / "old"
+    for day, ids in DAYS.items():
+        below = root / f"dt={day}" / "note=a%3Db"
+        below.mkdir(parents=True)
+        rows = pa.table({"id": ids, "price": [float(number) for number in ids], "tags": [["x"] for _ in ids]})
+        if request.param.endswith("parquet"):
+            pq.write_table(rows, below / request.param)
+        else:
+            orc.write_table(rows, str(below / request.param))
+        (below / "_SUCCESS").touch()
+    return root
+
+
+def _expected() -> list[dict[str, Any]]:
+    days = {"__HIVE_DEFAULT_PARTITION__": None}
+    return [
+        {
+            "id": number,
+            "price": float(number),
+            "tags": ["x"],
+            "dt": None if day in days else dt.date.fromisoformat(day),
+            "note": "a=b",
+        }
+        for day, ids in DAYS.items()
+        for number in ids
+    ]
+
+
+def _rows(table: penstock.Table, where: str | None = None) -> list[dict[str, Any]]:
+    return sorted(table.to_arrow(filter=where).to_pylist(), key=lambda row: row["id"])
+
+
+def _data_files(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if path.is_file() and path.name != "_SUCCESS"]
+
+
+def test_files_get_a_second_name_and_the_directory_stays(catalog: penstock.Catalog, directory: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    done = catalog.migrate(
+        directory, "d.t", partition_types={"dt": "DATE"}, report=lambda rows, size: seen.append((rows, size))
+    )
+    table = done.table
+    assert table is not None
+    assert (done.files, done.rows, done.partition_by) == (3, 4, ("dt", "note"))
+    assert seen[-1] == (4, done.bytes)
+    assert _rows(table) == _expected()
+    assert _rows(table, "dt = '2026-01-02' AND id >= 3") == _expected()[2:3]
+    assert {path.stat().st_nlink for path in _data_files(directory)} == {2}
+    assert not table.fsck().findings
+    assert table.update({"price": 0.5}, "id = 3").rows_updated == 1
+    table.append([{"id": 5, "price": 5.0, "tags": None, "dt": dt.date(2026, 1, 1), "note": "a=b"}])
+    table.compact(strategy="full")
+    assert [row["price"] for row in _rows(table)] == [1.0, 2.0, 0.5, 4.0, 5.0]
+    before = sum(path.stat().st_size for path in _data_files(directory))
+    catalog.drop_table("d.t")
+    assert before == done.bytes == sum(path.stat().st_size for path in _data_files(directory))
+
+
+def test_a_dry_run_makes_nothing_and_a_copy_shares_nothing(catalog: penstock.Catalog, directory: Path) -> None:
+    dry = catalog.migrate(directory, "d.t", dry_run=True)
+    assert (dry.table, dry.files, [each.name for each in dry.columns]) == (
+        None,
+        3,
+        ["id", "price", "tags", "dt", "note"],
+    )
+    assert catalog.list_tables("d") == ()
+    table = catalog.migrate(directory, "d.t", copy=True).table
+    assert table is not None
+    assert {path.stat().st_nlink for path in _data_files(directory)} == {1}
+    assert [row["dt"] for row in _rows(table)] == ["2026-01-01", "2026-01-01", "2026-01-02", None]
+    with pytest.raises(AlreadyExistsError):
+        catalog.migrate(directory, "d.t")
+
+
+def test_what_does_not_go_together_is_refused_and_leaves_no_table(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    root = tmp_path / "old"
+    (root / "dt=x").mkdir(parents=True)
+    (root / "dt=y").mkdir()
+    pq.write_table(pa.table({"id": [1]}), root / "dt=x" / "a.parquet")
+    with pytest.raises(SchemaMismatchError, match="no value of the column's type DATE"):
+        catalog.migrate(root, "d.t", partition_types={"dt": "DATE"})
+    pq.write_table(pa.table({"id": ["1"]}), root / "dt=y" / "b.parquet")
+    with pytest.raises(SchemaMismatchError, match=r"b\.parquet has the columns id STRING, but .* has id BIGINT"):
+        catalog.migrate(root, "d.t")
+    (root / "dt=y" / "b.parquet").write_bytes(b"a,b,c")
+    with pytest.raises(penstock.FormatError, match="neither a Parquet nor an ORC file"):
+        catalog.migrate(root, "d.t")
+    old = pa.table({"id": pa.array([dt.datetime(2026, 1, 1)])})  # noqa: DTZ001 - as the old type has it
+    pq.write_table(old, root / "dt=y" / "b.parquet", use_deprecated_int96_timestamps=True)
+    with pytest.raises(UnsupportedFeatureError, match="INT96"):
+        catalog.migrate(root, "d.t")
+    with pytest.raises(UnsupportedFeatureError, match="object store"):
+        catalog.migrate("memory://bucket/old", "d.t")
+    assert catalog.list_tables("d") == ()
+
+
+def test_it_is_a_procedure(catalog: penstock.Catalog, directory: Path) -> None:
+    done = penstock.sql(
+        None,
+        catalog,
+        f"CALL sys.migrate_table(connector => 'hive', source_table => '{directory}', target_table => 'd.t', "
+        "options => 'write-only=true')",
+    )
+    assert "4" in str(done)
+    table = catalog.load_table("d.t")
+    assert table.options["write-only"] == "true"
+    assert len(_rows(table)) == 4
