@@ -392,7 +392,7 @@ class Table:
         """
         check_spark(spark, self.name, f"spark.read.format('penstock').load('{self.location}')")
         position = position_options(at, "to_spark")
-        query = self._handle.plan(filter, options, position, spark_entry().time_zone(spark))
+        query = self._handle.plan(filter, options, position, spark_entry().time_zone(spark), with_vectors=True)
         return spark_entry().read(spark, query, self._store, names_of(columns))
 
     def read_stream(

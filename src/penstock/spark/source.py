@@ -180,7 +180,7 @@ class TableSourceReader(DataSourceReader):
     @without_frames
     def partitions(self) -> list[InputPartition]:
         """Plan the read: one task per split."""
-        query = plan_query(self._ref, MetadataStore(self._ref), self._filter)
+        query = plan_query(self._ref, MetadataStore(self._ref), self._filter, with_vectors=True)
         # For an empty list, Spark makes one partition without a value.
         splits = plan_splits(query.ref, query.plan)
         return [SplitPartition(split) for split in splits] or [InputPartition(None)]

@@ -66,9 +66,11 @@ def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregation: 
     """Return the values of all aggregates; None if metadata does not have one of them.
 
     Args:
-        plan: plan of the scan; None is returned if it has to filter single rows of its files.
+        plan: plan of the scan; None is returned if single rows of its files have to be left out.
     """
-    if len(aggregation.groupByExpressions()) or any(not part.rest.is_always_true for part in plan.partitions):
+    if plan.vectors or any(not part.rest.is_always_true for part in plan.partitions):
+        return None
+    if len(aggregation.groupByExpressions()):
         return None
     fields = {field.name: field for field in read.ref.schema.fields}
     try:

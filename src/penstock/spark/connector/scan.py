@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 _LOG: Final = logging.getLogger(__name__)
+_DELETED: Final = "rows of its files are deleted by deletion vectors"
 _READ: Final = "org.apache.spark.sql.connector.read."
 
 
@@ -119,7 +120,9 @@ class TableScan(Proxy):
         splits = _enough(plan_splits(ref, plan), request.limit)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
         may_use_ids = is_vectorised(self._bridge.session())
-        reading = plan_reading(ref, request.store, splits, fields, may_use_ids=may_use_ids)
+        reading: NativeReading | str = _DELETED
+        if not any(split.vectors for split in splits):
+            reading = plan_reading(ref, request.store, splits, fields, may_use_ids=may_use_ids)
         columns = request.schema
         if isinstance(reading, str):
             # Arrow batches without columns lose their rows, so read at least one column.
@@ -132,7 +135,7 @@ class TableScan(Proxy):
 
     def _planned(self, more: Sequence[Pushed]) -> ScanPlan:
         request = self._request
-        return request.read.plan(request.store, conjunction_of((*request.pushed, *more)))
+        return request.read.plan(request.store, conjunction_of((*request.pushed, *more)), with_vectors=True)
 
     # Scan
 
@@ -287,8 +290,8 @@ def _with_ids(schema: StructType, ref: TableRef) -> StructType:
 
 
 def _enough(splits: tuple[DataSplit, ...], limit: int | None) -> tuple[DataSplit, ...]:
-    """Return the first splits that have ``limit`` rows together; all splits if rows are still to be filtered."""
-    if limit is None or not all(split.rest.is_always_true for split in splits):
+    """Return the first splits that have ``limit`` rows together; all splits if rows are still to be left out."""
+    if limit is None or any(split.vectors or not split.rest.is_always_true for split in splits):
         return splits
     rows = list(accumulate(split.row_count for split in splits))
     return splits[: bisect_left(rows, limit) + 1]

@@ -97,7 +97,7 @@ class TableScanBuilder(Proxy):
         """Whether all aggregates of a query can be computed from metadata."""
         if self._read.point is None or not all(each.is_exact for each in self._pushed):
             return False
-        plan = self._read.plan(self._store, conjunction_of(self._pushed))
+        plan = self._read.plan(self._store, conjunction_of(self._pushed), with_vectors=True)
         self._answers = answer(self._read, self._store, plan, aggregation)
         return self._answers is not None
 
@@ -121,7 +121,10 @@ class TableScanBuilder(Proxy):
         if self._answers is not None:
             text = f"{self._identity} from metadata: {self._answers.text}"
             return LocalRows(self._bridge, text, self._answers.schema, partial(self._answers.to_rows, self._bridge))
-        request = ScanRequest(
+        return TableScan(self._bridge, self._request())
+
+    def _request(self) -> ScanRequest:
+        return ScanRequest(
             spark=self._spark,
             pin=lambda: self._read,
             stream=self._stream,
@@ -131,7 +134,6 @@ class TableScanBuilder(Proxy):
             pushed=self._pushed,
             limit=self._limit,
         )
-        return TableScan(self._bridge, request)
 
     def _predicates(self, items: list[JavaObject]) -> JavaObject:
         return self._bridge.array(self._bridge.connector("expressions.filter.Predicate"), items)

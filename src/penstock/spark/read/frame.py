@@ -60,8 +60,9 @@ def to_frame(
     groups = _GroupPlanner(ref=ref, store=store, fields=needed)
     for split in plan_splits(ref, plan):
         left = []
+        deleted = {name for name, _ in split.vectors}
         for file in split.files:
-            group = groups.group_of(file)
+            group = None if file.file_name in deleted else groups.group_of(file)
             if group is None:
                 left.append(file)
             else:

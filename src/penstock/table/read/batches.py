@@ -31,11 +31,10 @@ from penstock.table.read.split import plan_splits
 from penstock.table.stale_schema import check_schema_of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.datafile.evolve import Evolution
     from penstock.format.manifest.entry import DataFileMeta
-    from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.format.types.data_types import DataField
     from penstock.table.read.scan import ScanPlan
     from penstock.table.read.split import DataSplit
@@ -70,7 +69,6 @@ class TableReader:
         ref: its schema is the read schema.
         store: loads the schemas that files were written with.
         columns: names of the columns to read, in order; None for all.
-        vectors: deletion vectors by data file, whose rows are left out.
 
     Attributes:
         schema: canonical Arrow schema of every batch.
@@ -87,14 +85,13 @@ class TableReader:
         columns: Sequence[str] | None = None,
         *,
         batch_rows: int = BATCH_ROWS,
-        vectors: Mapping[str, VectorPlace] | None = None,
     ) -> None:
         self._ref = ref
         self._store = store
         self._batch_rows = batch_rows
         self._fields = select_fields(ref, columns)
         self._external = ExternalPaths.of(ref)
-        self._deleted = DeletedRows(ref, vectors) if vectors else None
+        self._deleted = DeletedRows(ref)
         self._partition_keys = ref.schema.partition_keys
         self._plans: dict[tuple[int, tuple[str, ...]], _FilePlan] = {}
         self.schema = to_arrow_schema(self._fields)
@@ -122,7 +119,8 @@ class TableReader:
             rows: Iterable[pa.RecordBatch] = _count_out(file.row_count, self._batch_rows)
         else:
             rows = self._load(split, file, plan.evolution)
-        deleted = self._deleted.load(file) if self._deleted is not None else None
+        place = next((place for name, place in split.vectors if name == file.file_name), None)
+        deleted = None if place is None else self._deleted.load(file, place)
         if deleted is not None:
             rows = without_rows(rows, deleted)
         constants = _Constants(self._ref, split)
@@ -229,7 +227,7 @@ def open_batches(
     Args:
         limit: maximum number of rows; None for all.
     """
-    reader = TableReader(ref, store, columns, vectors=plan.vectors)
+    reader = TableReader(ref, store, columns)
     return pa.RecordBatchReader.from_batches(reader.schema, _batches(reader, ref, plan, limit, _READ_AHEAD))
 
 
@@ -245,7 +243,7 @@ def read_arrow(
     Args:
         limit: maximum number of rows; None for all.
     """
-    reader = TableReader(ref, store, columns, vectors=plan.vectors)
+    reader = TableReader(ref, store, columns)
     # Without a limit, all rows end up in memory anyway, so files are read ahead without a bound. With a limit, a bound
     # avoids reading more rows than needed.
     with enough_memory(ref.name):

@@ -14,7 +14,7 @@ from penstock.format.layout import index_path
 from penstock.table.locate import FileLocator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
@@ -27,27 +27,19 @@ _FRAME_BYTES = 8
 
 
 class DeletedRows:
-    """The deletion vectors of a snapshot; each is read when its data file is. Threads may share it.
+    """Reads the deletion vectors of data files. Threads may share it."""
 
-    Args:
-        vectors: by the name of the data file.
-    """
-
-    def __init__(self, ref: TableRef, vectors: Mapping[str, VectorPlace]) -> None:
+    def __init__(self, ref: TableRef) -> None:
         self._ref = ref
-        self._vectors = vectors
         self._locator = FileLocator.of(ref)
 
-    def load(self, file: DataFileMeta) -> npt.NDArray[np.int64] | None:
-        """Return the positions of the deleted rows of a file, ascending; None without a vector.
+    def load(self, file: DataFileMeta, place: VectorPlace) -> npt.NDArray[np.int64]:
+        """Return the positions of the deleted rows of a file, ascending.
 
         Raises:
             NotFoundError: the file with the vector is missing.
             FormatError: it is damaged.
         """
-        place = self._vectors.get(file.file_name)
-        if place is None:
-            return None
         path = self._path_of(place)
         try:
             with self._ref.file_io.open_input(path) as stream:

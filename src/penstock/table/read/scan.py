@@ -246,8 +246,8 @@ def check_deletion_vectors(store: MetadataStore, snapshot: Snapshot) -> None:
     if DELETION_VECTORS in decode_index_types(data, path, store.limits):
         raise UnsupportedFeatureError(
             f"table {store.name}, snapshot {snapshot.id}: rows were deleted through deletion vectors, which Penstock "
-            "applies in Table.to_arrow and to_batches only; read with these, or compact the table fully with Paimon on "
-            "Flink or Spark first"
+            "applies in batch reads only; read its rows with these, or compact the table fully with Paimon on Flink or "
+            "Spark first"
         )
 
 

@@ -8,7 +8,7 @@ Source:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.options import ReadOptions
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.index_manifest import VectorPlace
     from penstock.predicate.tree import BoundPredicate
     from penstock.table.external_paths import ExternalPaths
     from penstock.table.read.scan import ScanPartition, ScanPlan
@@ -36,6 +37,7 @@ class DataSplit:
         bucket_path: directory of the files without an external path.
         files: in reading order.
         rest: the remaining filter for the rows.
+        vectors: file name and place of the deletion vectors of its files; the numbers of rows include what they delete.
     """
 
     snapshot_id: int
@@ -46,6 +48,7 @@ class DataSplit:
     bucket_path: str
     files: tuple[DataFileMeta, ...]
     rest: BoundPredicate
+    vectors: tuple[tuple[str, VectorPlace], ...] = ()
 
     @property
     def row_count(self) -> int:
@@ -85,7 +88,8 @@ def plan_splits(ref: TableRef, plan: ScanPlan, options: ReadOptions | None = Non
                 open_file_cost_bytes=options.split_open_file_cost_bytes,
             )
             verdict = PartitionPruneResult(values=partition.values, rest=partition.rest)
-            splits += [make_split(locator, plan.snapshot.id, entries[0], files, verdict) for files in packs]
+            made = [make_split(locator, plan.snapshot.id, entries[0], files, verdict) for files in packs]
+            splits += [_with_vectors(split, plan) for split in made] if plan.vectors else made
     return tuple(splits)
 
 
@@ -111,6 +115,11 @@ def make_split(
         files=files,
         rest=verdict.rest,
     )
+
+
+def _with_vectors(split: DataSplit, plan: ScanPlan) -> DataSplit:
+    found = ((file.file_name, plan.vectors.get(file.file_name)) for file in split.files)
+    return replace(split, vectors=tuple((name, place) for name, place in found if place is not None))
 
 
 def pack_files(

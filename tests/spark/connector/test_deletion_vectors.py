@@ -1,0 +1,46 @@
+"""Rows that deletion vectors delete are missing from every way in which Spark reads a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.deletion_vectors import delete_by_vectors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock import Catalog, Table
+
+
+@pytest.fixture(scope="module")
+def table(catalog: Catalog) -> Table:
+    table = catalog.create_table("d.dv", "k INT, n INT", options={"bucket": "-1"})
+    table.append([{"k": k, "n": k % 3} for k in range(20)])
+    table.append([{"k": k, "n": k % 3} for k in range(20, 40)])
+    first = min(table.files().to_pylist(), key=lambda row: row["min_sequence_number"])
+    delete_by_vectors(table, {first["file_path"].rpartition("/")[2]: [0, 7, 19]})
+    return catalog.load_table("d.dv")
+
+
+LEFT = [k for k in range(40) if k not in {0, 7, 19}]
+
+
+def _keys(frame: DataFrame) -> list[int]:
+    return sorted(row[0] for row in frame.select("k").collect())
+
+
+def test_spark_reads_the_rows_that_are_left(spark: SparkSession, table: Table) -> None:
+    assert _keys(spark.table("penstock.d.dv")) == LEFT
+    assert _keys(table.to_spark(spark)) == LEFT
+    assert _keys(table.to_spark(spark, filter="k < 9")) == LEFT[:7]
+    assert _keys(spark.read.format("penstock").load(table.location)) == LEFT
+    assert _keys(spark.sql("SELECT k FROM penstock.d.dv WHERE k > 5 AND k < 21")) == [k for k in LEFT if 5 < k < 21]
+    assert len(spark.sql("SELECT k FROM penstock.d.dv LIMIT 30").collect()) == 30
+
+
+def test_nothing_is_answered_from_metadata(spark: SparkSession, table: Table) -> None:
+    rows: list[Any] = spark.sql("SELECT count(*), min(k), max(k), count(n) FROM penstock.d.dv").collect()
+    assert tuple(rows[0]) == (37, 1, 39, 37)
+    assert spark.table("penstock.d.dv").count() == 37
+    assert table.to_spark(spark).count() == 37
