@@ -133,6 +133,11 @@ def adopt_files(
     try:
         for file, file_format in zip(plan.files, plan.formats, strict=True):
             written = _describe(source, file.path, file_format, ref.schema)
+            rows += written.row_count
+            done_bytes += file.size
+            report(rows, done_bytes)
+            if not written.row_count:
+                continue
             partition = _partition_of(ref, file)
             name = next(names[file_format])
             meta = describe_file(target, name, written, first_row=0)
@@ -145,13 +150,10 @@ def adopt_files(
                 file_io.copy_file(file.path, path)
             else:
                 file_io.link_file(file.path, path)
-            rows += written.row_count
-            done_bytes += file.size
-            report(rows, done_bytes)
     except BaseException:
         delete_new_files(ref, messages)
         raise
-    return tuple(message for message in messages if message.new_files[0].row_count)
+    return tuple(messages)
 
 
 def _columns_of(file_io: FileIO, path: str) -> tuple[FileFormat, tuple[ColumnSpec, ...]]:
