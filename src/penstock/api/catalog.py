@@ -8,8 +8,18 @@ from penstock.api.columns import SchemaLike, columns_of
 from penstock.api.compact_tables import TableCompaction, compact_tables
 from penstock.api.deferred import spark_entry, with_store_options
 from penstock.api.exports import names_html
-from penstock.api.given import Names, Options, changes_of, check_spark, location_of, names_of, texts_of
-from penstock.api.migrate import Migration, Report, migrate
+from penstock.api.given import (
+    Names,
+    Options,
+    Progress,
+    changes_of,
+    check_spark,
+    location_of,
+    names_of,
+    no_progress,
+    texts_of,
+)
+from penstock.api.migrate import Migration, migrate
 from penstock.api.table import Table
 from penstock.catalog import databases, filesystem
 from penstock.catalog.names import is_location
@@ -168,7 +178,7 @@ class Catalog:
         options: Options | None = None,
         copy: bool = False,
         dry_run: bool = False,
-        report: Report | None = None,
+        progress: Progress = no_progress,
     ) -> Migration:
         """Make a table of a Hive-style directory of Parquet or ORC files, without copying them.
 
@@ -183,7 +193,7 @@ class Catalog:
             options: of the table.
             copy: copy the files, where links are not possible.
             dry_run: only check files and columns.
-            report: is called with the number of rows and bytes that are done.
+            progress: called with the number of rows and bytes that are done.
 
         Raises:
             NotFoundError: there are no files, or there is no such database.
@@ -200,7 +210,7 @@ class Catalog:
             options=texts_of(options),
             copy=copy,
             dry_run=dry_run,
-            report=report,
+            progress=progress,
         )
 
     def load_table(self, name: str, options: Options | None = None) -> Table:

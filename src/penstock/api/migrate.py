@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,7 @@ from penstock.catalog.new_schema import TableDefinition
 from penstock.errors import InvalidOptionError, TableStoreError
 from penstock.format.file_format import FileFormat
 from penstock.format.types.ddl import ColumnSpec
-from penstock.format.types.text import parse_sql_type
+from penstock.format.types.text import format_sql_type, parse_sql_type
 from penstock.io.resolve import resolve
 from penstock.options.values import parse_int
 from penstock.table.actions.changes import commit_append, open_committer
@@ -22,13 +21,13 @@ from penstock.table.write.adopt import adopt_files, check_partitions, plan_adopt
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
+    from penstock.api.given import Progress
     from penstock.catalog.warehouse import Warehouse
     from penstock.table.write.adopt import AdoptionPlan
 
 _TEXT: Final = "STRING"
-Report = Callable[[int, int], None]
-"""Is called with the number of rows and bytes that are done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +36,12 @@ class Migration:
 
     Attributes:
         table: None for a dry run.
-        columns: of the table, those of the directories last.
+        columns: of the table, each such as ``id BIGINT``; those of the directories last.
         rows: 0 for a dry run, which reads the schemas of the files only.
     """
 
     table: Table | None
-    columns: tuple[ColumnSpec, ...]
+    columns: tuple[str, ...]
     partition_by: tuple[str, ...]
     files: int
     bytes: int
@@ -58,16 +57,17 @@ def migrate(  # noqa: PLR0913 - as Catalog.migrate
     options: Mapping[str, str],
     copy: bool,
     dry_run: bool,
-    report: Report | None,
+    progress: Progress,
 ) -> Migration:
     """Adopt a directory; see ``Catalog.migrate``."""
     file_io, root = resolve(location_of(directory))
     plan = plan_adoption(file_io, root)
     definition = _definition(plan, partition_types, options, name)
+    columns = tuple(f"{each.name} {format_sql_type(each.type)}" for each in definition.columns)
     size = sum(file.size for file in plan.files)
     found = Migration(
         table=None,
-        columns=definition.columns,
+        columns=columns,
         partition_by=plan.partition_keys,
         files=len(plan.files),
         bytes=size,
@@ -81,8 +81,7 @@ def migrate(  # noqa: PLR0913 - as Catalog.migrate
     def count(done_rows: int, done_bytes: int) -> None:
         nonlocal rows
         rows = done_rows
-        if report is not None:
-            report(done_rows, done_bytes)
+        progress(done_rows, done_bytes)
 
     committer = open_committer(ref)
     try:
@@ -95,7 +94,7 @@ def migrate(  # noqa: PLR0913 - as Catalog.migrate
         raise
     return Migration(
         table=Table(ref),
-        columns=definition.columns,
+        columns=columns,
         partition_by=plan.partition_keys,
         files=len(plan.files),
         bytes=size,

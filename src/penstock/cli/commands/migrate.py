@@ -9,7 +9,6 @@ from penstock.cli.arguments import DryRun, Options, TableName, parse_pairs
 from penstock.cli.output.progress import progress_bar
 from penstock.cli.output.render import print_record
 from penstock.cli.session import session_of
-from penstock.format.types.text import format_sql_type
 
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
@@ -43,12 +42,12 @@ def migrate(
         with progress_bar(session, "adopting", found.bytes) as report:
             rows = (
                 session.catalog()
-                .migrate(directory, table, partition_types=types, options=options, copy=copy, report=report)
+                .migrate(directory, table, partition_types=types, options=options, copy=copy, progress=report)
                 .rows
             )
     record: dict[str, Plain] = {
         "table": table,
-        "columns": [f"{each.name} {format_sql_type(each.type)}" for each in found.columns],
+        "columns": list(found.columns),
         "partition_by": list(found.partition_by),
         "files": found.files,
         "bytes": found.bytes,

@@ -41,7 +41,7 @@ def test_partitions_that_are_missing_come_from_the_other_branch(table: Table) ->
     assert _keys(table, "dt > 'x'") == [2, 3]
     # The partition is there, even if none of its files holds such a row.
     assert _keys(table, "k = 1") == []
-    assert table.to_arrow(["k"])["k"].to_pylist() == [10, 11]
+    assert sorted(table.to_arrow(["k"])["k"].to_pylist()) == [10, 11]
     table.drop_partitions({"dt": "x"})
     assert _keys(table) == [1, 2, 3, 11]
 

@@ -43,4 +43,4 @@ def test_wrong_calls_say_what_is_right(shop: Sql, call: str, error: type[Excepti
 
 
 def test_every_procedure_begins_with_what_it_works_on() -> None:
-    assert {each.parameters[0] for each in PROCEDURES.values()} == {"table", "including_databases"}
+    assert {each.parameters[0] for each in PROCEDURES.values()} == {"table", "including_databases", "connector"}
