@@ -28,7 +28,7 @@ from penstock.catalog.selection import select_tables
 from penstock.catalog.system_tables import load_catalog_table
 from penstock.catalog.warehouse import open_warehouse
 from penstock.printable import mask_locations, mask_options
-from penstock.table.branches import split_branch
+from penstock.table.read.branch import split_branch
 
 if TYPE_CHECKING:
     import os

@@ -35,12 +35,12 @@ from penstock.errors import InvalidOptionError
 from penstock.options import Side, check_keys, check_side
 from penstock.predicate.parse import parse_filter
 from penstock.table.actions import changes
-from penstock.table.branches import at_branch
 from penstock.table.compact.local import run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.identity import check_same_table
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
+from penstock.table.read.branch import at_branch
 from penstock.table.read.wait import WaitPolicy, shortfall, wait_for_watermark
 from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore

@@ -19,7 +19,7 @@ from penstock.errors import (
     OptionWarning,
     UnsupportedFeatureError,
 )
-from penstock.table.branches import split_branch
+from penstock.table.read.branch import split_branch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

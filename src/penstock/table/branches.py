@@ -10,8 +10,7 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.errors import (
     AlreadyExistsError,
@@ -23,71 +22,22 @@ from penstock.errors import (
 from penstock.format.hint import encode_hint
 from penstock.format.layout import (
     MAIN_BRANCH,
-    branch_name_of,
     branch_path,
-    branches_directory,
     latest_hint_path,
     schema_path,
     snapshot_path,
     tag_path,
 )
 from penstock.format.snapshot_json import encode_snapshot
-from penstock.io.branch import BranchFileIO, branch_of
+from penstock.io.branch import branch_of
 from penstock.table.commit.announced import is_expiring
 from penstock.table.commit.late_put import is_there
+from penstock.table.read.branch import at_branch, check_branch_name, load_branches
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
     from penstock.table.ref import TableRef
-
-MARK: Final = "$branch_"
-"""What stands between the names of a table and of its branch: ``t$branch_b``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
-    """A branch other than the main one; ``created_millis`` is 0 where the storage does not say."""
-
-    name: str
-    created_millis: int
-
-
-def split_branch(name: str) -> tuple[str, str | None]:
-    """Return the name of the table and of the branch in ``t$branch_b``; None for the main branch."""
-    table, mark, branch = name.partition(MARK)
-    return (table, branch) if mark and branch else (name, None)
-
-
-def at_branch(ref: TableRef, branch: str) -> TableRef:
-    """Return a table as one of its branches has it, at the latest schema there.
-
-    Raises:
-        NotFoundError: there is no such branch.
-    """
-    main = _main_storage(ref.file_io)
-    name = split_branch(ref.name)[0]
-    if branch == MAIN_BRANCH:
-        plain = replace(ref, name=name, file_io=main)
-        return replace(plain, schema=MetadataStore(plain).load_latest_schema())
-    _check_name(name, branch)
-    storage = BranchFileIO(inner=main, branch=branch, location=ref.location, root=branch_path(ref.location, branch))
-    found = replace(ref, name=f"{name}{MARK}{branch}", file_io=storage)
-    store = MetadataStore(found)
-    if not store.list_schema_ids():
-        known = ", ".join(each.name for each in load_branches(ref)) or "none but main"
-        raise NotFoundError(f"table {name} has no branch '{branch}'; there are {known}")
-    return replace(found, schema=store.load_latest_schema())
-
-
-def load_branches(ref: TableRef) -> tuple[Branch, ...]:
-    """Return all branches except the main one, by name."""
-    found = [
-        Branch(name=name, created_millis=status.modified_millis)
-        for status in _main_storage(ref.file_io).list(branches_directory(ref.location))
-        if status.is_dir and (name := branch_name_of(status.name)) is not None
-    ]
-    return tuple(sorted(found, key=lambda branch: branch.name))
 
 
 def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapshot_id: int | None = None) -> None:
@@ -98,7 +48,7 @@ def create_branch(ref: TableRef, branch: str, *, tag: str | None = None, snapsho
         NotFoundError: there is no such tag or snapshot, or it is about to expire.
         InvalidOptionError: a tag and a snapshot, or a name that cannot be one.
     """
-    _check_name(ref.name, branch)
+    check_branch_name(ref.name, branch)
     if tag is not None and snapshot_id is not None:
         raise InvalidOptionError(f"table {ref.name}: a branch begins with a tag or with a snapshot, not with both")
     if any(each.name == branch for each in load_branches(ref)):
@@ -140,7 +90,7 @@ def rename_branch(ref: TableRef, branch: str, new_name: str) -> None:
     """Rename a branch; nobody may write to it meanwhile. Raises ``NotFoundError``, ``AlreadyExistsError``."""
     at_branch(ref, branch)
     _check_other(ref, branch)
-    _check_name(ref.name, new_name)
+    check_branch_name(ref.name, new_name)
     if any(each.name == new_name for each in load_branches(ref)):
         raise AlreadyExistsError(f"table {ref.name} has a branch '{new_name}' already")
     if not ref.file_io.rename_dir(branch_path(ref.location, branch), branch_path(ref.location, new_name)):
@@ -214,21 +164,3 @@ def _diverged(ref: TableRef, branch: str, first: int) -> CommitConflictError:
 def _check_other(ref: TableRef, branch: str) -> None:
     if branch == MAIN_BRANCH or branch_of(ref.file_io) is not None:
         raise InvalidOptionError(f"table {ref.name}: do that with the table itself, and with another branch than main")
-
-
-def _check_name(table: str, branch: str) -> None:
-    if (
-        branch == MAIN_BRANCH
-        or not branch.strip()
-        or branch.isdecimal()
-        or set(branch) & set("/\\$\0")
-        or branch[0] == "."
-    ):
-        raise InvalidOptionError(
-            f"table {table}: a branch cannot be called '{branch}': not main, no number, and without '/', '$' or a dot "
-            "at the beginning"
-        )
-
-
-def _main_storage(file_io: FileIO) -> FileIO:
-    return file_io.inner if isinstance(file_io, BranchFileIO) else file_io

@@ -27,10 +27,10 @@ from penstock.format.text.partitions import partition_text
 from penstock.format.types.text import encode_field
 from penstock.options import ReadOptions, check_reads
 from penstock.printable import mask_options
-from penstock.table.branches import load_branches
 from penstock.table.compact.debt import measure_debt
 from penstock.table.inspect.row_tables import ROW_TABLES, load_row_table
 from penstock.table.locate import FileLocator
+from penstock.table.read.branch import load_branches
 from penstock.table.read.column_stats import decode_file_stats
 from penstock.table.read.incremental import reads_changes
 from penstock.table.read.scan import plan_scan

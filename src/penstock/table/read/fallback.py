@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidOptionError, NotFoundError, UnsupportedFeatureError
-from penstock.table.branches import at_branch
+from penstock.table.read.branch import at_branch
 from penstock.table.read.live import load_live_entries
 from penstock.table.read.scan import plan_scan
 from penstock.table.store import MetadataStore

@@ -1,0 +1,87 @@
+"""A branch as storage: the table with the metadata of one of its branches.
+
+Source:
+    Paimon ``core:utils/FileSystemBranchManager.java``; docs/spec/format.md section 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, NotFoundError
+from penstock.format.layout import MAIN_BRANCH, branch_name_of, branch_path, branches_directory
+from penstock.io.branch import BranchFileIO
+from penstock.table.store import MetadataStore
+
+if TYPE_CHECKING:
+    from penstock.io.file_io import FileIO
+    from penstock.table.ref import TableRef
+
+MARK: Final = "$branch_"
+"""What stands between the names of a table and of its branch: ``t$branch_b``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A branch other than the main one; ``created_millis`` is 0 where the storage does not say."""
+
+    name: str
+    created_millis: int
+
+
+def split_branch(name: str) -> tuple[str, str | None]:
+    """Return the name of the table and of the branch in ``t$branch_b``; None for the main branch."""
+    table, mark, branch = name.partition(MARK)
+    return (table, branch) if mark and branch else (name, None)
+
+
+def at_branch(ref: TableRef, branch: str) -> TableRef:
+    """Return a table as one of its branches has it, at the latest schema there.
+
+    Raises:
+        NotFoundError: there is no such branch.
+    """
+    main = main_storage(ref.file_io)
+    name = split_branch(ref.name)[0]
+    if branch == MAIN_BRANCH:
+        plain = replace(ref, name=name, file_io=main)
+        return replace(plain, schema=MetadataStore(plain).load_latest_schema())
+    check_branch_name(name, branch)
+    storage = BranchFileIO(inner=main, branch=branch, location=ref.location, root=branch_path(ref.location, branch))
+    found = replace(ref, name=f"{name}{MARK}{branch}", file_io=storage)
+    store = MetadataStore(found)
+    if not store.list_schema_ids():
+        known = ", ".join(each.name for each in load_branches(ref)) or "none but main"
+        raise NotFoundError(f"table {name} has no branch '{branch}'; there are {known}")
+    return replace(found, schema=store.load_latest_schema())
+
+
+def load_branches(ref: TableRef) -> tuple[Branch, ...]:
+    """Return all branches except the main one, by name."""
+    found = [
+        Branch(name=name, created_millis=status.modified_millis)
+        for status in main_storage(ref.file_io).list(branches_directory(ref.location))
+        if status.is_dir and (name := branch_name_of(status.name)) is not None
+    ]
+    return tuple(sorted(found, key=lambda branch: branch.name))
+
+
+def check_branch_name(table: str, branch: str) -> None:
+    """Raise InvalidOptionError for a name that no branch can have."""
+    if (
+        branch == MAIN_BRANCH
+        or not branch.strip()
+        or branch.isdecimal()
+        or set(branch) & set("/\\$\0")
+        or branch[0] == "."
+    ):
+        raise InvalidOptionError(
+            f"table {table}: a branch cannot be called '{branch}': not main, no number, and without '/', '$' or a dot "
+            "at the beginning"
+        )
+
+
+def main_storage(file_io: FileIO) -> FileIO:
+    """Return the storage that the table has without the branch."""
+    return file_io.inner if isinstance(file_io, BranchFileIO) else file_io
