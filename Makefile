@@ -22,8 +22,8 @@ BENCH_SYNCED := .venv/.synced-bench
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-s3 demo-kafka test test-unit test-spark test-interop test-slow test-cloud bench model site \
-	fuzz fuzz-files check check-format check-lint check-types check-imports check-text audit sbom soak format java clean clean-all
+.PHONY: help setup demo demo-s3 demo-kafka test test-unit test-spark test-interop test-slow test-cloud test-matrix bench model site \
+	fuzz fuzz-files check check-format check-lint check-types check-pyright check-imports check-text audit sbom soak format java clean clean-all
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,9 @@ fuzz: java $(SYNCED) ## Compare random tables through all readers (ARGS="--cases
 bench: java $(BENCH_SYNCED) ## Time our own work next to its peers
 	$(BIN)/python -m bench $(ARGS)
 
+test-matrix: $(SYNCED) ## Build the wheel reproducibly and try it on each Python that can be had (ARGS="--spark 4.3.0")
+	$(BIN)/python scripts/test_matrix.py $(ARGS)
+
 model: $(SYNCED) ## Search the model of the commit protocol, minutes, and print the figures
 	$(BIN)/python -m tests.model $(ARGS)
 
@@ -83,6 +86,9 @@ check-lint: $(SYNCED)
 
 check-types: $(SYNCED)
 	$(BIN)/mypy
+
+check-pyright: $(SYNCED) ## Check a user's script strictly with pyright, which npm fetches
+	scripts/pyright.sh
 
 check-imports: $(SYNCED)
 	$(BIN)/lint-imports --no-cache
@@ -124,4 +130,4 @@ clean: ## Remove what runs left behind (environment and downloads stay)
 	find . -path ./.venv -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 clean-all: clean ## Remove the environment and the downloads too
-	rm -rf .venv .uv .interop .cloud
+	rm -rf .venv .uv .interop .cloud .pyright

@@ -16,6 +16,7 @@ from bench import (
     history_flat,
     imports,
     latest_offset,
+    page,
     plan,
     python_io,
     requests,
@@ -78,6 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         print(to_markdown(sections[-1]), flush=True)
     if not given.no_save:
         _save(sections, settings, loads, given.name or "-".join(given.only or ["all"]))
+        page.write(RESULTS)
     return 0
 
 

@@ -58,7 +58,9 @@ def broken_citations() -> Iterator[str]:
 def quaint_words() -> Iterator[str]:
     """Find words of the list."""
     words = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    pages = {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")}
+    # Made from kept results, whose titles stay as they were when they were measured.
+    pages.discard(ROOT / "docs" / "benchmarks.md")
     for path in sorted(pages):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             for found in words.finditer(line):

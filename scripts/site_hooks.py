@@ -22,6 +22,8 @@ ROOT: Final = Path(__file__).parents[1]
 _OUTSIDE: Final = (
     *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "design").glob("*.md")),
+    # The raw data behind docs/benchmarks.md.
+    *sorted((ROOT / "bench" / "results").glob("*.json")),
 )
 _FENCE: Final = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")

@@ -41,6 +41,8 @@ __all__ = [
     "CompactionResult",
     "CompactionState",
     "ConsumerReset",
+    "Conversion",
+    "ConversionPlan",
     "DataField",
     "DataLossError",
     "DataLossWarning",
@@ -63,6 +65,7 @@ __all__ = [
     "MergeInsert",
     "MergeUpdate",
     "MergedFiles",
+    "MetricsExport",
     "Migration",
     "MissingFile",
     "MoveColumn",
@@ -73,6 +76,7 @@ __all__ = [
     "OrphanReport",
     "OtherEngineWarning",
     "OutOfMemoryError",
+    "ParquetExport",
     "PartitionResult",
     "Position",
     "Predicate",
@@ -113,6 +117,9 @@ __all__ = [
     "attach",
     "before",
     "col",
+    "convert",
+    "export_metrics",
+    "export_parquet",
     "last_progress",
     "last_write",
     "register",
@@ -122,9 +129,12 @@ __all__ = [
 if TYPE_CHECKING:
     from penstock.api.catalog import Catalog
     from penstock.api.compact_tables import TableCompaction
+    from penstock.api.exchange.convert import Conversion, ConversionPlan, convert
+    from penstock.api.exchange.export import ParquetExport, export_parquet
     from penstock.api.inspection import TableInspection
     from penstock.api.maintenance import TableMaintenance
     from penstock.api.migrate import Migration
+    from penstock.api.monitor.prometheus import MetricsExport, export_metrics
     from penstock.api.preview import TablePreview
     from penstock.api.read_at import ReadAt
     from penstock.api.register import register
@@ -196,6 +206,8 @@ _HOMES: Final = {
     "CompactionResult": "penstock.table.compact.job",
     "CompactionState": "penstock.table.compact.state",
     "WaitingFiles": "penstock.table.compact.state",
+    "Conversion": "penstock.api.exchange.convert",
+    "ConversionPlan": "penstock.api.exchange.convert",
     "DataField": "penstock.format.types.data_types",
     "DonePartition": "penstock.table.mark_done.marker",
     "DropColumn": "penstock.catalog.changes",
@@ -210,10 +222,12 @@ _HOMES: Final = {
     "MergeDelete": "penstock.table.dml.merge",
     "MergeInsert": "penstock.table.dml.merge",
     "MergeUpdate": "penstock.table.dml.merge",
+    "MetricsExport": "penstock.api.monitor.prometheus",
     "MoveColumn": "penstock.catalog.changes",
     "OrphanFile": "penstock.table.expire.orphan_candidates",
     "OrphanKind": "penstock.table.expire.orphan_candidates",
     "OrphanReport": "penstock.table.expire.orphans",
+    "ParquetExport": "penstock.api.exchange.export",
     "PartitionResult": "penstock.table.compact.job",
     "Position": "penstock.catalog.changes",
     "Predicate": "penstock.predicate.tree",
@@ -245,6 +259,9 @@ _HOMES: Final = {
     "before": "penstock.catalog.changes",
     "attach": "penstock.dialect.attach",
     "col": "penstock.predicate.tree",
+    "convert": "penstock.api.exchange.convert",
+    "export_metrics": "penstock.api.monitor.prometheus",
+    "export_parquet": "penstock.api.exchange.export",
     "last_progress": "penstock.spark.stream.progress",
     "last_write": "penstock.spark.write.progress",
     "register": "penstock.api.register",

@@ -151,7 +151,7 @@ def changes_of(changes: Sequence[SchemaChange], table: str) -> tuple[SchemaChang
         if not isinstance(change, _CHANGES):
             raise InvalidSchemaError(
                 f"table {table}: cannot apply a {type(change).__name__}: expected changes such as "
-                "AddColumn(name='note', type='STRING') of penstock.catalog.changes; SQL goes through penstock.sql"
+                "penstock.AddColumn(column=('note',), type='STRING'); SQL goes through penstock.sql"
             )
     return tuple(
         replace(each, value=text_of(each.key, each.value)) if isinstance(each, SetOption) else each for each in changes

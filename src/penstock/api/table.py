@@ -41,6 +41,7 @@ from penstock.table.identity import check_same_table
 from penstock.table.inspect.explain import explain_plan, plan_values
 from penstock.table.read.batches import open_batches, read_arrow
 from penstock.table.read.branch import at_branch
+from penstock.table.read.dataset import to_dataset
 from penstock.table.read.wait import WaitPolicy, shortfall, wait_for_watermark
 from penstock.table.ref import TableRef
 from penstock.table.store import MetadataStore
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -366,6 +368,29 @@ class Table:
         rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
         relation: duckdb.DuckDBPyRelation = (connection or module.default_connection()).from_arrow(rows)
         return relation
+
+    def to_dataset(
+        self,
+        filter: Predicate | str | None = None,
+        *,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> ds.Dataset:
+        """Return the files of one snapshot as a dataset of pyarrow, which DuckDB and Polars scan without a copy.
+
+        Their filters leave out partitions and row groups, and they read only the columns that they need. Rows have no
+        order. The files must be there while it is scanned, so keep the snapshot, by a tag, if expiration may run.
+
+        Args:
+            filter: leaves out files by all that the table knows, before the dataset exists; it does not filter rows.
+            **at: the snapshot, as for ``to_arrow``.
+
+        Raises:
+            UnsupportedFeatureError: files that such a reader would read wrong, see the message: ``to_batches`` reads
+                them.
+        """
+        query = self._handle.plan(filter, options, position_options(at, "to_dataset"), with_vectors=True)
+        return to_dataset(query, self._store)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export the rows of the latest snapshot piece by piece, so that polars, DuckDB and others take the table."""

@@ -28,6 +28,8 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "overwrite": ("rows", "Replace rows by the rows of files."),
         "import": ("rows", "Copy a Hive-style directory of Parquet files."),
         "migrate": ("migrate", "Make a table of a Hive-style directory, by hard links."),
+        "convert": ("convert", "Copy files, or a Delta or Iceberg table, into a new table."),
+        "export": ("convert", "Write rows as a directory of Parquet files."),
         "delete": ("rows", "Delete the rows for which a condition is true."),
         "truncate": ("rows", "Remove all rows in a new snapshot."),
         "drop-partition": ("rows", "Remove the rows of partitions in a new snapshot."),

@@ -3,6 +3,8 @@
 import datetime as dt
 import itertools
 import re
+import runpy
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from penstock import Catalog, Table
-from penstock.catalog.changes import SetOption
+from penstock.catalog.changes import AddColumn, SetOption
 from penstock.errors import (
     InvalidFilterError,
     InvalidOptionError,
@@ -87,6 +89,21 @@ def test_a_change_that_is_text_is_refused_with_where_it_goes(catalog: Catalog, t
     with pytest.raises(InvalidSchemaError, match=r"table d\.t: cannot apply a str: .*AddColumn.*penstock\.sql"):
         catalog.alter_table("d.t", anything("ADD note STRING"))
     assert table.schema.id == 0
+
+
+def test_the_change_that_the_message_shows_is_one(catalog: Catalog, table: Table) -> None:
+    with pytest.raises(InvalidSchemaError) as caught:
+        catalog.alter_table("d.t", anything("ADD note STRING"))
+    (shown,) = re.findall(r"penstock\.(AddColumn\(.*?'STRING'\))", str(caught.value))
+    change = eval(shown, {"AddColumn": AddColumn})  # noqa: S307 - of our own message
+    assert catalog.alter_table("d.t", change).schema.field_names == (*table.schema.field_names, "note")
+
+
+def test_a_users_script_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # make check-pyright checks its types.
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda: str(tmp_path))
+    script = runpy.run_path(str(Path(__file__).parents[2] / "typed" / "user_script.py"))
+    assert script["main"]() == 12.5
 
 
 def test_what_is_no_session_is_said(table: Table) -> None:

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.catalog.checks.features import check_writable
 from penstock.errors import TableStoreError
+from penstock.metrics import BATCH_ROWS, BATCH_SECONDS, record
 from penstock.options import WatermarkOptions, WriteOptions
-from penstock.printable import open_log
+from penstock.printable import mask_locations, open_log
 from penstock.spark.compact.stream import StreamCompaction
 from penstock.spark.stream.idle import IdleTimer
 from penstock.spark.stream.query_lease import QueryLease
@@ -144,6 +145,7 @@ class MicroBatches:
     def _run(self, df: DataFrame, batch_id: int) -> None:
         # If this batch fails, its watermark must not be stored.
         self._last = None
+        started = time.monotonic()
         query_id = cast("str", df.sparkSession.sparkContext.getLocalProperty(QUERY_ID))
         ref = self._committer.load_ref()
         self.lease.take(query_id)
@@ -182,6 +184,7 @@ class MicroBatches:
             bytes=sum(file.file_size for file in files),
             compaction=None,
         )
+        _note_batch(progress, time.monotonic() - started)
         compaction = self._compaction
         note_write(query_id, lambda: replace(progress, compaction=None if compaction is None else compaction.state))
 
@@ -246,6 +249,16 @@ class MicroBatches:
 
     def _is_stopping(self) -> bool:
         return self.query is not None and not self.query.isActive
+
+
+def _note_batch(batch: WriteProgress, seconds: float) -> None:
+    table = mask_locations(batch.table)
+    _LOG.debug(
+        "table %s: query %s wrote batch %s: %s rows, %s files, in %.3f s",
+        *(table, batch.query_id, batch.batch_id, batch.rows, batch.files, seconds),
+    )
+    record(BATCH_SECONDS, seconds, table)
+    record(BATCH_ROWS, batch.rows, table)
 
 
 def _have_ended(ends: BatchEnds) -> bool:

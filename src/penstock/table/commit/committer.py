@@ -47,6 +47,7 @@ from penstock.table.commit.late_put import is_in_time
 from penstock.table.commit.lookup import search_commits
 from penstock.table.commit.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.commit.manifest_write import ManifestWriter
+from penstock.table.commit.observe import note_committed, note_lost_race, observed
 from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.turns import Race
 from penstock.table.identity import check_same_table
@@ -190,7 +191,7 @@ class TableCommitter:
             committed = self._find_committed(request, base)
             if committed is not None:
                 return committed
-            with Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
+            with observed(self.ref.name), Race(ref=self.ref, options=self.options, sleep=self.sleep) as race:
                 return self._attempt(request, base, race)
 
     def request_base(self) -> None:
@@ -229,12 +230,14 @@ class TableCommitter:
             race.leave_turn()
             match attempt:
                 case Committed():
+                    note_committed(self.ref.name, prepared.snapshot, prepared.delta, race)
                     self._finish(base, prepared, writer)
                     return prepared.snapshot
                 case Unknown(cause):
                     raise CommitUnknownError(self._unknown_text(prepared.snapshot.id, cause)) from cause
                 case LostRace():
                     self.may_be_committed = False
+                    note_lost_race(self.ref.name, prepared.snapshot.id, race)
                     writer.delete_written(keep=frozenset(_output_names(merges)))
                 case Refused(cause):
                     self.may_be_committed = False

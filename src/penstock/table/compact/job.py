@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.errors import TableStoreError
 from penstock.format.snapshot import CommitKind
+from penstock.printable import open_log
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.compact.commit import MergeGroup, is_lost
 from penstock.table.compact.rewrite import rewrite
@@ -32,6 +33,8 @@ _GROUP_SECONDS: Final = 60.0
 
 Execute: TypeAlias = "Callable[[Sequence[CompactTask]], Iterator[MergedFiles]]"
 """Runs tasks, in any order and any number in parallel; yields each result when its task is done."""
+
+_LOG: Final = open_log("penstock.compaction")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +109,15 @@ def run_compaction(
     except BaseException:
         run.discard(done)
         raise
-    return CompactionResult(
+    result = CompactionResult(
         snapshots=tuple(run.snapshots), partitions=tuple(run.result_of(partition) for partition in plan.partitions)
     )
+    _LOG.info(
+        "table %s: merged %s files into %s in %s snapshots",
+        *(committer.ref.name, sum(each.files_in for each in result.partitions)),
+        *(sum(each.files_out for each in result.partitions), len(result.snapshots)),
+    )
+    return result
 
 
 def plan_only(plan: CompactionPlan) -> CompactionResult:

@@ -21,7 +21,9 @@ from penstock.format.hint import decode_hint, encode_hint
 from penstock.format.layout import changelog_directory, earliest_hint_path, snapshot_path
 from penstock.io.settings import relaxed
 from penstock.io.shortcuts import deletes_at_once, has_file
+from penstock.metrics import FILES_EXPIRED, SNAPSHOTS_EXPIRED, record
 from penstock.options import ConsumerOptions, RetentionOptions
+from penstock.printable import mask_locations, open_log
 from penstock.table.branches import refuse_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.commit.announced import announce_expiration, expiring_end
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from penstock.format.snapshot import Snapshot
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+
+_LOG: Final = open_log("penstock.expiration")
 
 # Snapshots per chunk; limits memory, and the work that is lost after an interruption.
 _CHUNK: Final = 1_000
@@ -193,7 +197,18 @@ class SnapshotExpirer:
             if not dry_run:
                 self._delete(chunk, note_deleted)
             done = _add(done, chunk)
+        if done.snapshot_ids and not dry_run:
+            self._note(done)
         return done
+
+    def _note(self, done: Expiration) -> None:
+        table = mask_locations(self.ref.name)
+        _LOG.info(
+            "table %s: expired snapshots %s to %s, and %s data files (%s bytes)",
+            *(table, done.snapshot_ids[0], done.snapshot_ids[-1], done.data_files, done.data_bytes),
+        )
+        record(SNAPSHOTS_EXPIRED, len(done.snapshot_ids), table)
+        record(FILES_EXPIRED, done.data_files, table)
 
     def _find(self, first: int, end: int, latest_id: int, *, dry_run: bool) -> Chunk | None:
         """Find the files to delete and announce the expiration, so that these snapshots cannot become tags or targets.

@@ -21,6 +21,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from penstock.errors import LeaseHeldError, StorageError
+from penstock.metrics import LEASES_LOST, record
+from penstock.printable import open_log
 from penstock.table.lease.files import LEASE_MS, LeaseFiles, LeaseRecord
 from penstock.table.lease.process import this_process
 from penstock.table.storage_clock import storage_clock
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.io.file_io import FileIO
+
+_LOG: Final = open_log("penstock.lease")
 
 # Two renewals in a row may fail or be late before the lease expires.
 _RENEWALS_A_LEASE: Final = 3
@@ -176,6 +180,8 @@ class LeaseKeeper:
                 self._lease.renew()
             except LeaseHeldError as error:
                 self._lost = error
+                _LOG.warning("%r was lost: %s", self._lease, error)
+                record(LEASES_LOST, 1)
                 return
             except (StorageError, MemoryError):
                 continue  # the next renewal may succeed before the lease expires
@@ -212,9 +218,10 @@ def acquire(
     while True:
         now = clock()
         if seen is None or rest_ms <= 0 or seen.is_free(now):
-            record = _new_record(seen, now, ttl_ms)
-            if files.put(record):
-                return Lease(files, record, clock, may_have_rival=seen is not None and not seen.is_settled)
+            mine = _new_record(seen, now, ttl_ms)
+            if files.put(mine):
+                _LOG.info("%s: took lease '%s'", location, name)
+                return Lease(files, mine, clock, may_have_rival=seen is not None and not seen.is_settled)
         else:
             pause_ms = max(seen.ttl_ms, 1) / _LOOKS_A_LEASE
             sleep(pause_ms / 1000)

@@ -1,0 +1,130 @@
+"""Write docs/benchmarks.md and its charts from the kept results: ``python -m bench.page``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from bench.bars import to_svg
+from bench.result import OURS, from_json, to_markdown
+from bench.settings import RESULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from bench.measure import Series
+    from bench.result import Section
+
+ROOT: Final = RESULTS.parents[1]
+PAGE: Final = ROOT / "docs" / "benchmarks.md"
+_IMAGES: Final = "img/bench"
+# Of each benchmark only what compares contenders is drawn, and not every percentile.
+_MOST_WORKS: Final = 4
+_HEAD: Final = """# Benchmarks
+
+`make bench` measures, keeps the raw times in `bench/results/`, and writes this page from them; `python -m bench.page`
+writes it from the results that are there. Nothing on it is typed by hand. `make bench ARGS="--only append"` measures
+one benchmark.
+
+Blue is Penstock, orange what it is compared with. A bar is the median of the rounds, the line across its end goes
+from the least to the greatest time, and each group of bars has its own scale. In a round every contender runs once,
+in the same process (the session in brackets), because JARs of two peers do not mix. So compare bars of one session.
+[bench/README.md](../bench/README.md) describes what exactly is timed, and how it is made fair. The newest kept
+result of each benchmark is shown, with its machine, date, versions and load. A load above the number of cores means
+that the times are less certain.
+
+Paimon's own connector for Spark is not among the peers; pypaimon is, for reads and writes without Spark.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A benchmark of a kept result.
+
+    Attributes:
+        run: what the file says of machine, versions and settings.
+    """
+
+    section: Section
+    file: Path
+    run: dict[str, Any]
+
+
+def newest(results: Path) -> list[Kept]:
+    """Return the newest result of each benchmark, first of those with peers."""
+    found: dict[str, Kept] = {}
+    for file in sorted(results.glob("*.json")):
+        run = json.loads(file.read_text("utf-8"))
+        for section in map(from_json, run.get("sections", ())):
+            found[section.name] = Kept(section=section, file=file, run=run)
+    return sorted(found.values(), key=lambda kept: not _has_peers(kept.section))
+
+
+def render(kept: Sequence[Kept]) -> dict[str, str]:
+    """Return the page and its charts, by their paths below ``docs``."""
+    files: dict[str, str] = {}
+    parts = [_HEAD]
+    for each in kept:
+        works = _compared(each.section)
+        chart = ""
+        if works:
+            name = f"{_IMAGES}-{each.section.name}.svg"
+            files[name] = to_svg(works, OURS)
+            chart = f"![{each.section.title}: {'; '.join(work for work, _ in works)}]({name})\n"
+        parts.append("\n".join(part for part in (_title(each), chart, _details(each)) if part))
+    files["benchmarks.md"] = "\n".join(parts)
+    return files
+
+
+def write(results: Path, docs: Path = PAGE.parent) -> int:
+    """Write them, and delete the charts of benchmarks that are not kept any more. Returns how many charts there are."""
+    files = render(newest(results))
+    (docs / "img").mkdir(exist_ok=True)
+    for old in (docs / "img").glob("bench-*.svg"):
+        old.unlink()
+    for name, text in files.items():
+        (docs / name).write_text(text, "utf-8")
+    return len(files) - 1
+
+
+def _has_peers(section: Section) -> bool:
+    return any(not each.contender.startswith(OURS) for each in section.series if each.contender and each.rows)
+
+
+def _compared(section: Section) -> list[tuple[str, list[Series]]]:
+    works: dict[str, list[Series]] = {}
+    for each in section.series:
+        works.setdefault(each.work, []).append(each)
+    return [(work, series) for work, series in works.items() if len(series) > 1][:_MOST_WORKS]
+
+
+def _title(kept: Kept) -> str:
+    run = kept.run
+    machine, versions = run["machine"], run["versions"]
+    spark = f", PySpark {versions['pyspark']}" if "pyspark" in versions else ""
+    stem = kept.file.stem
+    raw = f"[{stem}.json](../bench/results/{stem}.json), all figures: [{stem}.md](../bench/results/{stem}.md)"
+    return (
+        f"## {kept.section.title}\n\n"
+        f"{run['date']}, code {run['code']}, {machine['processor']} with {machine['cores']} cores and "
+        f"{machine['memory']}, load {run['load_average']}{spark}; raw data: {raw}.\n"
+    )
+
+
+def _details(kept: Kept) -> str:
+    """Return the figures of what is drawn, or, where nothing is compared, those with a target."""
+    drawn = {work for work, _ in _compared(kept.section)}
+    shown = replace(
+        kept.section,
+        series=tuple(each for each in kept.section.series if each.work in drawn),
+        checks=() if drawn else tuple(each for each in kept.section.checks if each.target),
+        notes=(),
+    )
+    body = to_markdown(shown).split("\n", maxsplit=1)[1].strip()
+    return f'<details markdown="1"><summary>Figures</summary>\n\n{body}\n\n</details>\n'
+
+
+if __name__ == "__main__":
+    print(f"{PAGE.relative_to(ROOT)}: {write(RESULTS)} charts")

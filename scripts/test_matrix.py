@@ -1,0 +1,183 @@
+"""Build the wheel twice, compare both byte by byte, and try it on every interpreter that can be had.
+
+On each interpreter the wheel is installed alone into an empty environment. There it creates, appends to and reads a
+table, with its command too, and its import is timed. With ``--spark VERSION`` the same is done with that PySpark,
+through a session. An interpreter or a version that cannot be had is named, and is no error without ``--require-all``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+UV: Final = str(ROOT / "scripts" / "uv.sh")
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+IMPORT_SECONDS: Final = 0.3
+IMPORTS: Final = 7
+# 2020-01-01: any fixed time makes two builds equal.
+EPOCH: Final = "1577836800"
+SMOKE: Final = """
+import sys, tempfile
+import penstock
+catalog = penstock.Catalog(tempfile.mkdtemp())
+catalog.create_database("shop")
+table = catalog.create_table("shop.orders", "id BIGINT, dt STRING", partition_by="dt")
+assert table.append([{"id": 1, "dt": "2026-01-01"}, {"id": 2, "dt": "2026-01-02"}]).id == 1
+assert table.to_arrow(filter="dt = '2026-01-02'").to_pylist() == [{"id": 2, "dt": "2026-01-02"}]
+assert "pyspark" not in sys.modules
+print(catalog.warehouse)
+"""
+SPARK: Final = """
+import tempfile
+import penstock
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+place = tempfile.mkdtemp()
+catalog = penstock.Catalog(place)
+catalog.create_database("shop")
+table = catalog.create_table("shop.orders", "id BIGINT, dt STRING", partition_by="dt")
+table.append(spark.range(10).selectExpr("id", "'2026-01-0' || (1 + id % 2) AS dt"))
+assert table.to_spark(spark, filter="dt = '2026-01-02'").count() == 5
+penstock.register(spark)
+assert spark.read.format("penstock").load(table.location).count() == 10
+penstock.attach(spark, place)
+assert spark.sql("SELECT count(*) FROM penstock.shop.orders WHERE dt = '2026-01-01'").first()[0] == 5
+copy = catalog.create_table("shop.copy", "id BIGINT, dt STRING")
+query = copy.write_stream(table.read_stream(spark), checkpoint=place + "/checkpoint", trigger={"availableNow": True})
+query.awaitTermination()
+assert copy.to_arrow().num_rows == 10
+print(spark.version)
+"""
+# Processor time: that of the wall says more about what else the machine does.
+TIMED: Final = """
+import time
+start = time.process_time()
+import penstock
+imported = time.process_time()
+penstock.Catalog
+print(imported - start, time.process_time() - start)
+"""
+
+
+class UnavailableError(Exception):
+    """Something that cannot be had on this machine."""
+
+
+def main() -> None:
+    """Run the matrix; print a line for each cell."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", action="append", help="version of an interpreter (3.11 to 3.14)")
+    parser.add_argument("--spark", action="append", default=[], help="version of PySpark to try as well; needs Java")
+    parser.add_argument("--require-all", action="store_true", help="fail where one cannot be had")
+    given = parser.parse_args()
+    missing: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = build_twice(Path(folder))
+        for python in given.python or PYTHONS:
+            try:
+                found, times = try_bare(python, wheel, Path(folder) / python)
+                print(f"Python {found}: create, append, read, command; {times}", flush=True)
+            except UnavailableError as error:
+                missing.append(python)
+                print(f"Python {python}: cannot be had: {error}", flush=True)
+        for version in given.spark:
+            try:
+                found = try_spark(version, wheel, Path(folder) / f"spark-{version}")
+                print(f"PySpark {found}: batch, SQL catalog, stream", flush=True)
+            except UnavailableError as error:
+                missing.append(f"PySpark {version}")
+                print(f"PySpark {version}: cannot be had: {error}", flush=True)
+    if missing and given.require_all:
+        sys.exit(f"not tried: {', '.join(missing)}")
+
+
+def build_twice(folder: Path) -> Path:
+    """Build the wheel in two folders; end unless both are equal, byte by byte."""
+    wheels = []
+    for name in ("first", "second"):
+        run([UV, "build", "--wheel", "--quiet", "--out-dir", str(folder / name), str(ROOT)], SOURCE_DATE_EPOCH=EPOCH)
+        (wheel,) = (folder / name).glob("*.whl")
+        wheels.append(wheel)
+    if wheels[0].read_bytes() != wheels[1].read_bytes():
+        sys.exit("two builds of the wheel differ: compare them with diffoscope")
+    digest = hashlib.sha256(wheels[0].read_bytes()).hexdigest()
+    print(f"{wheels[0].name}: two builds are equal, {wheels[0].stat().st_size} bytes, SHA-256 {digest}", flush=True)
+    return wheels[0]
+
+
+def try_bare(python: str, wheel: Path, folder: Path) -> tuple[str, str]:
+    """Install the wheel alone and use it. Returns the version, and what an import takes.
+
+    Raises:
+        UnavailableError: there is no such interpreter, or a dependency has no wheel for it.
+    """
+    interpreter = make_environment(python, [str(wheel)], folder)
+    run([interpreter, "-c", SMOKE])
+    run([str(folder / "bin" / "penstock"), "--version"])
+    times = [run([interpreter, "-c", TIMED]).split() for _ in range(IMPORTS)]
+    seconds, with_catalog = (min(map(float, column)) for column in zip(*times, strict=True))
+    if seconds > IMPORT_SECONDS:
+        sys.exit(f"Python {python}: import penstock takes {seconds:.2f} s, more than {IMPORT_SECONDS} s")
+    version = run([interpreter, "-c", "import platform; print(platform.python_version())"]).strip()
+    return version, f"import {seconds:.2f} s, with Catalog and Arrow {with_catalog:.2f} s of processor time"
+
+
+def try_spark(version: str, wheel: Path, folder: Path) -> str:
+    """Install the wheel with a version of PySpark and use both. Raises as ``try_bare``."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    interpreter = make_environment(python, [f"{wheel}[spark]", f"pyspark=={version}"], folder)
+    return run([interpreter, "-c", SPARK], PYSPARK_PYTHON=interpreter, SPARK_LOCAL_IP="127.0.0.1").strip()
+
+
+def make_environment(python: str, packages: list[str], folder: Path) -> str:
+    """Make an environment with these packages only. Returns its interpreter. Raises ``UnavailableError``."""
+    for command in (
+        [UV, "venv", "--quiet", "--python", python, str(folder)],
+        [
+            UV,
+            "pip",
+            "install",
+            "--quiet",
+            "--only-binary",
+            ":all:",
+            "--python",
+            str(folder / "bin" / "python"),
+            *packages,
+        ],
+    ):
+        done = subprocess.run(command, env=os.environ | all_of_pyenv(), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise UnavailableError(" ".join(done.stderr.split())[-300:])
+    return str(folder / "bin" / "python")
+
+
+def all_of_pyenv() -> dict[str, str]:
+    """Return the setting with which pyenv, where there is one, offers all its interpreters."""
+    pyenv = shutil.which("pyenv")
+    if pyenv is None:
+        return {}
+    done = subprocess.run([pyenv, "versions", "--bare"], capture_output=True, text=True, check=False)
+    return {"PYENV_VERSION": ":".join(done.stdout.split())}
+
+
+def run(command: list[str], **environment: str) -> str:
+    """Run a command in an empty folder; end with its error if it fails."""
+    clean = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    with tempfile.TemporaryDirectory() as empty:
+        done = subprocess.run(command, cwd=empty, env=clean | environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command[:2])} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,332 @@
+"""Convert a directory of files, or a table of another format, into a new table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.api.columns import columns_of
+from penstock.api.deferred import spark_entry
+from penstock.api.exchange.lakes import load_with_spark, partition_columns
+from penstock.api.exchange.source import (
+    SourceFile,
+    SourceFormat,
+    count_rows,
+    find_lake,
+    list_source,
+    partition_types,
+    read_file,
+    source_schema,
+    with_types,
+)
+from penstock.api.given import Names, Options, Progress, names_of, no_progress
+from penstock.api.rows import fit_rows
+from penstock.datafile.types import to_arrow_type
+from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError, NotFoundError
+from penstock.format.types.ddl import ColumnSpec, parse_columns
+from penstock.format.types.text import format_sql_type
+from penstock.io.resolve import resolve
+from penstock.table.write.hive_import import constant_array
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.api.catalog import Catalog
+    from penstock.api.table import Table
+    from penstock.format.snapshot import Snapshot
+    from penstock.io.file_io import FileIO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionPlan:
+    """What a conversion does.
+
+    Attributes:
+        columns: of the new table, as text of DDL.
+        files: to copy, with ``bytes``; None where Spark reads the source.
+        rows: by the footers of the files; None for text files, and where Spark reads the source.
+        partitions: directories of partitions; 0 without any.
+    """
+
+    table: str
+    source: str
+    format: str
+    columns: str
+    partition_by: tuple[str, ...]
+    files: int | None
+    bytes: int | None
+    rows: int | None
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    """What a conversion did.
+
+    Attributes:
+        snapshot: the one that has all rows; None in a dry run, and for a source without rows.
+        rows: that were read from the source, and read again from the new table.
+    """
+
+    plan: ConversionPlan
+    snapshot: Snapshot | None
+    rows: int
+
+
+def convert(  # noqa: PLR0913 - the options of a command
+    catalog: Catalog,
+    name: str,
+    source: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    partition_by: Names | None = None,
+    types: Mapping[str, str] | None = None,
+    options: Options | None = None,
+    spark: SparkSession | None = None,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> Conversion:
+    """Copy a directory of Parquet, ORC, CSV or JSON files, or a table of Delta Lake or Iceberg, into a new table.
+
+    Columns come from the files, and partition columns from directories such as ``dt=2026-01-01``. All rows are one
+    commit, and they are counted again in the new table: a conversion that fails removes the table that it made, and
+    the source is never changed.
+
+    Args:
+        name: ``database.table``, which must not exist yet. The database is made if it does not exist.
+        source: the directory; with Spark also whatever ``load`` takes.
+        format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg``; None finds it out.
+        partition_by: partition columns; None for those of the directories, or of the Delta or Iceberg table.
+        types: of columns whose inferred type is not the one wanted, such as ``{"dt": "DATE"}``.
+        options: of the new table.
+        spark: a session that reads the source; needed for Delta Lake and Iceberg.
+        dry_run: only return the plan.
+        progress: called with rows done so far, and the bytes of the files that are done.
+
+    Raises:
+        AlreadyExistsError: the table exists; ``append`` and ``penstock import`` copy into an existing table.
+        NotFoundError: there is no such directory, or no file with rows in it.
+        SchemaMismatchError: files that do not fit together, or a value that does not fit its column.
+        UnsupportedFeatureError: a table of Delta Lake or Iceberg without a session that can read it.
+        FormatError: the new table does not have as many rows as the source; the table was removed.
+    """
+    file_io, root = resolve(str(source))
+    wanted = _format_of(format)
+    lake: SourceFormat | None = wanted if wanted in {SourceFormat.DELTA, SourceFormat.ICEBERG} else None
+    if wanted is None and (spark is None or file_io.exists(root)):
+        lake = find_lake(file_io, root)
+    if lake is not None or spark is not None:
+        reading: _Reading = _SparkReading(file_io, root, spark, lake or wanted or SourceFormat.PARQUET)
+    else:
+        reading = _FileReading(file_io, root, wanted, types or {})
+    plan = _plan(reading, name, names_of(partition_by), types or {})
+    if dry_run:
+        return Conversion(plan=plan, snapshot=None, rows=plan.rows or 0)
+    database = name.partition(".")[0]
+    _check_new(catalog, name)
+    catalog.create_database(database, if_not_exists=True)
+    table = catalog.create_table(name, plan.columns, partition_by=plan.partition_by, options=options)
+    try:
+        snapshot, rows = reading.copy(table, progress)
+        _verify(table, rows, reading.rows_by_partition)
+    except BaseException:
+        catalog.drop_table(name, if_exists=True)
+        raise
+    return Conversion(plan=plan, snapshot=snapshot, rows=rows)
+
+
+class _Reading:
+    """A source that can be planned and copied.
+
+    Attributes:
+        place: where it is.
+        rows_by_partition: by the text of the partition, for sources with directories of partitions.
+    """
+
+    place: str
+    rows_by_partition: Counter[tuple[str | None, ...]] | None = None
+
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        raise NotImplementedError
+
+    def partition_keys(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def describe(self, plan: ConversionPlan) -> ConversionPlan:
+        raise NotImplementedError
+
+    def copy(self, table: Table, progress: Progress) -> tuple[Snapshot | None, int]:
+        """Append all rows as one commit. Returns the snapshot, and how many rows were read."""
+        raise NotImplementedError
+
+
+class _FileReading(_Reading):
+    def __init__(self, file_io: FileIO, root: str, wanted: SourceFormat | None, types: Mapping[str, str]) -> None:
+        if not file_io.exists(root):
+            raise NotFoundError(f"there is no directory {root} to convert; check the path")
+        self._file_io, self.place = file_io, root
+        self._files = list_source(file_io, root, wanted)
+        own = {each.name: to_arrow_type(each.type) for each in _specs(types)}
+        self._schema = with_types(source_schema(file_io, self._files), own)
+        self._partition_types = {**partition_types(self._files)}
+
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return (*columns_of(self._schema), *_specs(self._partition_types))
+
+    def partition_keys(self) -> tuple[str, ...]:
+        return tuple(self._partition_types)
+
+    def describe(self, plan: ConversionPlan) -> ConversionPlan:
+        counts = [count_rows(self._file_io, file) for file in self._files]
+        known = [count for count in counts if count is not None]
+        return replace(
+            plan,
+            format=str(self._files[0].format),
+            files=len(self._files),
+            bytes=sum(file.size for file in self._files),
+            rows=sum(known) if len(known) == len(counts) else None,
+            partitions=len({file.partition for file in self._files if file.partition}),
+        )
+
+    def copy(self, table: Table, progress: Progress) -> tuple[Snapshot | None, int]:
+        counts: Counter[tuple[str | None, ...]] = Counter()
+        rows = pa.RecordBatchReader.from_batches(table.arrow_schema, self._rows(table, counts, progress))
+        snapshot = table.append(rows)
+        if table.schema.partition_keys == self.partition_keys():
+            self.rows_by_partition = counts
+        return snapshot, counts.total()
+
+    def _rows(
+        self, table: Table, counts: Counter[tuple[str | None, ...]], progress: Progress
+    ) -> Iterator[pa.RecordBatch]:
+        done_bytes = 0
+        for file in self._files:
+            batches = self._checked(file)
+            for batch in fit_rows(table.schema, table.name, batches, file.partition):
+                counts[tuple(text for _, text in file.partition)] += batch.num_rows
+                progress(counts.total(), done_bytes)
+                yield batch
+            done_bytes += file.size
+            progress(counts.total(), done_bytes)
+
+    def _checked(self, file: SourceFile) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file, as many as its footer says."""
+        expected, rows = count_rows(self._file_io, file), 0
+        for batch in read_file(self._file_io, file, self._schema):
+            rows += batch.num_rows
+            yield batch
+        if expected is not None and rows != expected:
+            raise FormatError(
+                f"{file.path}: {rows} rows were read, but its footer says {expected}; nothing was converted"
+            )
+
+
+class _SparkReading(_Reading):
+    def __init__(self, file_io: FileIO, root: str, spark: SparkSession | None, name: SourceFormat) -> None:
+        self.place, self._name = root, name
+        self._frame: DataFrame = load_with_spark(spark, root, name)
+        self._keys = partition_columns(file_io, root, name)
+
+    def columns(self) -> tuple[ColumnSpec, ...]:
+        return spark_entry().columns_of(self._frame.schema)
+
+    def partition_keys(self) -> tuple[str, ...]:
+        return self._keys
+
+    def describe(self, plan: ConversionPlan) -> ConversionPlan:
+        return replace(plan, format=f"{self._name} (by Spark)")
+
+    def copy(self, table: Table, progress: Progress) -> tuple[Snapshot | None, int]:
+        names = [field.name for field in table.schema.fields]
+        rows = self._frame.count()
+        snapshot = table.append(self._frame.select(*names))
+        progress(rows, None)
+        return snapshot, rows
+
+
+def _plan(
+    reading: _Reading, name: str, partition_by: tuple[str, ...] | None, types: Mapping[str, str]
+) -> ConversionPlan:
+    given = {each.name: each for each in _specs(types)}
+    columns = reading.columns()
+    unknown = sorted(given.keys() - {each.name for each in columns})
+    if unknown:
+        raise InvalidOptionError(
+            f"types: there is no column '{unknown[0]}' in the source; its columns are "
+            f"{', '.join(each.name for each in columns)}"
+        )
+    columns = tuple(given.get(each.name, each) for each in columns)
+    text = ", ".join(f"`{each.name}` {format_sql_type(each.type)}" for each in columns)
+    plan = ConversionPlan(
+        table=name,
+        source=reading.place,
+        format="",
+        columns=text,
+        partition_by=reading.partition_keys() if partition_by is None else partition_by,
+        files=None,
+        bytes=None,
+        rows=None,
+        partitions=0,
+    )
+    return reading.describe(plan)
+
+
+def _verify(table: Table, rows: int, by_partition: Counter[tuple[str | None, ...]] | None) -> None:
+    """Count the rows of the new table by reading them. Raises ``FormatError`` if there are not as many."""
+    keys = table.schema.partition_keys
+    column = keys or (table.schema.field_names[0],)
+    found: Counter[tuple[object, ...]] = Counter()
+    total = 0
+    for batch in table.to_batches(columns=list(column)):
+        total += batch.num_rows
+        if by_partition is not None and keys:
+            groups = pa.Table.from_batches([batch]).group_by(list(keys)).aggregate([([], "count_all")])
+            for row in groups.to_pylist():
+                found[tuple(row[key] for key in keys)] += row["count_all"]
+    if total != rows:
+        raise FormatError(
+            f"table {table.name}: {total} rows were read back, but the source has {rows}; the table was removed"
+        )
+    if keys and by_partition is not None and found != _typed(by_partition, table):
+        raise FormatError(f"table {table.name}: rows are in other partitions than in the source; the table was removed")
+
+
+def _typed(counts: Counter[tuple[str | None, ...]], table: Table) -> Counter[tuple[object, ...]]:
+    """Return counts by the values of partitions in the place of their texts."""
+    fields = table.schema.partition_fields
+    typed: Counter[tuple[object, ...]] = Counter()
+    for texts, count in counts.items():
+        values = (constant_array(field, text, 1)[0].as_py() for field, text in zip(fields, texts, strict=True))
+        typed[tuple(values)] += count
+    return typed
+
+
+def _check_new(catalog: Catalog, name: str) -> None:
+    try:
+        catalog.load_table(name)
+    except NotFoundError:
+        return
+    raise AlreadyExistsError(
+        f"table {name} exists already: convert makes a new table; penstock import and Table.append copy into this one"
+    )
+
+
+def _specs(types: Mapping[str, str]) -> tuple[ColumnSpec, ...]:
+    if not types:
+        return ()
+    return parse_columns(", ".join(f"`{name}` {text}" for name, text in types.items()))
+
+
+def _format_of(given: str | None) -> SourceFormat | None:
+    try:
+        return None if given is None else SourceFormat(given)
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"format '{given}': expected one of {', '.join(SourceFormat)}; other formats: table.append(spark.read...)"
+        ) from error

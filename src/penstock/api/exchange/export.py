@@ -1,0 +1,120 @@
+"""Export of rows to a directory of Parquet files."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from penstock.api.given import no_progress
+from penstock.errors import AlreadyExistsError, FormatError, UnsupportedFeatureError
+from penstock.io.local import LocalFileIO
+from penstock.io.resolve import resolve
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+    from typing import Unpack
+
+    from penstock.api.given import Names, Options, Progress
+    from penstock.api.read_at import ReadAt
+    from penstock.api.table import Table
+    from penstock.predicate.tree import Predicate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetExport:
+    """What an export wrote.
+
+    Attributes:
+        rows: in all files, by their footers; as many as were read from the table.
+    """
+
+    directory: str
+    files: int
+    bytes: int
+    rows: int
+
+
+def export_parquet(
+    table: Table,
+    directory: str | os.PathLike[str],
+    columns: Names | None = None,
+    filter: Predicate | str | None = None,
+    *,
+    options: Options | None = None,
+    progress: Progress = no_progress,
+    **at: Unpack[ReadAt],
+) -> ParquetExport:
+    """Write rows of a table as Parquet files, in directories such as ``dt=2026-01-01`` for its partition columns.
+
+    All or nothing: files are written next to the directory, counted by their footers, and renamed to it at the end.
+
+    Args:
+        directory: a local one that does not exist yet, or is empty.
+        columns: names in the order wanted; None for all. Without a partition column there are no directories for it.
+        filter: as for ``Table.to_arrow``.
+        progress: called with the rows done so far.
+        **at: the snapshot, as for ``Table.to_arrow``.
+
+    Raises:
+        AlreadyExistsError: the directory has files.
+        UnsupportedFeatureError: an object store.
+        NotFoundError: no such snapshot, tag or column.
+        FormatError: the files do not have the rows that were read; nothing is left.
+    """
+    file_io, place = resolve(str(directory))
+    if not isinstance(file_io, LocalFileIO):
+        raise UnsupportedFeatureError(
+            f"table {table.name}: export writes to a local directory, not to {place}: with Spark, "
+            f"table.to_spark(spark).write.parquet('{place}') writes there"
+        )
+    target = Path(place)
+    if target.exists() and any(target.iterdir()):
+        raise AlreadyExistsError(f"table {table.name}: {target} has files already: export into a new directory")
+    reader = table.to_batches(columns, filter, options=options, **at)
+    keys = [name for name in table.schema.partition_keys if name in reader.schema.names]
+    made = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
+    try:
+        read = _write(reader, made, keys, progress)
+        files = sorted(made.rglob("*.parquet"))
+        rows = sum(pq.read_metadata(file).num_rows for file in files)
+        if rows != read:
+            raise FormatError(f"table {table.name}: {rows} rows were written, but {read} read; nothing was exported")
+        size = sum(file.stat().st_size for file in files)
+        if target.exists():
+            target.rmdir()
+        made.rename(target)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return ParquetExport(directory=str(target), files=len(files), bytes=size, rows=rows)
+
+
+def _write(reader: pa.RecordBatchReader, directory: Path, keys: list[str], progress: Progress) -> int:
+    rows = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
+        for batch in reader:
+            rows += batch.num_rows
+            progress(rows, None)
+            yield batch
+
+    directory.mkdir(parents=True)
+    partitioning = ds.partitioning(pa.schema([reader.schema.field(key) for key in keys]), flavor="hive")
+    ds.write_dataset(
+        counted(),
+        directory,
+        schema=reader.schema,
+        format="parquet",
+        partitioning=partitioning if keys else None,
+        basename_template="part-{i}.parquet",
+        max_partitions=100_000,
+    )
+    return rows

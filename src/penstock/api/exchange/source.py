@@ -1,0 +1,215 @@
+"""The files of a directory to convert: which there are, their partitions, columns and rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import fs
+from pyarrow.csv import ParseOptions
+
+from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError
+from penstock.io.local import LocalFileIO
+from penstock.table.write.hive_import import files_below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.io.file_io import FileIO
+
+
+class SourceFormat(StrEnum):
+    """What is converted; Delta Lake and Iceberg are read by Spark, as is any other format that it knows."""
+
+    PARQUET = "parquet"
+    ORC = "orc"
+    CSV = "csv"
+    JSON = "json"
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+
+_SUFFIXES: Final = {
+    ".parquet": SourceFormat.PARQUET,
+    ".parq": SourceFormat.PARQUET,
+    ".orc": SourceFormat.ORC,
+    ".csv": SourceFormat.CSV,
+    ".tsv": SourceFormat.CSV,
+    ".json": SourceFormat.JSON,
+    ".jsonl": SourceFormat.JSON,
+    ".ndjson": SourceFormat.JSON,
+}
+_COMPRESSED: Final = (".gz", ".bz2", ".zst")
+_INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,18}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    """A file with rows.
+
+    Attributes:
+        partition: the columns of its directories, with their texts; None for NULL.
+    """
+
+    path: str
+    size: int
+    format: SourceFormat
+    partition: tuple[tuple[str, str | None], ...]
+
+
+def find_lake(file_io: FileIO, root: str) -> SourceFormat | None:
+    """Return the table format of a directory: Delta Lake, Iceberg, or None for files alone."""
+    names = {each.name for each in file_io.list(root) if each.is_dir}
+    if "_delta_log" in names:
+        return SourceFormat.DELTA
+    if "metadata" in names and any(each.name.endswith(".metadata.json") for each in file_io.list(f"{root}/metadata")):
+        return SourceFormat.ICEBERG
+    return None
+
+
+def list_source(file_io: FileIO, root: str, wanted: SourceFormat | None) -> tuple[SourceFile, ...]:
+    """List the files with rows, sorted by path.
+
+    Args:
+        wanted: the format of all files, whatever their names end with; None for what the names end with.
+
+    Raises:
+        NotFoundError: there are none.
+        SchemaMismatchError: directories that are no partitions, or differ in their columns.
+        InvalidOptionError: files of several formats.
+    """
+    files = tuple(
+        SourceFile(path=each.path, size=each.size, format=kind, partition=each.partition)
+        for each in sorted(files_below(file_io, root), key=lambda file: file.path)
+        if (kind := wanted or _format_of(each.path))
+    )
+    if not files:
+        raise NotFoundError(
+            f"{root} holds no file to convert: no name ends with {', '.join(_SUFFIXES)} (names that begin with _ or . "
+            "do not count); check the path, or give the format"
+        )
+    formats = sorted({file.format for file in files})
+    if len(formats) > 1:
+        raise InvalidOptionError(
+            f"{root} holds files of several formats ({', '.join(formats)}): convert one directory for each, or move "
+            "the files that are no rows away"
+        )
+    keys = {tuple(name for name, _ in file.partition) for file in files}
+    if len(keys) > 1:
+        found = "; ".join("/".join(each) or "none" for each in sorted(keys))
+        raise SchemaMismatchError(f"{root}: files lie below different partition columns ({found}): move them apart")
+    return files
+
+
+def source_schema(file_io: FileIO, files: Sequence[SourceFile]) -> pa.Schema:
+    """Return columns that hold the rows of all files: of each footer, or of the first block of a text file.
+
+    Columns of which nothing but NULL was seen are text.
+
+    Raises:
+        SchemaMismatchError: a file cannot be read, or its columns have types that no column holds.
+    """
+    found: list[pa.Schema] = []
+    for file in files:
+        with _named(file):
+            schema = _fragment(file_io, file).physical_schema
+        if schema not in found:
+            found.append(schema)
+    try:
+        schema = pa.unify_schemas(found, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SchemaMismatchError(
+            f"the columns of the files differ too much: {error}; give the types with 'types', or convert them apart"
+        ) from error
+    partition = {name for name, _ in files[0].partition}
+    return pa.schema(
+        [
+            field.with_type(pa.string()) if pa.types.is_null(field.type) else field
+            for field in schema
+            if field.name not in partition
+        ]
+    )
+
+
+def partition_types(files: Sequence[SourceFile]) -> dict[str, str]:
+    """Return a type for each column of the directories: INT or BIGINT if all its values are numbers, else STRING.
+
+    Dates are STRING: as text they sort, prune and name directories the same, and engines agree on them.
+    """
+    types = {}
+    for place, (name, _) in enumerate(files[0].partition):
+        texts = {text for file in files if (text := file.partition[place][1]) is not None}
+        if not texts or not all(_INTEGER.fullmatch(text) for text in texts):
+            types[name] = "STRING"
+        else:
+            types[name] = "INT" if all(abs(int(text)) < 2**31 for text in texts) else "BIGINT"
+    return types
+
+
+def read_file(file_io: FileIO, file: SourceFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file with the columns of a schema; NULL for those that it lacks.
+
+    Raises:
+        SchemaMismatchError: a value does not fit, or the file is damaged; the message names the file.
+    """
+    with _named(file):
+        yield from _fragment(file_io, file).to_batches(schema=schema, batch_readahead=2)
+
+
+def count_rows(file_io: FileIO, file: SourceFile) -> int | None:
+    """Return the rows of a file by its footer; None if it has none, as text files."""
+    if file.format not in {SourceFormat.PARQUET, SourceFormat.ORC}:
+        return None
+    with _named(file):
+        rows: int = _fragment(file_io, file).count_rows()
+    return rows
+
+
+def with_types(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return a schema with other types for some columns, by which text files are parsed."""
+    return pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
+
+
+class _named:  # noqa: N801 - used like a function
+    """Name the file in what goes wrong inside."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (pa.ArrowException, ValueError, OSError)) and not isinstance(error, SchemaMismatchError):
+            raise SchemaMismatchError(
+                f"{self._file.path}: cannot be read as {self._file.format}: {error}; nothing was converted"
+            ) from error
+
+
+def _fragment(file_io: FileIO, file: SourceFile) -> Any:  # noqa: ANN401 - of pyarrow, whose stubs lack it
+    match file.format:
+        case SourceFormat.PARQUET:
+            chosen: Any = ds.ParquetFileFormat()
+        case SourceFormat.ORC:
+            chosen = ds.OrcFileFormat()
+        case SourceFormat.JSON:
+            chosen = ds.JsonFileFormat()
+        case _:
+            is_tabs = ".tsv" in PurePosixPath(file.path).suffixes
+            chosen = ds.CsvFileFormat(parse_options=ParseOptions(delimiter="\t") if is_tabs else None)
+    if isinstance(file_io, LocalFileIO):
+        # By its path, whose name says how it is compressed.
+        return chosen.make_fragment(file.path, fs.LocalFileSystem())
+    return chosen.make_fragment(file_io.open_input(file.path))
+
+
+def _format_of(path: str) -> SourceFormat | None:
+    suffixes = [each.lower() for each in PurePosixPath(path).suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    return _SUFFIXES.get(suffixes[-1]) if suffixes else None

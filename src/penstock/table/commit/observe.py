@@ -1,0 +1,73 @@
+"""Logs and counts what commits do."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CommitConflictError, CommitUnknownError
+from penstock.format.manifest.entry import FileKind
+from penstock.metrics import (
+    BYTES_ADDED,
+    COMMIT_CONFLICTS,
+    COMMIT_RETRIES,
+    COMMIT_SECONDS,
+    COMMITS,
+    COMMITS_UNKNOWN,
+    FILES_ADDED,
+    FILES_REMOVED,
+    ROWS_ADDED,
+    is_counting,
+    record,
+)
+from penstock.printable import mask_locations, open_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.format.manifest.entry import ManifestEntry
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.turns import Race
+
+_LOG: Final = open_log("penstock.commit")
+
+
+def note_committed(table: str, snapshot: Snapshot, delta: Sequence[ManifestEntry], race: Race) -> None:
+    """Note that a snapshot was created: at DEBUG, as a stream makes one every few seconds."""
+    _LOG.debug(
+        "table %s: committed snapshot %s (%s, %s rows, user %s) after %s lost races in %.3f s",
+        *(table, snapshot.id, snapshot.commit_kind, snapshot.delta_record_count, snapshot.commit_user),
+        *(race.lost, race.seconds),
+    )
+    if not is_counting():
+        return
+    name, kind = mask_locations(table), str(snapshot.commit_kind)
+    added = [entry.file for entry in delta if entry.kind == FileKind.ADD]
+    record(COMMITS, 1, name, kind)
+    record(COMMIT_SECONDS, race.seconds, name)
+    record(FILES_ADDED, len(added), name, kind)
+    record(ROWS_ADDED, sum(file.row_count for file in added), name, kind)
+    record(BYTES_ADDED, sum(file.file_size for file in added), name, kind)
+    record(FILES_REMOVED, len(delta) - len(added), name, kind)
+
+
+def note_lost_race(table: str, snapshot_id: int, race: Race) -> None:
+    """Note that another writer created the snapshot: at INFO, as many of these mean too many writers."""
+    _LOG.info("table %s: another writer committed snapshot %s first (race %s)", table, snapshot_id, race.lost + 1)
+    record(COMMIT_RETRIES, 1, mask_locations(table))
+
+
+@contextmanager
+def observed(table: str) -> Iterator[None]:
+    """Note the commits that were given up, or of which the storage did not say whether they succeeded."""
+    try:
+        yield
+    except CommitConflictError as error:
+        # The caller gets the error, so it is no warning here.
+        _LOG.info("%s", error)
+        record(COMMIT_CONFLICTS, 1, mask_locations(table))
+        raise
+    except CommitUnknownError as error:
+        _LOG.warning("%s", error)
+        record(COMMITS_UNKNOWN, 1, mask_locations(table))
+        raise

@@ -1,0 +1,100 @@
+"""A planned read as a dataset of pyarrow, which DuckDB, Polars and others scan with their own readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow import fs
+from pyarrow import types as arrow
+
+from penstock.datafile.types import to_arrow_schema, to_arrow_type
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.file_format import FileFormat, format_of
+from penstock.format.types.data_types import with_nullability
+from penstock.io.local import LocalFileIO
+from penstock.table.external_paths import ExternalPaths
+from penstock.table.read.split import plan_splits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.datafile.types import ArrowAny
+    from penstock.format.types.data_types import DataField
+    from penstock.table.read.query import Query
+    from penstock.table.read.split import DataSplit
+    from penstock.table.store import MetadataStore
+
+_FORMATS: Final[dict[FileFormat, Any]] = {FileFormat.PARQUET: ds.ParquetFileFormat}
+
+
+def to_dataset(query: Query, store: MetadataStore) -> ds.Dataset:
+    """Return the files of a plan as a dataset, each with the values of its partition.
+
+    Raises:
+        UnsupportedFeatureError: files that a reader without the table's metadata would read wrong: of another storage
+            than the local one, with another format than Parquet, of a schema whose columns were renamed, moved or
+            changed, or with deletion vectors.
+    """
+    ref, name = query.ref, query.ref.name
+    if not isinstance(ref.file_io, LocalFileIO):
+        raise _refusal(name, f"{ref.location} is not a local directory")
+    if query.plan.vectors:
+        raise _refusal(name, "some rows are deleted by deletion vectors")
+    checked: set[int] = set()
+    fragments = []
+    external, place = ExternalPaths.of(ref), fs.LocalFileSystem()
+    for split in plan_splits(ref, query.plan):
+        guarantee = _guarantee(ref.schema.partition_fields, split)
+        for file in split.files:
+            file_format = _FORMATS.get(format_of(file.file_name))
+            if file_format is None:
+                raise _refusal(name, f"{file.file_name} is not a Parquet file")
+            if file.schema_id not in checked:
+                _check_columns(name, store.load_schema(file.schema_id).fields, ref.schema.fields)
+                checked.add(file.schema_id)
+            path = split.path_of(file, external)
+            fragments.append(file_format().make_fragment(path, place, partition_expression=guarantee))
+    schema = to_arrow_schema(ref.schema.fields)
+    return ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat(), place)
+
+
+def _guarantee(fields: Sequence[DataField], split: DataSplit) -> ArrowAny:
+    """Return what holds for all rows of a split, so that a filter leaves out the files of other partitions."""
+    known = ds.scalar(True)  # noqa: FBT003 - an expression
+    for name, value in _plain_values(fields, split):
+        known = known & (ds.field(name).is_null() if value is None else ds.field(name) == value)
+    return known
+
+
+def _plain_values(fields: Sequence[DataField], split: DataSplit) -> Iterator[tuple[str, ArrowAny]]:
+    """Yield partition values whose internal form is that of Arrow; other columns prune by statistics only."""
+    for field, value in zip(fields, split.values, strict=True):
+        wanted: ArrowAny = to_arrow_type(field.type)
+        if value is None:
+            yield field.name, None
+        elif arrow.is_date(wanted):
+            yield field.name, pa.scalar(value, pa.int32()).cast(wanted)
+        elif arrow.is_string(wanted) or arrow.is_integer(wanted) or arrow.is_boolean(wanted):
+            yield field.name, pa.scalar(value, wanted)
+
+
+def _check_columns(table: str, stored: Sequence[DataField], wanted: Sequence[DataField]) -> None:
+    by_id, names = {field.id: field for field in stored}, {field.name for field in stored}
+    for field in wanted:
+        old = by_id.get(field.id)
+        if old is None and field.name not in names:
+            continue  # added later: NULL in these files
+        if (
+            old is None
+            or old.name != field.name
+            or with_nullability(old.type, nullable=True) != with_nullability(field.type, nullable=True)
+        ):
+            raise _refusal(table, f"column '{field.name}' had another name or type when older files were written")
+
+
+def _refusal(table: str, reason: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"table {table}: to_dataset: {reason}; to_arrow(filter=...) and to_batches(filter=...) read it, and prune too"
+    )

@@ -1,0 +1,200 @@
+"""Directories of files become tables with the same rows, or nothing happens; and tables become such directories."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+import penstock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> penstock.Catalog:
+    return penstock.Catalog(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def hive(tmp_path: Path) -> Path:
+    """A directory that DuckDB wrote, with a partition of NULL and an empty marker."""
+    made = duckdb.sql(
+        """SELECT i AS id, i * 1.5 AS price, 'n' || i AS name, 2020 + i % 3 AS year,
+           CASE WHEN i % 7 = 0 THEN NULL ELSE '2026-01-0' || (1 + i % 2) END AS dt FROM range(100) t(i)"""
+    )
+    made.to_parquet(str(tmp_path / "hive"), partition_by=["dt", "year"])
+    (tmp_path / "hive" / "_SUCCESS").touch()
+    return tmp_path / "hive"
+
+
+def sorted_rows(rows: pa.Table, key: str = "id") -> list[dict[str, Any]]:
+    return rows.sort_by(key).to_pylist()
+
+
+def test_a_hive_directory_becomes_a_table_with_its_partitions(catalog: penstock.Catalog, hive: Path) -> None:
+    done = penstock.convert(catalog, "shop.trips", hive)
+    table = catalog.load_table("shop.trips")
+    assert done.rows == 100
+    assert done.snapshot == table.latest_snapshot()
+    assert table.schema.partition_keys == ("dt", "year")
+    assert done.plan.columns == "`id` BIGINT, `price` DECIMAL(21, 1), `name` STRING, `dt` STRING, `year` INT"
+    columns = ["id", "price", "name", "dt", "year"]
+    wanted = duckdb.read_parquet(f"{hive}/**/*.parquet", hive_partitioning=True).to_arrow_table().select(columns)
+    found = sorted_rows(table.to_arrow(columns=columns))
+    assert [{**row, "dt": row["dt"] and str(row["dt"])} for row in sorted_rows(wanted)] == found
+
+
+def test_a_dry_run_shows_the_plan_and_makes_nothing(catalog: penstock.Catalog, hive: Path) -> None:
+    plan = penstock.convert(catalog, "shop.trips", hive, dry_run=True).plan
+    assert (plan.format, plan.rows, plan.partition_by) == ("parquet", 100, ("dt", "year"))
+    assert plan.files == len(list(hive.rglob("*.parquet")))
+    assert plan.bytes == sum(file.stat().st_size for file in hive.rglob("*.parquet"))
+    assert catalog.list_databases() == ()
+
+
+def test_types_replace_those_that_were_inferred(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    directory = tmp_path / "old" / "dt=2026-01-01"
+    directory.mkdir(parents=True)
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32())}), directory / "a.parquet")
+    penstock.convert(catalog, "shop.t", tmp_path / "old", types={"id": "BIGINT", "dt": "DATE"})
+    assert str(catalog.load_table("shop.t").to_arrow().schema.types) == "[DataType(int64), DataType(date32[day])]"
+    with pytest.raises(penstock.InvalidOptionError, match="no column 'ids' in the source; its columns are id, dt"):
+        penstock.convert(catalog, "shop.u", tmp_path / "old", types={"ids": "BIGINT"})
+
+
+def test_files_that_lack_a_column_have_null_in_it(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32())}), tmp_path / "old" / "a.parquet")
+    pq.write_table(pa.table({"note": ["x"], "id": [2**40]}), tmp_path / "old" / "b.parquet")
+    penstock.convert(catalog, "shop.t", tmp_path / "old")
+    assert sorted_rows(catalog.load_table("shop.t").to_arrow()) == [
+        {"id": 1, "note": None},
+        {"id": 2**40, "note": "x"},
+    ]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz", "rows.tsv", "rows.jsonl", "rows.orc"])
+def test_other_formats_are_found_by_their_names(name: str, catalog: penstock.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    rows = pa.table({"id": [1, 2], "name": ["a", "b"]})
+    file = tmp_path / "old" / name
+    match name.split(".")[1]:
+        case "csv" if name.endswith("gz"):
+            file.write_bytes(gzip.compress(b"id,name\n1,a\n2,b\n"))
+        case "csv":
+            file.write_text("id,name\n1,a\n2,b\n")
+        case "tsv":
+            file.write_text("id\tname\n1\ta\n2\tb\n")
+        case "jsonl":
+            file.write_text('{"id": 1, "name": "a"}\n{"id": 2, "name": "b"}\n')
+        case _:
+            orc.write_table(rows, file)
+    assert penstock.convert(catalog, "shop.t", tmp_path / "old").rows == 2
+    assert sorted_rows(catalog.load_table("shop.t").to_arrow()) == rows.to_pylist()
+
+
+def test_a_value_that_does_not_fit_leaves_no_table(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    lines = "\n".join(str(number) for number in range(300_000))
+    (tmp_path / "old" / "a.csv").write_text(f"id\n{lines}\nmany\n")
+    with pytest.raises(penstock.SchemaMismatchError, match=r"a\.csv: cannot be read as csv: .*many"):
+        penstock.convert(catalog, "shop.t", tmp_path / "old")
+    assert catalog.list_tables("shop") == ()
+
+
+def test_a_damaged_file_leaves_no_table(catalog: penstock.Catalog, hive: Path) -> None:
+    file = max(hive.rglob("*.parquet"))
+    data = file.read_bytes()
+    file.write_bytes(data[:8] + bytes(len(data) // 3) + data[8 + len(data) // 3 :])
+    with pytest.raises(penstock.SchemaMismatchError, match="cannot be read as parquet"):
+        penstock.convert(catalog, "shop.t", hive)
+    assert catalog.list_databases() == () or catalog.list_tables("shop") == ()
+
+
+def test_a_table_without_the_rows_of_the_source_is_removed(
+    catalog: penstock.Catalog, hive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = penstock.Table.append
+
+    def lose_some(table: penstock.Table, rows: pa.RecordBatchReader) -> penstock.Snapshot | None:
+        return append(table, rows.read_all().slice(1))
+
+    monkeypatch.setattr(penstock.Table, "append", lose_some)
+    with pytest.raises(penstock.FormatError, match="99 rows were read back, but the source has 100"):
+        penstock.convert(catalog, "shop.t", hive)
+    assert catalog.list_tables("shop") == ()
+
+
+def test_a_table_that_exists_stays(catalog: penstock.Catalog, hive: Path) -> None:
+    penstock.convert(catalog, "shop.t", hive)
+    with pytest.raises(penstock.AlreadyExistsError, match="penstock import"):
+        penstock.convert(catalog, "shop.t", hive)
+    assert catalog.load_table("shop.t").to_arrow().num_rows == 100
+
+
+def test_what_is_no_source_is_refused_with_the_cause(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    with pytest.raises(penstock.NotFoundError, match="there is no directory"):
+        penstock.convert(catalog, "shop.t", tmp_path / "none")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(penstock.NotFoundError, match="holds no file to convert"):
+        penstock.convert(catalog, "shop.t", tmp_path / "empty")
+    with pytest.raises(penstock.InvalidOptionError, match="format 'xml': expected one of parquet"):
+        penstock.convert(catalog, "shop.t", tmp_path, format="xml")
+    (tmp_path / "mixed").mkdir()
+    (tmp_path / "mixed" / "a.csv").write_text("id\n1\n")
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "mixed" / "b.parquet")
+    with pytest.raises(penstock.InvalidOptionError, match="several formats"):
+        penstock.convert(catalog, "shop.t", tmp_path / "mixed")
+
+
+def test_delta_and_iceberg_need_a_session_and_say_so(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    with pytest.raises(penstock.UnsupportedFeatureError, match="a table of delta, which Spark reads"):
+        penstock.convert(catalog, "shop.t", tmp_path / "delta")
+    (tmp_path / "iceberg" / "metadata").mkdir(parents=True)
+    (tmp_path / "iceberg" / "metadata" / "v1.metadata.json").write_text("{}")
+    with pytest.raises(penstock.UnsupportedFeatureError, match="a table of iceberg, which Spark reads"):
+        penstock.convert(catalog, "shop.t", tmp_path / "iceberg")
+
+
+def test_a_source_in_a_store_is_read_through_it(hive: Path) -> None:
+    catalog = penstock.Catalog(f"memory://{hive.parent.name}/warehouse")
+    plain = penstock.Catalog(hive.parent / "w")
+    penstock.convert(plain, "shop.t", hive)
+    penstock.convert(catalog, "shop.t", hive)
+    assert catalog.load_table("shop.t").to_arrow().num_rows == 100
+
+
+def test_an_export_is_read_equal_by_another_engine(catalog: penstock.Catalog, hive: Path, tmp_path: Path) -> None:
+    penstock.convert(catalog, "shop.t", hive)
+    table = catalog.load_table("shop.t")
+    done = penstock.export_parquet(table, tmp_path / "out", filter="id < 50")
+    assert done.rows == 50
+    assert (tmp_path / "out" / "dt=2026-01-01" / "year=2020").is_dir()
+    found = duckdb.read_parquet(f"{tmp_path}/out/**/*.parquet", hive_partitioning=True).to_arrow_table()
+    wanted = table.to_arrow(filter="id < 50")
+    assert [{**row, "dt": row["dt"] and str(row["dt"])} for row in sorted_rows(found.select(wanted.column_names))] == (
+        sorted_rows(wanted)
+    )
+    with pytest.raises(penstock.AlreadyExistsError, match="has files already"):
+        penstock.export_parquet(table, tmp_path / "out")
+
+
+def test_an_export_that_fails_leaves_nothing(catalog: penstock.Catalog, hive: Path, tmp_path: Path) -> None:
+    penstock.convert(catalog, "shop.t", hive)
+
+    def fail(*_: object) -> None:
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        penstock.export_parquet(catalog.load_table("shop.t"), tmp_path / "out" / "deep", progress=fail)
+    assert list((tmp_path / "out").iterdir()) == []
+    with pytest.raises(penstock.UnsupportedFeatureError, match=r"write\.parquet"):
+        penstock.export_parquet(catalog.load_table("shop.t"), "s3://bucket/out")

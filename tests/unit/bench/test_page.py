@@ -1,0 +1,57 @@
+"""The page of benchmarks is the one of the kept results."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+from bench import page
+from bench.settings import RESULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def files() -> Mapping[str, str]:
+    return page.render(page.newest(RESULTS))
+
+
+def test_the_page_and_its_charts_are_those_of_the_kept_results(files: Mapping[str, str]) -> None:
+    kept = {f"img/{path.name}" for path in (ROOT / "docs" / "img").glob("bench-*.svg")}
+    assert kept | {"benchmarks.md"} == set(files)
+    for name, text in files.items():
+        assert (ROOT / "docs" / name).read_text("utf-8") == text, f"{name}: run python -m bench.page"
+
+
+def test_every_chart_is_an_image_with_a_bar_for_each_contender(files: Mapping[str, str]) -> None:
+    charts = {name: text for name, text in files.items() if name.endswith(".svg")}
+    assert {"img/bench-append.svg", "img/bench-python.svg", "img/bench-stream-write.svg"} <= set(charts)
+    for name, text in charts.items():
+        image = ET.fromstring(text)  # noqa: S314 - our own
+        bars = image.findall(".//{http://www.w3.org/2000/svg}rect")
+        assert len(bars) >= 2
+        assert all(float(bar.attrib["width"]) > 0 for bar in bars), name
+        assert f"]({name})" in files["benchmarks.md"]
+
+
+def test_the_raw_data_that_the_page_names_are_there(files: Mapping[str, str]) -> None:
+    named = set(re.findall(r"\]\(\.\./(bench/results/[^)]+)\)", files["benchmarks.md"]))
+    assert len(named) >= 10
+    assert all((ROOT / name).is_file() for name in named)
+
+
+def test_the_newest_result_of_a_benchmark_counts(tmp_path: Path) -> None:
+    first = next(path for path in sorted(RESULTS.glob("*.json")) if '"sections"' in path.read_text())
+    text = first.read_text()
+    (tmp_path / "2026-01-01-old.json").write_text(text)
+    (tmp_path / "2026-01-02-new.json").write_text(text)
+    kept = page.newest(tmp_path)
+    assert kept
+    assert {each.file.name for each in kept} == {"2026-01-02-new.json"}
+    assert page.write(tmp_path, tmp_path) == len(list((tmp_path / "img").iterdir()))
