@@ -12,7 +12,7 @@ import pytest
 import penstock
 from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector import catalog as catalog_module
-from penstock.spark.connector import gateway, local_rows, procedures, scan, scan_builder, statistics, table, write
+from penstock.spark.connector import gateway, local_rows, procedures, scan, scan_builder, table, write
 from penstock.spark.connector.actions import dynamic_overwrite
 from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
 from penstock.spark.connector.proxy import Proxy
@@ -30,7 +30,6 @@ PROXIES = sorted(
             catalog_module,
             scan,
             scan_builder,
-            statistics,
             table,
             write,
             local_rows,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -54,7 +56,7 @@ class Answers:
                 row.setNullAt(place)
             else:
                 getattr(row, setter)(place, value)
-        return bridge.array(bridge.jvm.org.apache.spark.sql.catalyst.InternalRow, [row])
+        return bridge.array(bridge.private("InternalRow"), [row])
 
     @property
     def text(self) -> str:
@@ -62,7 +64,37 @@ class Answers:
         return ", ".join(f"{field.name} = {value}" for field, _, value in self._cells)
 
 
-def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregation: JavaObject) -> Answers | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate:
+    """One aggregate function that metadata may have the value of.
+
+    Attributes:
+        kind: ``CountStar``, ``Count``, ``Min`` or ``Max``.
+        column: its parameter, except for ``CountStar``.
+    """
+
+    kind: str
+    column: str
+
+
+def take_aggregates(bridge: Bridge, aggregation: JavaObject) -> tuple[Aggregate, ...]:
+    """Return the functions of an aggregation; none if metadata cannot have the value of one of them."""
+    given: dict[str, Any] = json.loads(bridge.driver.aggregation(aggregation))
+    found = [_aggregate(**each) for each in given["functions"]]
+    if given["groups"]:
+        return ()
+    taken = tuple(each for each in found if each is not None)
+    return taken if len(taken) == len(found) else ()
+
+
+def _aggregate(kind: str, distinct: bool, column: Sequence[str] = ()) -> Aggregate | None:  # noqa: FBT001 - of JSON
+    if kind == "CountStar":
+        return Aggregate(kind=kind, column="")
+    is_known = kind in {"Count", "Min", "Max"} and not distinct and len(column) == 1
+    return Aggregate(kind=kind, column=column[0]) if is_known else None
+
+
+def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregates: Sequence[Aggregate]) -> Answers | None:
     """Return the values of all aggregates; None if metadata does not have one of them.
 
     Args:
@@ -70,29 +102,24 @@ def answer(read: PinnedRead, store: MetadataStore, plan: ScanPlan, aggregation: 
     """
     if plan.vectors or any(not part.rest.is_always_true for part in plan.partitions):
         return None
-    if len(aggregation.groupByExpressions()):
-        return None
     fields = {field.name: field for field in read.ref.schema.fields}
     try:
-        cells = [
-            _cell(place, function, fields, store, plan)
-            for place, function in enumerate(aggregation.aggregateExpressions())
-        ]
+        cells = [_cell(place, each, fields, store, plan) for place, each in enumerate(aggregates)]
     except _UnknownError:
         return None
     return Answers(cells)
 
 
 def _cell(
-    place: int, function: JavaObject, fields: dict[str, DataField], store: MetadataStore, plan: ScanPlan
+    place: int, aggregate: Aggregate, fields: dict[str, DataField], store: MetadataStore, plan: ScanPlan
 ) -> tuple[StructField, str, int | None]:
-    kind = function.getClass().getSimpleName()
+    kind = aggregate.kind
     name = f"{kind.lower()}_{place}"
     if kind == "CountStar":
         return StructField(name, LongType()), "setLong", plan.row_count
-    if kind not in {"Count", "Min", "Max"} or (kind == "Count" and function.isDistinct()):
+    if aggregate.column not in fields:
         raise _UnknownError
-    field = _field(function, fields)
+    field = fields[aggregate.column]
     stats = _stats(field, store, plan)
     if kind == "Count":
         return StructField(name, LongType()), "setLong", sum(rows - _nulls(each) for rows, each in stats)
@@ -102,16 +129,6 @@ def _cell(
     bounds = [_bound(each, kind) for rows, each in stats if _nulls(each) < rows]
     choose: Callable[[list[int]], int] = min if kind == "Min" else max
     return StructField(name, to_spark_type(field.type)), setter, choose(bounds) if bounds else None
-
-
-def _field(function: JavaObject, fields: dict[str, DataField]) -> DataField:
-    column = function.column()
-    if column.getClass().getSimpleName() != "FieldReference":
-        raise _UnknownError
-    names = list(column.fieldNames())
-    if len(names) != 1 or names[0] not in fields:
-        raise _UnknownError
-    return fields[names[0]]
 
 
 def _stats(field: DataField, store: MetadataStore, plan: ScanPlan) -> list[tuple[int, ColumnStats]]:

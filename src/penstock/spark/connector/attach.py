@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.catalog.warehouse import Warehouse
+    from penstock.spark.connector.gateway import JavaObject
     from penstock.spark.connector.procedures import ProcedureSource
 
 
@@ -35,16 +36,17 @@ def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: Pro
     bridge = open_bridge(spark)
     hide_expected_failures()
     catalog = WarehouseCatalog(bridge, spark, warehouse, name, procedures)
-    put_catalog(spark._jsparkSession, name, catalog)
+    made = catalog.exposed(bridge.driver.sharedAnswers())
+    put_catalog(spark._jsparkSession, name, made)
     with suppress(UnsupportedFeatureError):  # a session that uses Spark's own readers needs no Python for tasks
         ensure_python_worker(spark)
     spark.dataSource.register(PenstockDataSource)
     # The micro-batches of a query run in a clone of the session, and clones have no catalogs.
-    listen(spark).at_start(name, partial(_attach_clone, spark, name, catalog))
+    listen(spark).at_start(name, partial(_attach_clone, spark, name, made))
     explain_to_new_sessions(spark, name, f"penstock.attach(session, '{warehouse.location}', name='{name}')")
 
 
-def _attach_clone(spark: SparkSession, name: str, catalog: WarehouseCatalog, query_id: str) -> None:
+def _attach_clone(spark: SparkSession, name: str, catalog: JavaObject, query_id: str) -> None:
     session = session_of_batches(spark, query_id)
     if session is not None:
         put_catalog(session, name, catalog)

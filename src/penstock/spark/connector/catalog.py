@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
 _SYSTEM: Final = "sys"
+_MOST_TABLES: Final = 1_000
 _PARTS: Final = ("schema", "partitions", "properties")
 _OF_TABLES: Final = frozenset({*SYSTEM_TABLES, *ROW_TABLES})
 # Spark sets these for every database.
@@ -61,6 +62,8 @@ class WarehouseCatalog(Proxy):
         f"{_CATALOG}SupportsNamespaces",
         f"{_CATALOG}ProcedureCatalog",
     )
+    keeps: ClassVar = frozenset({"defaultNamespace"})
+    shares: ClassVar = frozenset({"name", "capabilities", "useNullableQuerySchema"})
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class WarehouseCatalog(Proxy):
         super().__init__(bridge, f"{name} {warehouse.location}")
         self._procedures = procedures or NO_PROCEDURES
         self._spark = spark
+        self._answers: dict[str, JavaObject] = {}
         self._warehouse = warehouse
         self._name = name
 
@@ -125,9 +129,10 @@ class WarehouseCatalog(Proxy):
             point: a version as text, a time in microseconds, or a set of privileges that a statement needs.
         """
         options = _time_travel(point)
-        if [str(part) for part in ident.namespace()] == [SYSTEM_DATABASE] and str(ident.name()) in CATALOG_TABLES:
-            return self._catalog_table(str(ident.name()), options)
-        name, system_table = self._parts_of(ident)
+        *namespace, last = self._bridge.parts(ident)
+        if namespace == [SYSTEM_DATABASE] and last in CATALOG_TABLES:
+            return self._catalog_table(last, options)
+        name, system_table = _parts_of(namespace, last)
         if name is None:
             raise no_such_table(self._bridge, ident)
         try:
@@ -136,7 +141,7 @@ class WarehouseCatalog(Proxy):
             raise no_such_table(self._bridge, ident) from None
         if system_table is not None:
             return self._system_table(name, ref.with_options(options), system_table)
-        return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref.with_options(options))
+        return self._table(name, ref.with_options(options))
 
     @from_spark
     def tableExists(self, ident: JavaObject) -> bool:
@@ -176,7 +181,7 @@ class WarehouseCatalog(Proxy):
             raise table_exists(self._bridge, ident) from None
         except NotFoundError:
             raise no_such_namespace(self._bridge, list(ident.namespace())) from None
-        return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
+        return self._table(name, ref)
 
     @from_spark
     def createTableLike(self, ident: JavaObject, info: JavaObject, source: JavaObject) -> JavaObject:
@@ -191,7 +196,7 @@ class WarehouseCatalog(Proxy):
             schema = to_spark_schema(filesystem.load_table(self._warehouse, name).schema.fields)
             wanted = changes_of(changes, name, self._defaults_of(schema, name))
             ref = filesystem.alter_table(self._warehouse, name, wanted)
-        return CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
+        return self._table(name, ref)
 
     @from_spark
     def dropTable(self, ident: JavaObject) -> bool:
@@ -232,7 +237,7 @@ class WarehouseCatalog(Proxy):
         names = databases.list_databases(self._warehouse) if parent is None or not len(parent) else ()
         if not names and parent is not None and len(parent):
             self._database(parent)
-        texts = self._bridge.jvm.java.lang.String
+        texts = self._bridge.java("java.lang.String")
         made = self._bridge.gateway.new_array(texts, len(names), 1)
         for place, name in enumerate(names):
             made[place][0] = name
@@ -302,6 +307,15 @@ class WarehouseCatalog(Proxy):
 
     # Helpers
 
+    def _table(self, name: str, ref: TableRef) -> JavaObject:
+        table = CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
+        answers = self._answers.get(table.schema_key)
+        if answers is None:
+            if len(self._answers) >= _MOST_TABLES:
+                self._answers.clear()
+            answers = self._answers[table.schema_key] = self._bridge.driver.sharedAnswers()
+        return table.exposed(answers)
+
     def _catalog_table(self, name: str, travel: Mapping[str, str]) -> SystemTable:
         title = f"{SYSTEM_DATABASE}.{name}"
 
@@ -356,19 +370,21 @@ class WarehouseCatalog(Proxy):
             raise no_such_table(self._bridge, ident)
         yield
 
-    def _parts_of(self, ident: JavaObject) -> tuple[str | None, str | None]:
-        """Split a name into table and system table, as in ``t$snapshots`` and ``t.snapshots``."""
-        parts, name = [str(part) for part in ident.namespace()], str(ident.name())
-        if len(parts) == 2 and name in _OF_TABLES:
-            return ".".join(parts), name
-        if len(parts) != 1:
-            return None, None
-        base, _, system_table = name.partition("$")
-        return (f"{parts[0]}.{base}", system_table) if system_table in _OF_TABLES else (f"{parts[0]}.{name}", None)
-
     def _name_of(self, ident: JavaObject) -> str | None:
-        parts = [str(part) for part in ident.namespace()]
-        return f"{parts[0]}.{ident.name()}" if len(parts) == 1 else None
+        parts = self._bridge.parts(ident)
+        return ".".join(parts) if len(parts) == 2 else None
+
+
+def _parts_of(namespace: list[str], name: str) -> tuple[str | None, str | None]:
+    """Split a name into table and system table, as in ``t$snapshots`` and ``t.snapshots``."""
+    if len(namespace) == 2 and name in _OF_TABLES:
+        return ".".join(namespace), name
+    if len(namespace) != 1:
+        return None, None
+    base, _, system_table = name.partition("$")
+    if system_table in _OF_TABLES:
+        return f"{namespace[0]}.{base}", system_table
+    return f"{namespace[0]}.{name}", None
 
 
 def _time_travel(point: object) -> dict[str, str]:

@@ -38,17 +38,16 @@ def to_java(bridge: Bridge, error: TableStoreError, *, is_named: bool = False) -
     Args:
         is_named: begin the message with the name of the error's class.
     """
-    lang = bridge.jvm.java.lang
     message = f"{type(error).__name__}: {error}" if is_named else str(error)
     if isinstance(error, _WRONG_USE):
-        return SparkFailureError(lang.IllegalArgumentException(message))
+        return SparkFailureError(bridge.java("java.lang.IllegalArgumentException")(message))
     if isinstance(error, UnsupportedFeatureError):
-        return SparkFailureError(lang.UnsupportedOperationException(message))
+        return SparkFailureError(bridge.java("java.lang.UnsupportedOperationException")(message))
     # Spark's exceptions have error classes with text templates; the template of this one is only its message.
     parameters = bridge.scala_map({"errorMessage": message})
-    no_context = bridge.array(bridge.jvm.org.apache.spark.QueryContext, ())
+    no_context = bridge.array(bridge.java("org.apache.spark.QueryContext"), ())
     return SparkFailureError(
-        bridge.jvm.org.apache.spark.SparkRuntimeException(
+        bridge.java("org.apache.spark.SparkRuntimeException")(
             "USER_RAISED_EXCEPTION", parameters, None, no_context, bridge.nothing()
         )
     )
@@ -90,4 +89,4 @@ def _is_defect(record: logging.LogRecord) -> bool:
 
 
 def _analysis(bridge: Bridge, name: str, *arguments: JavaObject) -> SparkFailureError:
-    return SparkFailureError(getattr(bridge.jvm, f"org.apache.spark.sql.catalyst.analysis.{name}")(*arguments))
+    return SparkFailureError(bridge.java(f"org.apache.spark.sql.catalyst.analysis.{name}")(*arguments))

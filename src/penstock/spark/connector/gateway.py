@@ -9,10 +9,12 @@ versions in ``SUPPORTED``.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyspark
+from py4j.java_gateway import JavaClass, JavaMember
 from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
@@ -21,9 +23,10 @@ from pyspark.sql.udf import _wrap_function
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.format.text.names import quoted
+from penstock.spark.connector.jvm.driver import compile_driver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from pyspark.sql.datasource import DataSource
 
@@ -39,19 +42,15 @@ _SQL: Final = "org.apache.spark.sql."
 
 PRIVATE: Final = {
     "Attributes": f"{_SQL}catalyst.types.DataTypeUtils",
+    "Compiler": "org.codehaus.janino.SimpleCompiler",
     "Dataset": f"{_SQL}classic.Dataset",
-    "FileIndex": f"{_SQL}execution.streaming.runtime.MetadataLogFileIndex",
-    "FilePartition": f"{_SQL}execution.datasources.FilePartition",
     "InternalRow": f"{_SQL}catalyst.InternalRow",
     "OrcScan": f"{_SQL}execution.datasources.v2.orc.OrcScan",
     "ParquetScan": f"{_SQL}execution.datasources.v2.parquet.ParquetScan",
-    "PartitionedFile": f"{_SQL}execution.datasources.PartitionedFile",
-    "PredicateUtils": f"{_SQL}internal.connector.PredicateUtils",
     "PythonBatchWriterFactory": f"{_SQL}execution.datasources.v2.python.PythonBatchWriterFactory",
     "PythonInputPartition": f"{_SQL}execution.datasources.v2.python.PythonInputPartition",
     "PythonPartitionReaderFactory": f"{_SQL}execution.datasources.v2.python.PythonPartitionReaderFactory",
     "SerializedOffset": f"{_SQL}execution.streaming.runtime.SerializedOffset",
-    "SparkPath": "org.apache.spark.paths.SparkPath",
     "SparkSession": f"{_SQL}classic.SparkSession",
     "SpecificInternalRow": f"{_SQL}catalyst.expressions.SpecificInternalRow",
     "StreamingRelation": f"{_SQL}catalyst.streaming.StreamingRelationV2",
@@ -61,20 +60,49 @@ PRIVATE: Final = {
 """Private classes of Spark, by the names that this package uses for them."""
 
 
+_MOST_SCHEMAS: Final = 500
+
+
+class KnownClass(JavaClass):  # type: ignore[misc] # Py4J has no types
+    """A class of the JVM that asks once for each of its static methods, where Py4J asks at each use."""
+
+    def __getattr__(self, name: str) -> JavaObject:
+        """Return a static member."""
+        found = super().__getattr__(name)
+        if isinstance(found, JavaMember):
+            setattr(self, name, found)
+        return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bridge:
     """Access from Python to the JVM of a session.
+
+    Each call to the JVM is a round trip over a socket, so classes and values that never change are kept.
 
     Attributes:
         gateway: Py4J's gateway; shared by all sessions of the process.
     """
 
     gateway: JavaObject
+    _kept: dict[Hashable, JavaObject] = field(default_factory=dict, repr=False, compare=False)
+    _schemas: dict[str, JavaObject] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def jvm(self) -> JavaObject:
-        """View of the JVM's packages and classes."""
+        """View of the JVM's packages and classes; ``java`` has those that are used often."""
         return self.gateway.jvm
+
+    def once(self, key: Hashable, make: Callable[[], JavaObject]) -> JavaObject:
+        """Return an object of the JVM that never changes, made at the first use of its key."""
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = make()
+        return found
+
+    def java(self, name: str) -> JavaObject:
+        """Return a class by its full name; a member class has ``$`` in it."""
+        return self.once(name, lambda: KnownClass(name, self.gateway._gateway_client))
 
     def session(self) -> JavaObject:
         """Return the session of the running query: queries of cloned sessions call the same catalog."""
@@ -84,16 +112,32 @@ class Bridge:
         """Return a session of the JVM as a PySpark session."""
         return SparkSession(SparkContext.getOrCreate(), session)
 
+    @property
+    def driver(self) -> JavaObject:
+        """The object of ``Driver.java``."""
+        return self.once("driver", lambda: compile_driver(self.private("Compiler")(), self._loader()))
+
+    def names(self, items: frozenset[str]) -> JavaObject:
+        """Return a ``java.util.Set`` that never changes."""
+        return self.once(("names", items), lambda: self.java_set(sorted(items)))
+
+    def parts(self, ident: JavaObject) -> list[str]:
+        """Return the parts of an ``Identifier``: those of its namespace, then its name."""
+        parts: list[str] = json.loads(self.driver.name(ident))
+        return parts
+
     def private(self, name: str) -> JavaObject:
         """Return one of the classes in ``PRIVATE``."""
-        return getattr(self.jvm, PRIVATE[name])
+        return self.java(PRIVATE[name])
 
     def connector(self, name: str) -> JavaObject:
         """Return a class of Spark's connector interfaces, such as ``catalog.Identifier``."""
-        return getattr(self.jvm, _CONNECTOR + name)
+        return self.java(_CONNECTOR + name)
 
     def array(self, element: JavaObject, items: Sequence[object]) -> JavaObject:
         """Return an array of the JVM."""
+        if not items:
+            return self.once(("array", element._fqn), lambda: self.gateway.new_array(element, 0))
         made = self.gateway.new_array(element, len(items))
         for place, item in enumerate(items):
             made[place] = item
@@ -101,45 +145,53 @@ class Bridge:
 
     def strings(self, items: Sequence[str]) -> JavaObject:
         """Return a ``String[]``."""
-        return self.array(self.jvm.java.lang.String, items)
+        return self.array(self.java("java.lang.String"), items)
 
-    def objects(self, items: Sequence[object]) -> JavaObject:
-        """Return an ``Object[]``."""
-        return self.array(self.jvm.java.lang.Object, items)
+    def no_items(self, element: str) -> JavaObject:
+        """Return an empty array of one of the connector's classes."""
+        return self.array(self.connector(element), ())
 
-    def ints(self, items: Sequence[int]) -> JavaObject:
-        """Return an ``int[]``."""
-        return self.array(self.jvm.int, items)
+    def values_of(self, enum: str, names: Sequence[str]) -> JavaObject:
+        """Return a set of constants of one of the connector's enumerations."""
+        return self.once((enum, *names), lambda: self.java_set([self.value_of(enum, name) for name in names]))
 
     def java_set(self, items: Iterable[object]) -> JavaObject:
         """Return a ``java.util.Set``."""
-        made = self.jvm.java.util.HashSet()
+        made = self.java("java.util.HashSet")()
         for item in items:
             made.add(item)
         return made
 
     def java_map(self, items: Mapping[str, str]) -> JavaObject:
         """Return a ``java.util.Map``."""
-        made = self.jvm.java.util.HashMap()
+        made = self.java("java.util.HashMap")()
         for key, value in items.items():
             made.put(key, value)
         return made
 
     def scala_map(self, items: Mapping[str, str]) -> JavaObject:
         """Return an immutable Scala map."""
-        return self.jvm.PythonUtils.toScalaMap(dict(items))
+        return self._utilities.toScalaMap(dict(items))
 
     def sequence(self, items: Sequence[object]) -> JavaObject:
         """Return an immutable Scala sequence."""
-        return self.jvm.PythonUtils.toSeq(list(items))
+        if not items:
+            return self.once("sequence", lambda: self._utilities.toSeq([]))
+        return self._utilities.toSeq(list(items))
 
     def nothing(self) -> JavaObject:
         """Return Scala's ``None``."""
-        return self.jvm.scala.Option.empty()
+        return self.once("nothing", lambda: self.java("scala.Option").empty())
 
     def schema(self, schema: StructType) -> JavaObject:
         """Convert a PySpark schema to a JVM schema."""
-        return self.jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+        text = schema.json()
+        found = self._schemas.get(text)
+        if found is None:
+            if len(self._schemas) >= _MOST_SCHEMAS:
+                self._schemas.clear()
+            found = self._schemas[text] = self.java(f"{_SQL}types.DataType").fromJson(text)
+        return found
 
     def columns(self, schema: JavaObject) -> JavaObject:
         """Convert a JVM schema to the columns of a table."""
@@ -147,11 +199,16 @@ class Bridge:
 
     def value_of(self, enum: str, name: str) -> JavaObject:
         """Return a constant of one of the connector's enumerations."""
-        return self.jvm.java.lang.Enum.valueOf(self.java_class(_CONNECTOR + enum), name)
+        return self.once(
+            ("enum", enum, name), lambda: self.java("java.lang.Enum").valueOf(self.java_class(_CONNECTOR + enum), name)
+        )
 
     def java_class(self, name: str) -> JavaObject:
         """Return a ``java.lang.Class``."""
-        return self.jvm.java.lang.Class.forName(name, True, self._loader())  # noqa: FBT003 - see above
+        return self.once(
+            ("class", name),
+            lambda: self.java("java.lang.Class").forName(name, True, self._loader()),  # noqa: FBT003
+        )
 
     def class_names(self, *names: str) -> tuple[str, ...]:
         """Return the full names of classes in ``PRIVATE``."""
@@ -173,12 +230,7 @@ class Bridge:
 
     def case_insensitive(self, options: Mapping[str, str]) -> JavaObject:
         """Return options as a case-insensitive map, which Spark's readers take."""
-        return self.jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap(self.java_map(options))
-
-    def optional_long(self, number: int | None) -> JavaObject:
-        """Return a ``java.util.OptionalLong``."""
-        optional = self.jvm.java.util.OptionalLong
-        return optional.empty() if number is None else optional.of(number)
+        return self.java(f"{_SQL}util.CaseInsensitiveStringMap")(self.java_map(options))
 
     def stream_frame(self, session: SparkSession, name: str, table: object, schema: StructType) -> DataFrame:
         """Return a streaming DataFrame of a table that no catalog has.
@@ -195,10 +247,9 @@ class Bridge:
         plan = relation(nothing, name, table, self.case_insensitive({}), attributes, nothing, nothing, nothing, no_name)
         return DataFrame(self.private("Dataset").ofRows(given, plan), session)
 
-    def v1_filter(self, predicate: JavaObject) -> JavaObject | None:
-        """Convert a predicate to a V1 filter, which Spark's readers take; None if there is no such filter."""
-        found = self.private("PredicateUtils").toV1(predicate)
-        return found.get() if found.isDefined() else None
+    @property
+    def _utilities(self) -> JavaObject:
+        return self.java("org.apache.spark.api.python.PythonUtils")
 
     def running_stream(self) -> JavaObject | None:
         """Return the streaming query on whose thread Spark has called; None if it is not found."""
@@ -223,7 +274,7 @@ class Bridge:
         query.watermarkTracker().setWatermark(millis)
 
     def _loader(self) -> JavaObject:
-        return self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        return self.java("java.lang.Thread").currentThread().getContextClassLoader()
 
 
 def open_bridge(spark: SparkSession) -> Bridge:
@@ -247,6 +298,12 @@ def open_bridge(spark: SparkSession) -> Bridge:
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call] # PySpark has no types for it
     # With this, Spark gets the exceptions that our errors are converted to, not a Py4J exception with a trace.
     gateway.callback_server_parameters.propagate_java_exceptions = True
+    return _bridge_of(gateway)
+
+
+@lru_cache(maxsize=1)
+def _bridge_of(gateway: JavaObject) -> Bridge:
+    # A process has one gateway, and what a bridge keeps serves all sessions.
     return Bridge(gateway=gateway)
 
 
@@ -282,10 +339,10 @@ def has_catalog(session: JavaObject, name: str) -> bool:
 def _field(owner: JavaObject, name: str) -> JavaObject:
     kind = owner.getClass()
     while kind is not None:
-        for field in kind.getDeclaredFields():
-            if field.getName().rpartition("$")[2] == name:
-                field.setAccessible(True)
-                return field.get(owner)
+        for each in kind.getDeclaredFields():
+            if each.getName().rpartition("$")[2] == name:
+                each.setAccessible(True)
+                return each.get(owner)
         kind = kind.getSuperclass()
     raise UnsupportedFeatureError(
         f"Spark {pyspark.__version__} stores its catalogs in another place, which attach does not support yet"

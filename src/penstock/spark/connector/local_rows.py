@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -62,11 +63,11 @@ class LocalRows(Proxy):
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+        return self._bridge.no_items("metric.CustomMetric")
 
     def reportDriverMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+        return self._bridge.no_items("metric.CustomTaskMetric")
 
     def columnarSupportMode(self) -> JavaObject:
         """Return that the scan has no columnar batches."""
@@ -102,7 +103,7 @@ class SystemTable(PlainTable):
     @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the scan builder."""
-        given = {str(key): str(options.get(key)) for key in options.keySet()}
+        given: dict[str, str] = json.loads(self._bridge.driver.options(options))
         rows = self._load(given) if given else self._rows
         text = f"{self._key} {given or ''}"
         scan = LocalRows(self._bridge, text, self._schema, lambda: arrow_rows(self._bridge, rows))

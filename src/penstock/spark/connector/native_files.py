@@ -30,25 +30,12 @@ _RENAMED: Final = "a column was renamed, and files have its old name, or another
 _MOST_FOOTERS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NativeFiles:
-    """Files that one of Spark's readers can read.
-
-    Attributes:
-        files: URI and exact size in bytes of each file.
-    """
-
-    file_format: FileFormat
-    files: tuple[tuple[str, int], ...]
-
-
-def list_native(ref: TableRef, splits: Sequence[DataSplit], file_format: FileFormat) -> NativeFiles:
-    """Return the files of splits for which ``plan_reading`` found a way."""
+def list_native(ref: TableRef, splits: Sequence[DataSplit]) -> tuple[tuple[str, int], ...]:
+    """Return URI and exact size in bytes of the files of splits for which ``plan_reading`` found a way."""
     external = ExternalPaths.of(ref)
-    files = tuple(
+    return tuple(
         (ref.file_io.to_uri(split.path_of(file, external)), file.file_size) for split in splits for file in split.files
     )
-    return NativeFiles(file_format=file_format, files=files)
 
 
 def common_format(splits: Sequence[DataSplit]) -> FileFormat | None:

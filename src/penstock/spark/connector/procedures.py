@@ -75,7 +75,7 @@ class SparkProcedure(Proxy):
     def parameters(self) -> JavaObject:
         """Return the parameters."""
         parameter = self._bridge.connector("catalog.procedures.ProcedureParameter")
-        text = self._bridge.jvm.org.apache.spark.sql.types.DataType.fromJson('"string"')
+        text = self._bridge.java("org.apache.spark.sql.types.DataType").fromJson('"string"')
         made = [
             getattr(parameter, "in")(name, text).defaultValue(_ABSENT).build()
             for name in self._source.parameters[self._name]
@@ -103,6 +103,6 @@ class SparkProcedure(Proxy):
             from_arrow_schema(found.schema),
             lambda: arrow_rows(self._bridge, found),
         )
-        scans = self._bridge.jvm.java.util.ArrayList()
+        scans = self._bridge.java("java.util.ArrayList")()
         scans.add(scan)
         return scans.iterator()

@@ -38,9 +38,26 @@ class Proxy:
     names_errors: ClassVar[bool] = False
     """Whether messages of errors begin with the names of their classes, as those of Python processes do."""
 
+    keeps: ClassVar[frozenset[str]] = frozenset()
+    """Methods without parameters whose answers stay the same until a method with parameters is called."""
+    shares: ClassVar[frozenset[str]] = frozenset()
+    """Methods without parameters that all objects answer alike for which ``exposed`` is given the same answers."""
+
     def __init__(self, bridge: Bridge, key: str | Callable[[], str]) -> None:
         self._bridge = bridge
         self._key_source = key
+
+    def exposed(self, answers: JavaObject | None = None) -> JavaObject:
+        """Return an object of the JVM that has these interfaces, and asks this object once for what it keeps.
+
+        Args:
+            answers: ``Driver.sharedAnswers`` for the answers in ``shares``.
+        """
+        bridge = self._bridge
+        shares = frozenset[str]() if answers is None else self.shares
+        given = bridge.once("nothing shared", bridge.driver.sharedAnswers) if answers is None else answers
+        text = self._key if isinstance(self._key_source, str) else None
+        return bridge.driver.keeping(self, text, bridge.names(self.keeps), given, bridge.names(shares))
 
     def __init_subclass__(cls) -> None:
         # Py4J reads the names of interfaces from this class.
@@ -132,8 +149,8 @@ class PlainTable(Proxy):
 
     def capabilities(self) -> JavaObject:
         """Return the capability."""
-        return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", self.capability)])
+        return self._bridge.values_of("catalog.TableCapability", (self.capability,))
 
     def constraints(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())
+        return self._bridge.no_items("catalog.constraints.Constraint")

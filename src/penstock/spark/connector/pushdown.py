@@ -7,9 +7,11 @@ Source:
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
 from penstock.format.types.data_types import AtomicType, TypeRoot
@@ -31,15 +33,16 @@ from penstock.predicate.tree import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from penstock.spark.connector.gateway import JavaObject
+    from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.ref import TableRef
 
+_Node: TypeAlias = dict[str, Any]
+"""An expression, as ``Driver.predicates`` writes it."""
 _COMPARISONS: Final = {sign.value: sign for sign in Operator}
 _DAY_NANOS: Final = 86_400 * 10**9
 _MILLI_NANOS: Final = 10**6
-_NUMBERS: Final = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"})
 # TIME is a number of milliseconds in our Spark schema; for none of these do Spark and we have the same order.
 _UNLIKE: Final = frozenset({TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB})
 # Types of partition columns for which our result for a partition replaces Spark's filter on each row.
@@ -54,11 +57,19 @@ _EXACT: Final = frozenset(
         TypeRoot.VARCHAR,
     }
 )
+# Spark's texts of literals whose values are Python's own.
+_PLAIN: Final[dict[str, Callable[[str], object]]] = {
+    "bigint": int,
+    "boolean": lambda text: text.lower() == "true",
+    "double": float,
+    "float": float,
+    "int": int,
+    "smallint": int,
+    "string": str,
+    "tinyint": int,
+}
 # Spark's readers compare these with the ranges in footers, which leave out NaN.
 _UNSAFE_IN_FILES: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
-# Spark's classes that implement the interfaces Literal and NamedReference.
-_LITERAL: Final = "LiteralValue"
-_REFERENCE: Final = "FieldReference"
 _MOST_VALUES: Final = 1_000
 # 1900-01-01: from then on, the Julian calendar of Java's older classes and local mean times do not change values.
 _FIRST_PLAIN_NANOS: Final = -2_208_988_800 * 10**9
@@ -73,24 +84,33 @@ class Pushed:
     """One filter that Spark pushed down.
 
     Attributes:
-        given: Spark's filter.
+        place: of Spark's filter among those that were given.
         predicate: our equivalent predicate.
         is_exact: every row of a partition that is not pruned matches, so Spark need not filter again.
         is_for_files: Spark's readers may skip row groups by it.
     """
 
-    given: JavaObject
+    place: int
     predicate: Predicate
     is_exact: bool
     is_for_files: bool
 
 
-def take_filter(ref: TableRef, given: JavaObject) -> Pushed | None:
-    """Translate a filter of Spark; None if there is no equivalent predicate."""
+def take_filters(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> list[Pushed | None]:
+    """Translate filters of Spark; None in the place of each that has no equivalent predicate.
+
+    Args:
+        predicates: a ``Predicate[]``.
+    """
+    nodes: list[_Node] = json.loads(bridge.driver.predicates(predicates))
+    return [_take(ref, place, node) for place, node in enumerate(nodes)]
+
+
+def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
     roots = {field.name: field.type.root if isinstance(field.type, AtomicType) else None for field in ref.schema.fields}
     literals: list[object] = []
     try:
-        predicate = _translate(given, literals)
+        predicate = _translate(node, literals)
         columns = set(columns_of(predicate))
         if any(roots.get(name) in _UNLIKE for name in columns):
             return None
@@ -99,7 +119,7 @@ def take_filter(ref: TableRef, given: JavaObject) -> Pushed | None:
         return None
     keys = {field.name for field in ref.schema.partition_fields}
     return Pushed(
-        given=given,
+        place=place,
         predicate=predicate,
         is_exact=bool(columns) and columns <= keys and all(roots[name] in _EXACT for name in columns),
         is_for_files=bool(columns)
@@ -123,9 +143,8 @@ def _is_plain(literal: object) -> bool:
     return True
 
 
-def _translate(node: JavaObject, literals: list[object]) -> Predicate:
-    name = node.name()
-    children = list(node.children())
+def _translate(node: _Node, literals: list[object]) -> Predicate:
+    name, children = node.get("name"), node.get("children", [])
     match name:
         case "AND" | "OR":
             operands = tuple(_translate(child, literals) for child in children)
@@ -134,27 +153,29 @@ def _translate(node: JavaObject, literals: list[object]) -> Predicate:
             return Not(operand=_translate(children[0], literals))
         case "ALWAYS_TRUE" | "ALWAYS_FALSE":
             return TRUE if name == "ALWAYS_TRUE" else FALSE
-        case _:
+        case str():
             return _leaf(name, children, literals)
+        case _:
+            raise _UnknownError
 
 
-def _leaf(name: str, children: list[JavaObject], literals: list[object]) -> Predicate:
+def _leaf(name: str, children: list[_Node], literals: list[object]) -> Predicate:
     match name:
         case "IS_NULL" | "IS_NOT_NULL":
             return IsNull(column=_column(children[0]), negated=name == "IS_NOT_NULL")
-        case "IN":
-            return In(column=_column(children[0]), values=_values(children[1:], literals))
+        case "IN" if 1 < len(children) <= _MOST_VALUES + 1:
+            return In(column=_column(children[0]), values=tuple(_literal(each, literals) for each in children[1:]))
         case "STARTS_WITH":
             return StartsWith(column=_column(children[0]), prefix=_literal(children[1], literals))
         case _:
             return _compare(name, children, literals)
 
 
-def _compare(name: str, children: list[JavaObject], literals: list[object]) -> Predicate:
+def _compare(name: str, children: list[_Node], literals: list[object]) -> Predicate:
     if len(children) != 2 or name not in {*_COMPARISONS, "<=>"}:
         raise _UnknownError
     left, right = children
-    is_mirrored = _kind(left) == _LITERAL
+    is_mirrored = "type" in left
     if is_mirrored:
         left, right = right, left
     column, value = _column(left), _literal(right, literals)
@@ -169,35 +190,20 @@ def _compare(name: str, children: list[JavaObject], literals: list[object]) -> P
     )
 
 
-def _column(node: JavaObject) -> str:
-    if _kind(node) != _REFERENCE:
-        raise _UnknownError
-    names = list(node.fieldNames())
+def _column(node: _Node) -> str:
+    names = node.get("column", [])
     if len(names) != 1:
-        raise _UnknownError  # a field of a ROW
+        raise _UnknownError  # no column, or a field of a ROW
     return str(names[0])
 
 
-def _literal(node: JavaObject, literals: list[object], data_type: str | None = None) -> object:
-    if data_type is None:
-        if _kind(node) != _LITERAL:
-            raise _UnknownError
-        data_type = node.dataType().simpleString()
-    value = _known_literal(node.value(), data_type)
+def _literal(node: _Node, literals: list[object]) -> object:
+    if "type" not in node:
+        raise _UnknownError
+    text, kind = node["value"], node["type"]
+    value = text if text is None else b64decode(text) if kind == "binary" else _known_literal(text, kind)
     literals.append(value)
     return value
-
-
-def _values(nodes: list[JavaObject], literals: list[object]) -> tuple[object, ...]:
-    """Return the literals of an IN, which have one type; each literal costs several JVM calls."""
-    if not nodes or len(nodes) > _MOST_VALUES:
-        raise _UnknownError
-    data_type = nodes[0].dataType().simpleString() if _kind(nodes[0]) == _LITERAL else None
-    return tuple(_literal(node, literals, data_type) for node in nodes)
-
-
-def _kind(node: JavaObject) -> str:
-    return str(node.getClass().getSimpleName())
 
 
 def to_literal(value: JavaObject, kind: str) -> object:
@@ -209,25 +215,23 @@ def to_literal(value: JavaObject, kind: str) -> object:
     Raises:
         UnsupportedFeatureError: filters have no literals of this type.
     """
+    if value is None:
+        return None
     try:
-        return _known_literal(value, kind)
+        return bytes(value) if kind == "binary" else _known_literal(str(value), kind)
     except _UnknownError:
         raise UnsupportedFeatureError(f"a value of Spark's type {kind} in a condition") from None
 
 
-def _known_literal(value: JavaObject, kind: str) -> object:
-    if value is None or kind in _NUMBERS:
-        return value
+def _known_literal(value: str, kind: str) -> object:
     match kind:
-        case "string":
-            return str(value.toString())
-        case "binary":
-            return bytes(value)
+        case _ if kind in _PLAIN:
+            return _PLAIN[kind](value)
         case "date":
-            return TimestampLiteral(nanos=value * _DAY_NANOS, has_zone=False)
+            return TimestampLiteral(nanos=int(value) * _DAY_NANOS, has_zone=False)
         case "timestamp" | "timestamp_ntz":
-            return TimestampLiteral(nanos=value * 1000, has_zone=kind == "timestamp")
+            return TimestampLiteral(nanos=int(value) * 1000, has_zone=kind == "timestamp")
         case _ if kind.startswith("decimal"):
-            return Decimal(value.toString())
+            return Decimal(value)
         case _:
             raise _UnknownError

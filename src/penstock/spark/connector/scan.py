@@ -16,12 +16,12 @@ from penstock.options import BucketOptions, SortOptions
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import And
 from penstock.printable import bytes_text
+from penstock.spark.connector.jvm.driver import listed_files, places_text
 from penstock.spark.connector.native_files import NativeReading, list_native, plan_reading
-from penstock.spark.connector.native_reader import FIELD_ID, is_vectorised, native_scan
+from penstock.spark.connector.native_reader import FIELD_ID, is_vectorised, reader_factory
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filter
+from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
 from penstock.spark.connector.python_reader import python_factory, python_partitions
-from penstock.spark.connector.statistics import ScanStatistics
 from penstock.spark.connector.stream.micro_batches import TableStream
 from penstock.spark.read.frame import ReadTask
 from penstock.spark.stream.progress import listen
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.read.query import PinnedRead
     from penstock.table.read.scan import ScanPlan
@@ -55,7 +56,9 @@ class ScanRequest:
         pin: returns the pinned read, always the same; the first call loads it.
         stream: the table with the options of the read, if it is a stream, which is not pinned.
         schema: the columns to read, in Spark's types.
-        pushed: filters that Spark pushed down.
+        plan: plans the read by a filter.
+        given: filters of Spark, a ``Predicate[]``.
+        pushed: those of them by which files are skipped.
         limit: number of matching rows that are enough; None for all.
         identity: identity of the table.
     """
@@ -64,6 +67,8 @@ class ScanRequest:
     pin: Callable[[], PinnedRead]
     stream: TableRef
     store: MetadataStore
+    plan: Callable[[Predicate | None], ScanPlan]
+    given: JavaObject
     identity: str
     schema: StructType
     pushed: tuple[Pushed, ...]
@@ -100,17 +105,35 @@ class _Files:
     columns: StructType
     reading: NativeReading | str
 
+    @property
+    def is_by_id(self) -> bool:
+        """Whether the way of reading depends on a setting that may change until Spark reads."""
+        return isinstance(self.reading, NativeReading) and self.reading.by_id
+
 
 class TableScan(Proxy):
     """One scan, of a batch or of a stream. The files of a batch are planned when Spark first asks about them."""
 
     interfaces: ClassVar = (f"{_READ}SupportsRuntimeV2Filtering", f"{_READ}SupportsReportStatistics")
+    keeps: ClassVar = frozenset(
+        {
+            "columnarSupportMode",
+            "description",
+            "estimateStatistics",
+            "filterAttributes",
+            "pushedPredicates",
+            "readSchema",
+            "supportedCustomMetrics",
+            "supportsIterativePushdown",
+        }
+    )
 
     def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
         super().__init__(bridge, self._text)
         self._request = request
         self._stream: TableStream | None = None
         self._runtime: tuple[Pushed, ...] = ()
+        self._batch: JavaObject | None = None
 
     @cached_property
     def _files(self) -> _Files:
@@ -119,7 +142,7 @@ class TableScan(Proxy):
         plan = self._planned(())
         splits = _enough(plan_splits(ref, plan), request.limit)
         fields = select_fields(ref, request.schema.fieldNames()) if len(request.schema) else ()
-        may_use_ids = is_vectorised(self._bridge.session())
+        may_use_ids = is_vectorised(self._bridge)
         reading: NativeReading | str = _DELETED
         if not any(split.vectors for split in splits):
             reading = plan_reading(ref, request.store, splits, fields, may_use_ids=may_use_ids)
@@ -134,8 +157,7 @@ class TableScan(Proxy):
         return self._request.key() if self._stream is None else self._stream.toString()
 
     def _planned(self, more: Sequence[Pushed]) -> ScanPlan:
-        request = self._request
-        return request.read.plan(request.store, conjunction_of((*request.pushed, *more)), with_vectors=True)
+        return self._request.plan(conjunction_of((*self._request.pushed, *more)))
 
     # Scan
 
@@ -170,10 +192,13 @@ class TableScan(Proxy):
     @from_spark
     def toBatch(self) -> JavaObject:
         """Return the partitions to read, pruned by runtime filters if Spark has passed some."""
-        splits = self._files.splits
-        if self._runtime:
-            splits = plan_splits(self._request.read.ref, self._planned(self._runtime))
-        return TableBatch(self._bridge, self, splits, self._runtime)
+        # Spark copies its plan, and asks again for each copy.
+        if self._batch is None or self._files.is_by_id:
+            splits = self._files.splits
+            if self._runtime:
+                splits = plan_splits(self._request.read.ref, self._planned(self._runtime))
+            self._batch = TableBatch(self._bridge, self, splits, self._runtime).exposed()
+        return self._batch
 
     @from_spark
     def toMicroBatchStream(self, location: str) -> JavaObject:
@@ -189,11 +214,11 @@ class TableScan(Proxy):
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+        return self._bridge.no_items("metric.CustomMetric")
 
     def reportDriverMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+        return self._bridge.no_items("metric.CustomTaskMetric")
 
     def columnarSupportMode(self) -> JavaObject:
         """Let the reader decide for each partition."""
@@ -205,14 +230,14 @@ class TableScan(Proxy):
     def estimateStatistics(self) -> JavaObject:
         """Return rows of the files to read, and about the bytes of the columns to read; none for an endless stream."""
         if self._stream is not None:
-            return ScanStatistics(self._bridge, size_bytes=None, rows=None)
+            return self._bridge.driver.statistics(-1, -1)
         files = self._files
         size = sum(file.file_size for split in files.splits for file in split.files)
         rows = sum(split.row_count for split in files.splits)
         # As Spark's own scans do: the share that the columns have in the default sizes of all.
         whole = self._bridge.schema(to_spark_schema(self._request.read.ref.schema.fields)).defaultSize()
         share = self._bridge.schema(files.columns).defaultSize() / max(whole, 1)
-        return ScanStatistics(self._bridge, size_bytes=int(size * share), rows=rows)
+        return self._bridge.driver.statistics(int(size * share), rows)
 
     # SupportsRuntimeV2Filtering
 
@@ -233,11 +258,12 @@ class TableScan(Proxy):
     def filter(self, predicates: JavaObject) -> None:
         """Take the runtime filters, whose values Spark has found while the query runs."""
         ref = self._request.read.ref
-        self._runtime = tuple(found for each in predicates if (found := take_filter(ref, each)) is not None)
+        self._batch = None
+        self._runtime = tuple(filter(None, take_filters(self._bridge, ref, predicates)))
 
     def pushedPredicates(self) -> JavaObject:
         """Return none: Spark applies all filters to the rows again."""
-        return self._bridge.array(self._bridge.connector("expressions.filter.Predicate"), ())
+        return self._bridge.no_items("expressions.filter.Predicate")
 
     def supportsIterativePushdown(self) -> bool:
         """Return false: Spark passes all filters in one call."""
@@ -250,21 +276,23 @@ class TableScan(Proxy):
         request, bridge, files = self._request, self._bridge, self._files
         reading = files.reading
         # Spark takes the setting when it makes the factory, which may be long after the plan.
-        if not isinstance(reading, str) and (not reading.by_id or is_vectorised(bridge.session())):
+        if not isinstance(reading, str) and (not files.is_by_id or is_vectorised(bridge)):
             read = set(files.columns.fieldNames())
             # Spark's Parquet reader takes a column that it does not read for one of NULLs, and would skip all rows.
             # Spark does not read the columns of exact filters, which hold for all rows of these partitions.
-            filters = [
-                bridge.v1_filter(each.given)
+            places = [
+                each.place
                 for each in request.pushed
                 if each.is_for_files
                 and read.issuperset(names := tuple(columns_of(each.predicate)))
                 and reading.pushes(names)
             ]
-            native = list_native(request.read.ref, splits, reading.file_format)
+            native = list_native(request.read.ref, splits)
             columns = _with_ids(files.columns, request.read.ref) if reading.by_id else files.columns
-            scan = native_scan(bridge, native, columns, [each for each in filters if each is not None])
-            return scan.planInputPartitions(), scan.createReaderFactory()
+            session = bridge.session()
+            filters = bridge.driver.filters(request.given, places_text(places))
+            factory = reader_factory(bridge, session, reading.file_format, columns, filters)
+            return bridge.driver.packed(session, listed_files(native)), factory
         task = ReadTask(ref=request.read.ref, columns=tuple(files.columns.fieldNames()))
         return (
             python_partitions(bridge, splits),
@@ -301,6 +329,7 @@ class TableBatch(Proxy):
     """The partitions of a scan, made at Spark's first call."""
 
     interfaces: ClassVar = (f"{_READ}Batch",)
+    keeps: ClassVar = frozenset({"createReaderFactory", "planInputPartitions"})
 
     def __init__(
         self, bridge: Bridge, scan: TableScan, splits: Sequence[DataSplit], runtime: tuple[Pushed, ...]

@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.types import StructType
 
-from penstock.spark.connector.aggregates import Answers, answer
+from penstock.spark.connector.aggregates import Answers, answer, take_aggregates
 from penstock.spark.connector.gateway import schema_of
+from penstock.spark.connector.jvm.driver import places_text
 from penstock.spark.connector.local_rows import LocalRows
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filter
+from penstock.spark.connector.pushdown import Pushed, conjunction_of, take_filters
 from penstock.spark.connector.scan import ScanRequest, TableScan
+from penstock.spark.connector.stores import shared_store
 from penstock.table.identity import check_same_table
-from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
+    from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.read.query import PinnedRead
+    from penstock.table.read.scan import ScanPlan
     from penstock.table.ref import TableRef
 
 _READ: Final = "org.apache.spark.sql.connector.read."
@@ -44,6 +47,8 @@ class TableScanBuilder(Proxy):
         f"{_READ}SupportsPushDownLimit",
     )
 
+    keeps: ClassVar = frozenset({"isPartiallyPushed", "pushedPredicates", "supportsIterativePushdown"})
+
     def __init__(
         self,
         bridge: Bridge,
@@ -57,13 +62,15 @@ class TableScanBuilder(Proxy):
         self._spark = spark
         self._pin = pin
         self._stream = stream
-        # A separate store: threads may plan scans of one DataFrame at the same time.
-        self._store = MetadataStore(stream)
+        self._store = shared_store(stream, identity)
         self._identity = identity
         self._schema = schema
         self._pushed: tuple[Pushed, ...] = ()
         self._answers: Answers | None = None
         self._limit: int | None = None
+        self._given: JavaObject = bridge.no_items("expressions.filter.Predicate")
+        self._given_count = 0
+        self._planned: tuple[Predicate | None, ScanPlan] | None = None
 
     @cached_property
     def _read(self) -> PinnedRead:
@@ -72,15 +79,16 @@ class TableScanBuilder(Proxy):
     @from_spark
     def pushPredicates(self, predicates: JavaObject) -> JavaObject:
         """Take the filters of the query that can prune; return those that Spark must still apply to each row."""
-        given = list(predicates)
-        taken = [take_filter(self._read.ref, each) for each in given]
+        taken = take_filters(self._bridge, self._read.ref, predicates)
         self._pushed = tuple(each for each in taken if each is not None)
-        left = [each for each, found in zip(given, taken, strict=True) if found is None or not found.is_exact]
-        return self._predicates(left)
+        self._given = predicates
+        left = [place for place, found in enumerate(taken) if found is None or not found.is_exact]
+        self._given_count = len(taken)
+        return self._chosen(left)
 
     def pushedPredicates(self) -> JavaObject:
         """Return the filters that were taken."""
-        return self._predicates([each.given for each in self._pushed])
+        return self._chosen([each.place for each in self._pushed])
 
     def supportsIterativePushdown(self) -> bool:
         """Return false: Spark passes all filters in one call."""
@@ -95,10 +103,13 @@ class TableScanBuilder(Proxy):
     @from_spark
     def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
         """Whether all aggregates of a query can be computed from metadata."""
+        self._answers = None
         if self._read.point is None or not all(each.is_exact for each in self._pushed):
             return False
-        plan = self._read.plan(self._store, conjunction_of(self._pushed), with_vectors=True)
-        self._answers = answer(self._read, self._store, plan, aggregation)
+        aggregates = take_aggregates(self._bridge, aggregation)
+        if aggregates:
+            plan = self._plan(conjunction_of(self._pushed))
+            self._answers = answer(self._read, self._store.store, plan, aggregates)
         return self._answers is not None
 
     def pushAggregation(self, aggregation: JavaObject) -> bool:
@@ -121,19 +132,33 @@ class TableScanBuilder(Proxy):
         if self._answers is not None:
             text = f"{self._identity} from metadata: {self._answers.text}"
             return LocalRows(self._bridge, text, self._answers.schema, partial(self._answers.to_rows, self._bridge))
-        return TableScan(self._bridge, self._request())
+        return TableScan(self._bridge, self._request()).exposed()
 
     def _request(self) -> ScanRequest:
         return ScanRequest(
             spark=self._spark,
             pin=lambda: self._read,
             stream=self._stream,
-            store=self._store,
+            store=self._store.store,
+            plan=self._plan,
+            given=self._given,
             identity=self._identity,
             schema=self._schema,
             pushed=self._pushed,
             limit=self._limit,
         )
 
-    def _predicates(self, items: list[JavaObject]) -> JavaObject:
-        return self._bridge.array(self._bridge.connector("expressions.filter.Predicate"), items)
+    def _plan(self, predicate: Predicate | None) -> ScanPlan:
+        """Plan the scan; its size and its files are asked for one after the other, so the last plan is kept."""
+        with self._store.lock:
+            if self._planned is None or self._planned[0] != predicate:
+                self._planned = predicate, self._read.plan(self._store.store, predicate, with_vectors=True)
+            return self._planned[1]
+
+    def _chosen(self, places: list[int]) -> JavaObject:
+        """Return some of the given filters."""
+        if not places:
+            return self._bridge.no_items("expressions.filter.Predicate")
+        if len(places) == self._given_count:
+            return self._given
+        return self._bridge.driver.chosen(self._given, places_text(places))

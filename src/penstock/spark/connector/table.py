@@ -57,6 +57,22 @@ class CatalogTable(PartitionManagement):
         f"{_CATALOG}SupportsAtomicPartitionManagement",
     )
 
+    shares: ClassVar = frozenset(
+        {
+            "capabilities",
+            "columns",
+            "constraints",
+            "id",
+            "name",
+            "partitioning",
+            "properties",
+            "reportDriverMetrics",
+            "schema",
+            "supportedCustomMetrics",
+            "version",
+        }
+    )
+
     def __init__(self, bridge: Bridge, spark: SparkSession, name: str, ref: TableRef) -> None:
         self._ref = ref
         self._store = MetadataStore(ref)
@@ -67,8 +83,9 @@ class CatalogTable(PartitionManagement):
         self._schema = nullable(to_spark_schema(self._read.ref.schema.fields))
         point = self._read.point
         snapshot = "changes" if point is None else point.snapshot.id if point.snapshot else "empty"
-        options = sorted(self._read.ref.dynamic_options)
-        super().__init__(bridge, f"{name} {self._identity} {self._read.ref.schema.id} {snapshot} {options}")
+        self.schema_key = f"{name} {self._identity} {self._read.ref.schema.id} {sorted(self._read.ref.dynamic_options)}"
+        """Equal for tables that differ in their snapshots only."""
+        super().__init__(bridge, f"{self.schema_key} {snapshot}")
 
     def name(self) -> str:
         """Return the name."""
@@ -112,11 +129,11 @@ class CatalogTable(PartitionManagement):
     @from_spark
     def capabilities(self) -> JavaObject:
         """Return the capabilities."""
-        return self._bridge.java_set([self._bridge.value_of("catalog.TableCapability", name) for name in _CAPABILITIES])
+        return self._bridge.values_of("catalog.TableCapability", _CAPABILITIES)
 
     def constraints(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("catalog.constraints.Constraint"), ())
+        return self._bridge.no_items("catalog.constraints.Constraint")
 
     @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
@@ -125,7 +142,10 @@ class CatalogTable(PartitionManagement):
         Args:
             options: options of ``spark.read.option(...).table(...)`` or of ``WITH (...)``.
         """
-        own = own_options(options)
+        return self._scan_builder(options).exposed()
+
+    def _scan_builder(self, options: JavaObject) -> TableScanBuilder:
+        own = own_options(self._bridge, options)
         check_keys(own, table=self._ref.name)
         return TableScanBuilder(
             self._bridge,
@@ -144,7 +164,7 @@ class CatalogTable(PartitionManagement):
     @from_spark
     def canDeleteWhere(self, predicates: JavaObject) -> bool:
         """Whether a condition covers whole partitions, so that DELETE need not read rows."""
-        if partition_scope(self._ref, predicates) is not None:
+        if partition_scope(self._bridge, self._ref, predicates) is not None:
             return True
         raise UnsupportedFeatureError(
             f"table {self._ref.name}: DELETE removes whole partitions, by a condition on partition columns "
@@ -154,7 +174,7 @@ class CatalogTable(PartitionManagement):
     @from_spark
     def deleteWhere(self, predicates: JavaObject) -> None:
         """Remove the partitions that a condition covers."""
-        scope = partition_scope(self._ref, predicates)
+        scope = partition_scope(self._bridge, self._ref, predicates)
         check_writable(self._ref)
         commit_overwrite(open_committer(self._ref, adds_rows=False), (), scope or WrittenPartitions())
 
@@ -167,11 +187,11 @@ class CatalogTable(PartitionManagement):
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+        return self._bridge.no_items("metric.CustomMetric")
 
     def reportDriverMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+        return self._bridge.no_items("metric.CustomTaskMetric")
 
     def _read_with(self, own: Mapping[str, str]) -> PinnedRead:
         return pin_read(self._read.ref.with_options(own), MetadataStore(self._ref)) if own else self._read

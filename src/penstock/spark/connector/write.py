@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +20,7 @@ from penstock.spark.compact.job import SparkMerger
 from penstock.spark.connector.actions.dynamic_overwrite import DynamicOverwrite
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.connector.pushdown import take_filter
+from penstock.spark.connector.pushdown import take_filters
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.actions.changes import commit_append, commit_overwrite, open_committer
 from penstock.table.compact.precommit import merge_if_asked
@@ -35,15 +36,15 @@ _OF_SPARK: Final = frozenset({"checkpointlocation", "path", "queryname"})
 _SPELLING: Final = {key.lower(): key for key in sorted(KNOWN_KEYS)}
 
 
-def own_options(options: JavaObject) -> dict[str, str]:
+def own_options(bridge: Bridge, options: JavaObject) -> dict[str, str]:
     """Return the options of one read or write, with the case of the keys restored, which Spark's map has lost."""
-    given = {str(key): str(options.get(key)) for key in options.keySet()}
+    given = json.loads(bridge.driver.options(options))
     return {_SPELLING.get(key.lower(), key): value for key, value in given.items()}
 
 
-def partition_scope(ref: TableRef, predicates: JavaObject) -> OverwriteScope | None:
+def partition_scope(bridge: Bridge, ref: TableRef, predicates: JavaObject) -> OverwriteScope | None:
     """Return the scope of a condition; None if it may match only some rows of a partition."""
-    taken = [take_filter(ref, each) for each in predicates]
+    taken = take_filters(bridge, ref, predicates)
     if not taken:
         return WholeTable()
     exact = [each.predicate for each in taken if each is not None and (each.is_exact or each.predicate == TRUE)]
@@ -74,7 +75,7 @@ class TableWriteBuilder(Proxy):
 
     def __init__(self, bridge: Bridge, spark: SparkSession, ref: TableRef, info: JavaObject) -> None:
         super().__init__(bridge, f"{ref.name} {info.queryId()}")
-        own = {key: value for key, value in own_options(info.options()).items() if key not in _OF_SPARK}
+        own = {key: value for key, value in own_options(bridge, info.options()).items() if key not in _OF_SPARK}
         check_keys(own, table=ref.name)
         self._ref = ref.with_options(own)
         check_batch(own, ref.name, Side.SINK)
@@ -86,12 +87,12 @@ class TableWriteBuilder(Proxy):
     @from_spark
     def canOverwrite(self, predicates: JavaObject) -> bool:
         """Whether a condition covers whole partitions."""
-        return partition_scope(self._ref, predicates) is not None
+        return partition_scope(self._bridge, self._ref, predicates) is not None
 
     @from_spark
     def overwrite(self, predicates: JavaObject) -> JavaObject:
         """Replace the partitions that a condition covers."""
-        self._scope = partition_scope(self._ref, predicates)
+        self._scope = partition_scope(self._bridge, self._ref, predicates)
         return self
 
     def truncate(self) -> JavaObject:
@@ -152,11 +153,11 @@ class TableWrite(Proxy):
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+        return self._bridge.no_items("metric.CustomMetric")
 
     def reportDriverMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+        return self._bridge.no_items("metric.CustomTaskMetric")
 
 
 class RowTarget(Proxy):

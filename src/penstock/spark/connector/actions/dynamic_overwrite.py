@@ -73,11 +73,11 @@ class DynamicOverwrite(Proxy):
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomMetric"), ())
+        return self._bridge.no_items("metric.CustomMetric")
 
     def reportDriverMetrics(self) -> JavaObject:
         """Return none."""
-        return self._bridge.array(self._bridge.connector("metric.CustomTaskMetric"), ())
+        return self._bridge.no_items("metric.CustomTaskMetric")
 
 
 class DynamicBatchWrite(Proxy):

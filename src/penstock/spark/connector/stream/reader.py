@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from penstock.format.file_format import FileFormat
-from penstock.spark.connector.native_files import NativeFiles, list_native, why_not_native
-from penstock.spark.connector.native_reader import native_scan
+from penstock.spark.connector.jvm.driver import ordered_files
+from penstock.spark.connector.native_files import list_native, why_not_native
+from penstock.spark.connector.native_reader import reader_factory
 from penstock.spark.connector.python_reader import python_factory, python_partitions
-from penstock.spark.connector.stream.partitions import FilePartitions
 from penstock.spark.stream.task import StreamReadTask
 from penstock.table.read.batches import select_fields
 from penstock.table.store import MetadataStore
@@ -45,7 +45,6 @@ class BatchReader:
         self._schema = schema
         self._store = MetadataStore(ref)
         self._fields = select_fields(ref, schema.fieldNames())
-        self._partitions = FilePartitions(bridge)
         self._reason: str | None = None
         self._logged: set[str] = set()
 
@@ -59,8 +58,8 @@ class BatchReader:
         splits = [split for task in tasks for split in task.splits]
         self._reason = reason = why_not_native(self._ref, self._store, splits, self._fields)
         if reason is None:
-            files = [list_native(self._ref, task.splits, FileFormat.PARQUET).files for task in tasks]
-            return self._partitions.make(files)
+            files = [list_native(self._ref, task.splits) for task in tasks]
+            return self._bridge.driver.ordered(ordered_files(files))
         if reason not in self._logged:
             self._logged.add(reason)
             _LOG.warning(
@@ -76,8 +75,8 @@ class BatchReader:
 
     @cached_property
     def _native_factory(self) -> JavaObject:
-        nothing = NativeFiles(file_format=FileFormat.PARQUET, files=())
-        return native_scan(self._bridge, nothing, self._schema, ()).createReaderFactory()
+        no_filters = self._bridge.array(self._bridge.java("org.apache.spark.sql.sources.Filter"), ())
+        return reader_factory(self._bridge, self._bridge.session(), FileFormat.PARQUET, self._schema, no_filters)
 
     @cached_property
     def _python_factory(self) -> JavaObject:

@@ -1,0 +1,319 @@
+package penstock;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
+import org.apache.spark.sql.connector.expressions.aggregate.Count;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.execution.datasources.FilePartition;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.connector.PredicateUtils;
+import org.apache.spark.sql.sources.Filter;
+
+/**
+ * What would take a call between Python and the JVM for each item, done in the JVM. Stays on the driver: executors do
+ * not have these classes.
+ */
+public class Driver {
+    private static final Object NULL = new Object();
+    private static final String[] NO_HOSTS = new String[0];
+    private final ObjectMapper json = new ObjectMapper();
+
+    /**
+     * Return an object with the interfaces of a proxy of Python's. It keeps the answers of methods, so that Python is
+     * asked once.
+     *
+     * @param text answer of toString, by which objects are equal; null to ask Python
+     * @param own names of methods without parameters whose answers stay the same until a method with parameters is
+     *     called
+     * @param common answers of methods without parameters that all objects of one kind have; names of methods that have
+     *     none yet are those in "names"
+     */
+    public Object keeping(Object python, String text, Set own, Map common, Set names) {
+        Class kind = python.getClass();
+        InvocationHandler asked = Proxy.getInvocationHandler(python);
+        return Proxy.newProxyInstance(
+            kind.getClassLoader(), kind.getInterfaces(), new Answers(asked, text, own, common, names));
+    }
+
+    /** Return an empty map for the answers that objects of one kind share. */
+    public Map sharedAnswers() {
+        return new ConcurrentHashMap();
+    }
+
+    private static class Answers implements InvocationHandler {
+        private final InvocationHandler python;
+        private final Set own;
+        private final Map common;
+        private final Set names;
+        private final Map kept = new ConcurrentHashMap();
+
+        Answers(InvocationHandler python, String text, Set own, Map common, Set names) {
+            this.python = python;
+            this.own = own;
+            this.common = common;
+            this.names = names;
+            if (text != null) {
+                kept.put("toString", text);
+            }
+        }
+
+        public Object invoke(Object proxy, Method method, Object[] given) throws Throwable {
+            String name = method.getName();
+            if (given == null || given.length == 0) {
+                if (name.equals("hashCode")) {
+                    return Integer.valueOf(proxy.toString().hashCode());
+                }
+                if (names.contains(name)) {
+                    return answer(common, name, proxy, method);
+                }
+                if (own.contains(name) || name.equals("toString")) {
+                    return answer(kept, name, proxy, method);
+                }
+            } else if (name.equals("equals")) {
+                return Boolean.valueOf(
+                    given[0] == proxy || (given[0] != null && proxy.toString().equals(given[0].toString())));
+            } else {
+                Object text = kept.get("toString");
+                kept.clear();
+                if (text != null) {
+                    kept.put("toString", text);
+                }
+            }
+            return python.invoke(proxy, method, given);
+        }
+
+        private Object answer(Map from, String name, Object proxy, Method method) throws Throwable {
+            Object found = from.get(name);
+            if (found == null) {
+                Object made = python.invoke(proxy, method, null);
+                found = made == null ? NULL : made;
+                from.put(name, found);
+            }
+            return found == NULL ? null : found;
+        }
+    }
+
+    /** Return estimates of a scan; a negative number is not known. */
+    public Statistics statistics(long bytes, long rows) {
+        return new Estimates(bytes, rows);
+    }
+
+    private static class Estimates implements Statistics {
+        private final long bytes;
+        private final long rows;
+
+        Estimates(long bytes, long rows) {
+            this.bytes = bytes;
+            this.rows = rows;
+        }
+
+        public OptionalLong sizeInBytes() {
+            return bytes < 0 ? OptionalLong.empty() : OptionalLong.of(bytes);
+        }
+
+        public OptionalLong numRows() {
+            return rows < 0 ? OptionalLong.empty() : OptionalLong.of(rows);
+        }
+
+        public Map columnStats() {
+            return new HashMap();
+        }
+    }
+
+    // Texts, each of which is one answer to Python instead of one for each element
+
+    public String options(Map given) throws Exception {
+        return json.writeValueAsString(new HashMap(given));
+    }
+
+    public String name(Identifier given) throws Exception {
+        List parts = new ArrayList(Arrays.asList(given.namespace()));
+        parts.add(given.name());
+        return json.writeValueAsString(parts);
+    }
+
+    /** Return predicates as JSON: {"name", "children"}, {"column"}, {"value", "type"}; other expressions are {}. */
+    public String predicates(Predicate[] given) throws Exception {
+        List made = new ArrayList();
+        for (int i = 0; i < given.length; i++) {
+            made.add(node(given[i]));
+        }
+        return json.writeValueAsString(made);
+    }
+
+    /** Return an aggregation as JSON: number of grouping expressions, functions with their columns. */
+    public String aggregation(Aggregation given) throws Exception {
+        List functions = new ArrayList();
+        AggregateFunc[] all = given.aggregateExpressions();
+        for (int i = 0; i < all.length; i++) {
+            Map made = new HashMap();
+            made.put("kind", all[i].getClass().getSimpleName());
+            made.put("distinct", Boolean.valueOf(all[i] instanceof Count && ((Count) all[i]).isDistinct()));
+            Expression[] children = all[i].children();
+            if (children.length == 1 && children[0] instanceof NamedReference) {
+                made.put("column", ((NamedReference) children[0]).fieldNames());
+            }
+            functions.add(made);
+        }
+        Map made = new HashMap();
+        made.put("groups", Integer.valueOf(given.groupByExpressions().length));
+        made.put("functions", functions);
+        return json.writeValueAsString(made);
+    }
+
+    private Map node(Expression given) {
+        Map made = new HashMap();
+        if (given instanceof NamedReference) {
+            made.put("column", ((NamedReference) given).fieldNames());
+        } else if (given instanceof Literal) {
+            Object value = ((Literal) given).value();
+            made.put("type", ((Literal) given).dataType().simpleString());
+            // A Float as the text of the Double that is equal to it.
+            Object text = value instanceof Float ? (Object) Double.valueOf(((Float) value).doubleValue()) : value;
+            made.put("value", value == null || value instanceof byte[] ? value : text.toString());
+        } else if (given instanceof Predicate) {
+            made.put("name", ((Predicate) given).name());
+            Expression[] children = given.children();
+            List nodes = new ArrayList();
+            for (int i = 0; i < children.length; i++) {
+                nodes.add(node(children[i]));
+            }
+            made.put("children", nodes);
+        }
+        return made;
+    }
+
+    /** Return some of the predicates, by their places with commas between. */
+    public Predicate[] chosen(Predicate[] given, String places) {
+        String[] parts = places.isEmpty() ? new String[0] : places.split(",");
+        Predicate[] made = new Predicate[parts.length];
+        for (int i = 0; i < parts.length; i++) {
+            made[i] = given[Integer.parseInt(parts[i])];
+        }
+        return made;
+    }
+
+    /** Return some of the predicates as filters of Spark's file readers; those that there are none for are left out. */
+    public Filter[] filters(Predicate[] given, String places) {
+        Predicate[] parts = chosen(given, places);
+        List made = new ArrayList();
+        for (int i = 0; i < parts.length; i++) {
+            scala.Option found = PredicateUtils.toV1(parts[i]);
+            if (found.isDefined()) {
+                made.add(found.get());
+            }
+        }
+        return (Filter[]) made.toArray(new Filter[0]);
+    }
+
+    public boolean readsVectors(SparkSession session) {
+        SQLConf conf = session.sessionState().conf();
+        return conf.parquetVectorizedReaderEnabled() && conf.parquetVectorizedReaderNestedColumnEnabled();
+    }
+
+    // Partitions of files
+
+    /**
+     * Return one partition for each run of files, which keep their order.
+     *
+     * @param text URI, tabulator and size in bytes of each file, a file a line; an empty line ends a run
+     */
+    public InputPartition[] ordered(String text) {
+        List made = new ArrayList();
+        List files = new ArrayList();
+        String[] lines = text.split("\n");
+        for (int i = 0; i < lines.length; i++) {
+            if (lines[i].isEmpty()) {
+                made.add(partition(made.size(), files));
+                files = new ArrayList();
+            } else {
+                int end = lines[i].indexOf('\t');
+                long size = Long.parseLong(lines[i].substring(end + 1));
+                files.add(file(SparkPath.fromUrlString(lines[i].substring(0, end)), 0, size, size));
+            }
+        }
+        if (!files.isEmpty()) {
+            made.add(partition(made.size(), files));
+        }
+        return (InputPartition[]) made.toArray(new InputPartition[0]);
+    }
+
+    /**
+     * Return partitions of about equal size, as Spark's own scans have them: large files are split, small files share
+     * a partition.
+     *
+     * @param text as for ordered, without empty lines
+     */
+    public InputPartition[] packed(SparkSession session, String text) {
+        String[] lines = text.isEmpty() ? new String[0] : text.split("\n");
+        long[] sizes = new long[lines.length];
+        SQLConf conf = session.sessionState().conf();
+        long total = lines.length * conf.filesOpenCostInBytes();
+        for (int i = 0; i < lines.length; i++) {
+            sizes[i] = Long.parseLong(lines[i].substring(lines[i].indexOf('\t') + 1));
+            total += sizes[i];
+        }
+        long most = splitBytes(session, conf, total);
+        List files = new ArrayList();
+        for (int i = 0; i < lines.length; i++) {
+            SparkPath path = SparkPath.fromUrlString(lines[i].substring(0, lines[i].indexOf('\t')));
+            for (long start = 0; start == 0 || start < sizes[i]; start += most) {
+                files.add(file(path, start, Math.min(most, sizes[i] - start), sizes[i]));
+            }
+        }
+        // Spark fills one partition after the other, and takes the largest files first.
+        files.sort(new LargestFirst());
+        scala.collection.immutable.Seq given = scala.jdk.javaapi.CollectionConverters.asScala(files).toSeq();
+        List made = scala.jdk.javaapi.CollectionConverters.asJava(
+            (scala.collection.Seq) FilePartition.getFilePartitions(session, given, most));
+        return (InputPartition[]) made.toArray(new InputPartition[0]);
+    }
+
+    /** The rule of FilePartition.maxSplitBytes, which cannot be called with a number. */
+    private static long splitBytes(SparkSession session, SQLConf conf, long total) {
+        scala.Option wanted = conf.filesMinPartitionNum();
+        int tasks = wanted.isDefined() ? ((Number) wanted.get()).intValue() : session.leafNodeDefaultParallelism();
+        return Math.min(conf.filesMaxPartitionBytes(), Math.max(conf.filesOpenCostInBytes(), total / tasks));
+    }
+
+    private static class LargestFirst implements Comparator {
+        public int compare(Object left, Object right) {
+            return Long.compare(((PartitionedFile) right).length(), ((PartitionedFile) left).length());
+        }
+    }
+
+    private static PartitionedFile file(SparkPath path, long start, long length, long size) {
+        return new PartitionedFile(
+            InternalRow.empty(), path, start, length, NO_HOSTS, 0L, size, scala.collection.immutable.Map$.MODULE$.empty());
+    }
+
+    private static FilePartition partition(int index, List files) {
+        return new FilePartition(index, (PartitionedFile[]) files.toArray(new PartitionedFile[0]));
+    }
+}
