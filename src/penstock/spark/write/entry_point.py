@@ -27,7 +27,7 @@ from penstock.spark.shared_storage import mark_storage
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
 from penstock.table.commit.discard import delete_job_files, delete_new_files
-from penstock.table.compact.local import run_here
+from penstock.table.compact.local import compact_written, run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.stream_sink.committer import Batch, commit_unnoted
 from penstock.table.write.writer import new_job_id
@@ -79,14 +79,20 @@ class PenstockStreamWriter(DataSourceStreamArrowWriter):
 
     @without_frames
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
-        """Commit the rows of all tasks as one snapshot, unless the batch is committed already."""
+        """Commit the rows of all tasks as one snapshot, unless the batch is committed already; then merge small files.
+
+        The process ends with the micro-batch, so it merges before it returns.
+        """
         found = _outcomes(messages)
         if not found:
             return  # no tasks, no rows
         ref = self._task.ref
         files = collect_messages(ref, [each.outcome for each in found], found[0].job_id, speculates=False)
         files = merge_if_asked(files, ref, run_here(ref))
-        commit_unnoted(ref, Batch(commit_user=found[0].commit_user, id=batchId), files, is_overwrite=self._overwrite)
+        query_id = found[0].commit_user
+        commit_unnoted(ref, Batch(commit_user=query_id, id=batchId), files, is_overwrite=self._overwrite)
+        if not self._overwrite:
+            compact_written(ref, files, commit_user=f"{query_id}-compact")
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - PySpark's
         """Delete the files that the tasks of a failed job have written."""

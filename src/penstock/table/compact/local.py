@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidOptionError
-from penstock.options import CompactOptions, parse_duration_ms
+from penstock.errors import InvalidOptionError, TableStoreError
+from penstock.options import CompactOptions, WriteOptions, parse_duration_ms
+from penstock.printable import open_log
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.compact.job import merge_in_threads, merge_one, plan_only, run_compaction
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
 from penstock.table.partition_scope import scope_of_specs
+from penstock.table.stale_schema import at_latest_schema
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
     from penstock.table.compact.job import CompactionResult, Execute
     from penstock.table.compact.plan import CompactionPlan
     from penstock.table.compact.task import MergedFiles
+    from penstock.table.message import CommitMessage
     from penstock.table.partition_scope import OverwriteScope
     from penstock.table.ref import TableRef
+
+_LOG: Final = open_log(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +128,31 @@ def compact_table(
     committer = open_committer(ref, store, adds_rows=False)
     user = new_commit_user(committer.options.user_prefix)
     return run_compaction(plan, committer, execute, commit_user=user, on_done=on_done)
+
+
+def compact_written(ref: TableRef, messages: Sequence[CommitMessage], *, commit_user: str) -> CompactionResult | None:
+    """Merge small files of the partitions to which a commit has added files, by the rule of ``minor``, in this process.
+
+    The rows are committed already, so an error is logged and not raised.
+
+    Args:
+        messages: of the commit.
+
+    Returns:
+        None if the table is ``write-only``, the commit had no files, or the merges failed.
+    """
+    written = frozenset(message.partition for message in messages if message.new_files)
+    if not written or ref.parsed(WriteOptions).write_only:
+        return None
+    try:
+        store = MetadataStore(ref)
+        latest = at_latest_schema(ref, store)
+        plan = plan_compaction(latest, store, strategy=CompactStrategy.MINOR, scope=written)
+        committer = open_committer(latest, store, adds_rows=False)
+        return run_compaction(plan, committer, run_here(latest), commit_user=commit_user)
+    except TableStoreError as error:
+        _LOG.warning("table %s: its small files were not merged; the rows are committed: %s", ref.name, error)
+        return None
 
 
 def _strategy(text: str | None) -> CompactStrategy:

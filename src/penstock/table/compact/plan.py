@@ -94,7 +94,7 @@ def plan_compaction(
     store: MetadataStore,
     *,
     strategy: CompactStrategy = CompactStrategy.FULL,
-    scope: OverwriteScope | None = None,
+    scope: OverwriteScope | frozenset[bytes] | None = None,
     idle_ms: int | None = None,
 ) -> CompactionPlan:
     """Plan the merges of the latest snapshot; reads metadata only.
@@ -103,7 +103,7 @@ def plan_compaction(
         strategy: ``minor`` merges what the background compaction of a stream would merge. ``full`` also merges fewer
             files: in a scalable table, any two small files of a partition; in a queue, whole buckets in which most
             files are small.
-        scope: the partitions; None for all.
+        scope: the partitions, also as serialized values; None for all.
         idle_ms: only partitions that got no rows for this long.
 
     Raises:
@@ -114,12 +114,18 @@ def plan_compaction(
     )
 
 
+def _partition_test(ref: TableRef, scope: OverwriteScope | frozenset[bytes] | None) -> Callable[[bytes], bool]:
+    if isinstance(scope, frozenset):
+        return scope.__contains__
+    return partition_test(scope or WholeTable(), touched=frozenset(), ref=ref)
+
+
 def plan_partitions(
     ref: TableRef,
     store: MetadataStore,
     pick: Pick,
     *,
-    scope: OverwriteScope | None = None,
+    scope: OverwriteScope | frozenset[bytes] | None = None,
     idle_ms: int | None = None,
     otherwise: str,
 ) -> CompactionPlan:
@@ -132,7 +138,7 @@ def plan_partitions(
     check_compactable(ref, store, snapshot)
     if snapshot is None:
         return CompactionPlan(snapshot=None, partitions=())
-    keep = partition_test(scope or WholeTable(), touched=frozenset(), ref=ref)
+    keep = _partition_test(ref, scope)
     groups: dict[bytes, list[ManifestEntry]] = {}
     for entry in load_live_entries(store, snapshot, keep).values():
         groups.setdefault(entry.partition, []).append(entry)

@@ -14,12 +14,15 @@ from penstock.api.catalog import Catalog
 from penstock.clocks import local_wall_millis
 from penstock.errors import InvalidFilterError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.format.snapshot import CommitKind
-from penstock.table.actions.changes import open_committer
+from penstock.table.actions.changes import commit_append, open_committer
+from penstock.table.compact import local
 from penstock.table.compact.job import CompactionResult, merge_in_threads, merge_one, plan_only, run_compaction
+from penstock.table.compact.local import compact_written
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
 from penstock.table.compact.task import MergedFiles
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.store import MetadataStore
+from penstock.table.write.writer import write_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -243,3 +246,34 @@ def test_tables_that_keep_their_files_in_levels_are_refused() -> None:
     table = table_of(**{"clustering.incremental": "true", "clustering.columns": "id"})
     with pytest.raises(UnsupportedFeatureError, match="in levels"):
         plan(table)
+
+
+def test_a_commit_merges_what_the_partitions_have_that_it_wrote() -> None:
+    table = fill(table_of(bucket="1", **{"bucket-key": "id"}), 6, 6)
+    ref = ref_of(table)
+    day = pa.array([dt.date.fromisoformat(DAYS[0])])
+    messages = write_arrow(ref, pa.table({"id": pa.array([9], pa.int64()), "dt": day}))
+    commit_append(open_committer(ref, MetadataStore(ref)), messages)
+    assert compact_written(ref.with_options({"write-only": "true"}), messages, commit_user="u") is None
+    done = compact_written(ref, messages, commit_user="q-compact")
+    assert done is not None
+    (snapshot,) = done.snapshots
+    assert (snapshot.commit_user, snapshot.commit_kind) == ("q-compact", CommitKind.COMPACT)
+    (first,) = done.partitions
+    assert first.files_in >= 5
+    assert table.to_arrow(filter=f"dt = DATE '{DAYS[0]}'")["id"].to_pylist() == [0, 1, 2, 3, 4, 5, 9]
+    assert compact_written(ref, (), commit_user="u") is None
+
+
+def test_a_merge_after_a_commit_that_fails_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = fill(table_of(), 6)
+    messages = write_arrow(ref_of(table), table.to_arrow())
+
+    def fail(*_: object, **__: object) -> None:
+        raise StorageError("no answer")
+
+    monkeypatch.setattr(local, "plan_compaction", fail)
+    assert compact_written(ref_of(table), messages, commit_user="u") is None
+    assert "small files were not merged; the rows are committed: no answer" in caplog.text
