@@ -95,7 +95,8 @@ def test_both_sinks_of_streams_compact_unless_the_table_is_write_only(
         assert target.to_arrow()["n"].to_pylist() == list(range(7))
         kinds[name] = target.snapshots()["commit_kind"].to_pylist()
     assert kinds["kept"] == ["APPEND"] * 7
-    assert (kinds["sink"].count("APPEND"), kinds["sink"].count("COMPACT")) == (7, 1)
+    assert kinds["sink"].count("APPEND") == 7
+    assert "COMPACT" in kinds["sink"]
 
 
 def test_windows_of_a_bounded_stream_are_those_of_a_batch(sql: Sql) -> None:

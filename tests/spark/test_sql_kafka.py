@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.spark.sql_runner import SECONDS, Sql, example, new_session, wait_for
 
+from penstock.errors import InvalidOptionError, InvalidSqlError, UnsupportedFeatureError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -120,3 +122,58 @@ def test_what_the_example_fills_is_what_the_topic_holds(kafka: Kafka, sql: Sql) 
     sql(create)
     bounded = "SELECT * FROM kafka_table /*+ OPTIONS('scan.bounded.mode' = 'latest-offset') */"
     assert sql.rows(bounded) == [(user, "p", BOUND) for user in range(3)]
+
+
+def test_rows_are_written_to_a_topic_and_read_back_with_their_metadata(kafka: Kafka, sql: Sql) -> None:
+    kafka.create_topic("written", partitions=1)
+    options = f"""'connector' = 'kafka', 'topic' = 'written', 'properties.bootstrap.servers' = '{kafka.servers}'"""
+    sql(f"""CREATE TABLE k (id BIGINT, name STRING, t TIMESTAMP(3), place BIGINT METADATA FROM 'offset' VIRTUAL,
+        topic STRING METADATA VIRTUAL, `partition` INT METADATA VIRTUAL,
+        at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL, headers MAP<STRING, BYTES> METADATA VIRTUAL,
+        kind STRING METADATA FROM 'timestamp-type' VIRTUAL)
+        WITH ({options}, 'format' = 'json')""")
+    with pytest.raises(InvalidOptionError, match=r"'scan.startup.mode' is not set"):
+        sql("SELECT * FROM k")
+    sql("INSERT INTO k VALUES (1, 'one', TIMESTAMP '2026-01-01 10:00:00.5'), (2, NULL, NULL)")
+    sql("""CREATE VIEW v AS
+        SELECT * FROM k
+        /*+ OPTIONS('scan.startup.mode' = 'earliest-offset', 'scan.bounded.mode' = 'latest-offset') */""")
+    found = sql.rows("SELECT id, name, t, place, topic, `partition`, headers, kind FROM v")
+    time = datetime(2026, 1, 1, 10, 0, 0, 500_000)  # noqa: DTZ001 - a wall clock
+    of_all = ("written", 0, {}, "CreateTime")
+    assert found == [(1, "one", time, 0, *of_all), (2, None, None, 1, *of_all)]
+    assert sql.rows("SELECT count(*) FROM v WHERE at > current_timestamp() - INTERVAL '10' MINUTE") == [(2,)]
+
+    # From a table, as a stream, in another format.
+    sql("CREATE TABLE t (id BIGINT, name STRING); INSERT INTO t VALUES (3, 'a;b'), (4, NULL)")
+    kafka.create_topic("lines", partitions=1)
+    lines = options.replace("written", "lines")
+    sql(f"CREATE TABLE c (id BIGINT, name STRING) WITH ({lines}, 'format' = 'csv', 'csv.field-delimiter' = ';')")
+    query = sql("INSERT INTO c SELECT * FROM t /*+ OPTIONS('scan.bounded' = 'true') */")
+    assert query.awaitTermination(SECONDS)
+    sql(f"CREATE TABLE r (line STRING) WITH ({lines}, 'format' = 'raw', 'scan.startup.mode' = 'earliest-offset')")
+    assert sql.rows("SELECT line FROM r /*+ OPTIONS('scan.bounded.mode' = 'latest-offset') */") == [
+        ('3;"a;b"',),
+        ("4;",),
+    ]
+
+
+def test_what_kafka_cannot_take_or_show_is_refused(kafka: Kafka, sql: Sql) -> None:
+    options = f"""'connector' = 'kafka', 'topic' = 'none', 'properties.bootstrap.servers' = '{kafka.servers}',
+        'format' = 'json'"""
+    sql(f"CREATE TABLE k (id BIGINT) WITH ({options}, 'sink.delivery-guarantee' = 'exactly-once')")
+    with pytest.raises(UnsupportedFeatureError, match="Spark's sink has no transactions"):
+        sql("INSERT INTO k VALUES (1)")
+    sql(f"CREATE TABLE m (id BIGINT, at TIMESTAMP(3) METADATA FROM 'timestamp') WITH ({options})")
+    with pytest.raises(UnsupportedFeatureError, match=r"column 'at': .*declare it VIRTUAL"):
+        sql("INSERT INTO m VALUES (1)")
+    sql(
+        f"CREATE TABLE o (id BIGINT, at BIGINT METADATA FROM 'ofset') WITH ({options}, "
+        "'scan.startup.mode' = 'latest-offset')"
+    )
+    with pytest.raises(InvalidOptionError, match="no metadata 'ofset': did you mean 'offset'"):
+        sql("SET 'execution.runtime-mode' = 'streaming'; SELECT * FROM o")
+    with pytest.raises(InvalidSqlError, match=r"a table of a catalog has none: .*EXCLUDING METADATA"):
+        sql("CREATE TABLE p LIKE o (EXCLUDING OPTIONS)")
+    sql("CREATE TABLE p LIKE o (EXCLUDING OPTIONS EXCLUDING METADATA)")
+    assert sql.catalog.load_table("default.p").schema.field_names == ("id",)

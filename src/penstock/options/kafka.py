@@ -182,11 +182,12 @@ _REFUSED_PROPERTIES: Final = frozenset(
 )
 
 
-def parse_kafka(options: Mapping[str, str], table: str) -> tuple[KafkaOptions, ValueFormat]:
+def parse_kafka(options: Mapping[str, str], table: str, *, is_read: bool = True) -> tuple[KafkaOptions, ValueFormat]:
     """Read the options of a Kafka table.
 
     Args:
         table: table name for messages.
+        is_read: the table is read; one that is only written to needs no start.
 
     Raises:
         InvalidOptionError: an option is unknown, is missing, contradicts another option, or does not accept its value.
@@ -198,7 +199,8 @@ def parse_kafka(options: Mapping[str, str], table: str) -> tuple[KafkaOptions, V
     of_format = {key.removeprefix(prefix): text for key, text in options.items() if key.startswith(f"{prefix}{name}.")}
     _check_keys(options, name, prefix, table)
     _check_topics(kafka, table)
-    _check_start(kafka, table)
+    if is_read or kafka.start_mode is not None:
+        _check_start(kafka, table)
     _check_end(kafka, table)
     _check_properties(kafka, table)
     return kafka, _parse_format(_FORMATS[name], of_format, table)

@@ -12,6 +12,9 @@ from penstock.spark.compact.sort import sort_compact
 from penstock.spark.connector.attach import attach
 from penstock.spark.connector.procedures import ProcedureSource
 from penstock.spark.connector.stream.frame import stream_frame
+from penstock.spark.external.files import read_files
+from penstock.spark.external.generated import read_generated
+from penstock.spark.external.sinks import ConnectorSink, QueryStart, start_connector, write_connector
 from penstock.spark.hadoop_options import hadoop_store_options
 from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
@@ -32,7 +35,7 @@ from penstock.spark.sql.windows import cumulate_frame, event_time_frame
 from penstock.spark.stream.frame import read_stream
 from penstock.spark.stream.request import StreamWrite
 from penstock.spark.stream.sink import write_stream
-from penstock.spark.types import from_spark_schema
+from penstock.spark.types import from_spark_schema, nullable, to_spark_schema
 from penstock.spark.write.sink import write_dataframe
 from penstock.table.compact.precommit import merge_if_asked
 
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
     from penstock.format.types.ddl import ColumnSpec
     from penstock.format.watermark import DeclaredWatermark
+    from penstock.options.connectors import ConnectorTable, DatagenTable, FilesystemTable
     from penstock.predicate.tree import Predicate
     from penstock.spark.sql.frames import SqlText
     from penstock.table.compact.job import CompactionResult, Execute
@@ -207,6 +211,11 @@ class SparkEntry:
         return spark.createDataFrame(rows)
 
     @staticmethod
+    def sql_literals(spark: SparkSession, rows: pa.Table, fields: Sequence[DataField]) -> DataFrame:
+        """Return rows in memory as a DataFrame with these types; without them a TIMESTAMP would get a zone."""
+        return spark.createDataFrame(rows, nullable(to_spark_schema(fields)))
+
+    @staticmethod
     def sql_first_column(frame: DataFrame, name: str, value: str) -> DataFrame:
         """Return rows with a column of one text before the others."""
         return frame.selectExpr(f"'{value}' AS {name}", "*")
@@ -224,7 +233,7 @@ class SparkEntry:
         return insert_frame(frame, fields, columns=columns, constants=constants, table=table)
 
     @staticmethod
-    def read_kafka(
+    def read_kafka(  # noqa: PLR0913 - what a table of Kafka declares
         spark: SparkSession,
         options: Mapping[str, str],
         fields: Sequence[DataField],
@@ -232,9 +241,55 @@ class SparkEntry:
         is_stream: bool,
         table: str,
         watermark: DeclaredWatermark | None,
+        metadata: Mapping[str, str] | None = None,
     ) -> DataFrame:
         """Return the records of topics as a DataFrame; see ``read_kafka``."""
-        return read_kafka(spark, options, fields, is_stream=is_stream, table=table, watermark=watermark)
+        return read_kafka(
+            spark, options, fields, is_stream=is_stream, table=table, watermark=watermark, metadata=metadata
+        )
+
+    @staticmethod
+    def read_files(
+        spark: SparkSession,
+        given: FilesystemTable,
+        fields: Sequence[DataField],
+        partition_by: Sequence[str],
+        *,
+        table: str,
+    ) -> DataFrame:
+        """Return the rows of files; see ``read_files``."""
+        return read_files(spark, given, fields, partition_by, table=table)
+
+    @staticmethod
+    def read_generated(
+        spark: SparkSession, given: DatagenTable, fields: Sequence[DataField], *, table: str
+    ) -> DataFrame:
+        """Return generated rows; see ``read_generated``."""
+        return read_generated(spark, given, fields, table=table)
+
+    @staticmethod
+    def connector_sink(
+        connector: ConnectorTable, fields: Sequence[DataField], *, partition_by: Sequence[str], table: str
+    ) -> ConnectorSink:
+        """Return where rows of an ``INSERT`` go; see ``ConnectorSink``."""
+        return ConnectorSink(connector=connector, fields=fields, partition_by=partition_by, name=table)
+
+    @staticmethod
+    def write_connector(rows: DataFrame, sink: ConnectorSink, *, is_overwrite: bool) -> None:
+        """Write rows once; see ``write_connector``."""
+        write_connector(rows, sink, is_overwrite=is_overwrite)
+
+    @staticmethod
+    def start_connector(
+        rows: DataFrame,
+        sink: ConnectorSink,
+        *,
+        checkpoint: str,
+        trigger: Mapping[str, object] | None,
+        query_name: str | None,
+    ) -> StreamingQuery:
+        """Start a query that writes a stream; see ``start_connector``."""
+        return start_connector(rows, sink, QueryStart(checkpoint=checkpoint, trigger=trigger, query_name=query_name))
 
     @staticmethod
     def open_session(master: str, conf: Mapping[str, str] | None = None, *, shows_start: bool = True) -> SparkSession:

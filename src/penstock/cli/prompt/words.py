@@ -13,12 +13,13 @@ from penstock.dialect.run.procedures.registry import PROCEDURES
 from penstock.dialect.settings import KEYS
 from penstock.errors import TableStoreError
 from penstock.format.watermark import computed_columns
-from penstock.options.group import option_fields
+from penstock.options.connectors import DatagenOptions, FilesystemOptions, PrintOptions
+from penstock.options.group import OptionGroup, option_fields
 from penstock.options.kafka import CsvFormat, JsonFormat, KafkaOptions
 from penstock.options.status.rows import describe_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
@@ -43,6 +44,12 @@ _WORDS: Final = tuple(
 )
 _BEFORE_TABLE: Final = frozenset({"FROM", "JOIN", "INTO", "OVERWRITE", "TABLE", "DESCRIBE", "DESC", "VIEW", "EXISTS"})
 _BEFORE_DATABASE: Final = frozenset({"USE", "DATABASE", "IN"})
+_CONNECTORS: Final[Mapping[str, tuple[type[OptionGroup], ...]]] = {
+    "kafka": (KafkaOptions, JsonFormat, CsvFormat),
+    "filesystem": (FilesystemOptions, JsonFormat, CsvFormat),
+    "datagen": (DatagenOptions,),
+    "print": (PrintOptions,),
+}
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
 _QUOTE: Final = re.compile(r"'(?P<typed>[^']*)$")
 _TYPED: Final = re.compile(r"(?P<path>(?:(?:`[^`]+`|\w+)\.)*)(?P<typed>`?\w*)$")
@@ -174,8 +181,8 @@ def _option_keys(before: str, text: str) -> Iterator[Completion]:
 def _keys(opened: str, words: Sequence[str], text: str) -> Iterable[tuple[str, str]]:
     if words[0] in {"SET", "RESET"} and opened == words[0]:
         return ((key, "setting") for key in KEYS)
-    if "'kafka'" in text:
-        groups = (KafkaOptions, JsonFormat, CsvFormat)
+    groups = next((groups for name, groups in _CONNECTORS.items() if f"'{name}'" in text), None)
+    if groups is not None:
         fields = (field.option for group in groups for field in option_fields(group))
         return ((option.name, option.meaning) for option in fields)
     return ((row.key, row.meaning) for row in describe_options() if row.honoured and "*" not in row.key)

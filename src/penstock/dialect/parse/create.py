@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from penstock.dialect.parse.computed import read_computed_column
 from penstock.dialect.parse.create_from import read_as, read_like, read_view
 from penstock.dialect.parse.reader import read_interval, read_list, read_options, read_path
-from penstock.dialect.parse.statements import CreateCatalog, CreateDatabase, CreateTable, WatermarkClause
+from penstock.dialect.parse.statements import (
+    CreateCatalog,
+    CreateDatabase,
+    CreateTable,
+    MetadataColumn,
+    WatermarkClause,
+)
 from penstock.format.types.ddl import read_column
 from penstock.format.types.sql import read_name, read_string
 from penstock.format.types.tokens import TokenKind
@@ -79,6 +85,7 @@ class _Columns:
 
     physical: list[ColumnSpec] = field(default_factory=list)
     computed: list[ComputedColumn] = field(default_factory=list)
+    metadata: list[MetadataColumn] = field(default_factory=list)
     watermark: WatermarkClause | None = None
 
     def read(self, reader: StatementReader) -> None:
@@ -95,12 +102,14 @@ class _Columns:
             types = {column.name: column.type for column in self.physical}
             self.computed.append(read_computed_column(reader, place, types))
             return
-        self.physical.append(read_column(reader))
-        if reader.at_words("METADATA"):
-            raise reader.error(
-                "metadata of records (topic, partition, offset, timestamp, key, headers) is not read; leave the column"
-                " out"
+        column = read_column(reader)
+        self.physical.append(column)
+        if reader.take_words("METADATA"):
+            key = (
+                read_string(reader, "the name of the metadata in quotes") if reader.take_words("FROM") else column.name
             )
+            is_virtual = reader.take_words("VIRTUAL")
+            self.metadata.append(MetadataColumn(name=column.name, key=key, is_virtual=is_virtual))
 
 
 def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable | CreateTableAs | CreateTableLike:
@@ -120,6 +129,7 @@ def _read_table(reader: StatementReader, *, is_temporary: bool) -> CreateTable |
     table = CreateTable(
         name=name,
         columns=tuple(columns.physical),
+        metadata=tuple(columns.metadata),
         computed=tuple(columns.computed),
         watermark=columns.watermark,
         partition_by=clauses.partition_by,

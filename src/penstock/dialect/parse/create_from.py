@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 INCLUDING: Final = "INCLUDING"
 EXCLUDING: Final = "EXCLUDING"
 OVERWRITING: Final = "OVERWRITING"
-FEATURES: Final = ("GENERATED", "OPTIONS", "PARTITIONS", "WATERMARKS")
+FEATURES: Final = ("GENERATED", "OPTIONS", "PARTITIONS", "WATERMARKS", "METADATA")
 """Features besides columns that ``LIKE`` can copy from a table."""
 
 # Features that no table of Penstock has.
-_ABSENT: Final = ("CONSTRAINTS", "DISTRIBUTION", "METADATA")
+_ABSENT: Final = ("CONSTRAINTS", "DISTRIBUTION")
 _DEFAULTS: Final = {**dict.fromkeys(FEATURES, INCLUDING), "OPTIONS": OVERWRITING}
 
 

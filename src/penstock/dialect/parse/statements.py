@@ -42,11 +42,31 @@ class WatermarkClause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataColumn:
+    """``column type METADATA FROM 'key' VIRTUAL``: the type is among the columns.
+
+    Attributes:
+        key: what of a record the column shows.
+        is_virtual: rows that are written do not have the column.
+    """
+
+    name: str
+    key: str
+    is_virtual: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateTable:
-    """``CREATE [TEMPORARY] TABLE``."""
+    """``CREATE [TEMPORARY] TABLE``.
+
+    Attributes:
+        columns: all but computed ones.
+        metadata: those of ``columns`` that show metadata of records.
+    """
 
     name: Path
     columns: tuple[ColumnSpec, ...]
+    metadata: tuple[MetadataColumn, ...] = ()
     computed: tuple[ComputedColumn, ...] = ()
     watermark: WatermarkClause | None = None
     partition_by: tuple[str, ...] = ()

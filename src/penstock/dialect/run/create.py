@@ -26,8 +26,8 @@ def create_table_as(state: SqlState, statement: CreateTableAs) -> Outcome:
     name = ".".join(statement.table.name)
     if statement.table.is_temporary or "connector" in dict(statement.table.options):
         raise UnsupportedFeatureError(
-            f"table {name}: a table with a connector cannot be filled; make a table of the catalog: without"
-            " TEMPORARY, and without 'connector'"
+            f"table {name}: a table with a connector is declared with its columns: CREATE TABLE, then INSERT INTO; or"
+            " make a table of the catalog, without TEMPORARY and without 'connector'"
         )
     if statement.table.if_not_exists and state.exists(statement.table.name):
         return Outcome(message=f"there is a {name} already; nothing was added to it")

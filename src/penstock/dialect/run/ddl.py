@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.api.catalog import Catalog
 from penstock.catalog.names import TableName
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.run.alter import absent, computed_options, is_absent
+from penstock.dialect.run.connectors.declared import check_declaration
 from penstock.dialect.state import DEFAULT_CATALOG, DEFAULT_DATABASE, near_or_all
 from penstock.errors import AlreadyExistsError, InvalidOptionError, InvalidSqlError, NotFoundError, OptionWarning
 from penstock.format.types.data_types import DataField
 from penstock.format.watermark import watermark_options
-from penstock.options.kafka import parse_kafka
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from penstock.dialect.parse.statements import (
         AddPartitions,
         CreateCatalog,
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
     )
     from penstock.dialect.state import SqlState
 
-_CHECKS: Final[Mapping[str, Callable[[dict[str, str], str], object]]] = {"kafka": parse_kafka}
-"""Parsers of the options of each connector."""
-
 
 def create_table(state: SqlState, statement: CreateTable) -> Outcome:
     """Create a table in a catalog, or, if it has a connector, in this session."""
@@ -47,7 +42,12 @@ def create_table(state: SqlState, statement: CreateTable) -> Outcome:
             f"a temporary table needs a connector: WITH ('connector' = 'kafka', …), or make {name} a table"
         )
     if connector is not None:
-        return _create_session_table(state, statement, connector)
+        return _create_session_table(state, statement)
+    if statement.metadata:
+        raise InvalidSqlError(
+            f"table {name}: column '{statement.metadata[0].name}': metadata is that of Kafka's records, and a table of "
+            "a catalog has none: leave METADATA out, or say LIKE … (EXCLUDING METADATA)"
+        )
     if state.session_table(statement.name) is not None or state.view(statement.name) is not None:
         raise state.exists_already(statement.name)
     catalog, full_name = state.catalog_of(statement.name)
@@ -208,16 +208,9 @@ def truncate(state: SqlState, statement: Truncate) -> Outcome:
     return committed(table.truncate(), f"truncated {table.name}")
 
 
-def _create_session_table(state: SqlState, statement: CreateTable, connector: str) -> Outcome:
+def _create_session_table(state: SqlState, statement: CreateTable) -> Outcome:
     name = ".".join(statement.name)
-    if connector not in _CHECKS:
-        raise InvalidOptionError(
-            f"table {name}: 'connector' = '{connector}' is not known; there is {', '.join(_CHECKS)}, and a table"
-            " without a connector is one of the catalog"
-        )
-    if statement.partition_by or statement.computed:
-        raise InvalidSqlError(f"table {name}: a table with a connector has neither partitions nor computed columns")
-    _CHECKS[connector](dict(statement.options), name)
+    check_declaration(statement)
     is_new = state.add_session_table(statement)
     return Outcome(message=f"created table {name} in this session" if is_new else f"there is a table {name} already")
 

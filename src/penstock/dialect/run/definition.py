@@ -32,6 +32,9 @@ def definition_of(state: SqlState, name: Path, rules: Mapping[str, str]) -> Crea
     """
     own = state.session_table(name)
     table = own if own is not None else _stored(state.load(name).schema, name, rules)
+    if rules["METADATA"] == EXCLUDING:
+        shown = {column.name for column in table.metadata}
+        table = replace(table, columns=tuple(each for each in table.columns if each.name not in shown), metadata=())
     return replace(
         table,
         computed=() if rules["GENERATED"] == EXCLUDING else table.computed,
@@ -63,6 +66,7 @@ def merged(statement: CreateTableLike, source: CreateTable) -> CreateTable:
     return replace(
         table,
         columns=(*source.columns, *table.columns),
+        metadata=(*source.metadata, *table.metadata),
         computed=(*_renumbered(source, kept), *(replace(each, place=each.place + offset) for each in table.computed)),
         watermark=table.watermark or source.watermark,
         partition_by=table.partition_by or source.partition_by,

@@ -9,6 +9,7 @@ import pyarrow as pa
 from penstock.api.deferred import spark_entry
 from penstock.dialect.outcome import Outcome
 from penstock.dialect.parse.statements import Insert
+from penstock.dialect.run.connectors.declared import connector_of
 from penstock.dialect.run.frames import query_frame
 from penstock.dialect.run.pushdown import safe_filter
 from penstock.dialect.run.rows import check_here
@@ -31,7 +32,9 @@ def explain(state: SqlState, statement: Explain) -> Outcome:
     lines: list[str] = []
     if isinstance(action, Insert):
         verb = "overwrites in" if action.is_overwrite else "appends to"
-        lines.append(f"== Target ==\n{verb} {state.load(action.name).name}")
+        own = state.session_table(action.name)
+        name = state.load(action.name).name if own is None else f"{'.'.join(own.name)}, by {connector_of(own)}"
+        lines.append(f"== Target ==\n{verb} {name}")
     if action.query is not None:
         lines += _query_lines(state, action.query)
     else:

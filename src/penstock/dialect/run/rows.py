@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import atexit
-import re
-import shutil
-import tempfile
-import zlib
-from typing import TYPE_CHECKING, Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from penstock.api.deferred import spark_entry
 from penstock.dialect.outcome import Outcome, committed
-from penstock.dialect.parse.literals import literal_column
 from penstock.dialect.run.computed_frames import wanted_columns
 from penstock.dialect.run.frames import ends_at_start, query_frame
+from penstock.dialect.run.inserts.connector import insert_into_connector
+from penstock.dialect.run.inserts.streaming import checkpoint_for, stream_trigger
+from penstock.dialect.run.inserts.target import InsertTarget, arrow_rows, literal_rows, target_columns
 from penstock.dialect.run.query_columns import view_columns
 from penstock.dialect.run.sources import is_stream, system_rows
 from penstock.dialect.run.views import entered
 from penstock.dialect.settings import read_settings
-from penstock.errors import InvalidSqlError, SchemaMismatchError, UnsupportedFeatureError
-from penstock.format.types.text import format_sql_type
+from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from penstock.api.table import Table
-    from penstock.datafile.types import ArrowAny
     from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query, SimpleSelect
     from penstock.dialect.parse.statements import Insert, Select
-    from penstock.dialect.settings import Settings
     from penstock.dialect.state import SqlState
-
-
-_UNSAFE: Final = re.compile(r"[^\w.-]+")
 
 
 def select(state: SqlState, statement: Select) -> Outcome:
@@ -48,15 +38,19 @@ def select(state: SqlState, statement: Select) -> Outcome:
 
 def insert(state: SqlState, statement: Insert) -> Outcome:
     """Insert rows: in one commit, or with a streaming query if the source is a stream."""
+    own = state.session_table(statement.name)
+    if own is not None:
+        return insert_into_connector(state, own, statement)
     table = state.load(statement.name, dict(statement.options) or None)
-    columns = _target_columns(table, statement)
+    target = InsertTarget.of(table)
+    columns = target_columns(target, statement)
     if statement.rows is not None:
-        return _write(table, statement, _literal_rows(table, statement, columns))
+        return _write(table, statement, literal_rows(target, statement, columns))
     if statement.query is None:
         raise InvalidSqlError(f"table {table.name}: there is nothing to insert")
     if state.spark is None:
         rows = _select_here(state, statement.query)
-        return _write(table, statement, _arrow_rows(table, statement, columns, rows))
+        return _write(table, statement, arrow_rows(target, statement, columns, rows))
     frame = query_frame(state, state.spark, statement.query)
     shaped = spark_entry().sql_insert(
         frame, table.schema.fields, columns=columns, constants=dict(statement.partition), table=table.name
@@ -117,62 +111,6 @@ def _chosen(rows: pa.Table, name: str, simple: SimpleSelect) -> pa.Table:
     return chosen if simple.limit is None else chosen.slice(0, simple.limit)
 
 
-def _target_columns(table: Table, statement: Insert) -> tuple[str, ...]:
-    """Return the target columns in the order of the inserted values."""
-    names = table.schema.field_names
-    constants = {name for name, _ in statement.partition}
-    strangers = sorted(constants - set(table.schema.partition_keys))
-    if strangers:
-        keys = ", ".join(table.schema.partition_keys) or "none"
-        raise SchemaMismatchError(f"table {table.name}: '{strangers[0]}' is no partition column; they are: {keys}")
-    if not statement.columns:
-        return tuple(name for name in names if name not in constants)
-    for place, name in enumerate(statement.columns):
-        if name not in names or name in constants or name in statement.columns[:place]:
-            raise SchemaMismatchError(
-                f"table {table.name}: '{name}' cannot be among the columns to insert; there are {', '.join(names)}"
-            )
-    return statement.columns
-
-
-def _literal_rows(table: Table, statement: Insert, columns: tuple[str, ...]) -> pa.Table:
-    schema = table.arrow_schema
-    for number, row in enumerate(statement.rows or (), start=1):
-        if len(row) != len(columns):
-            raise SchemaMismatchError(
-                f"table {table.name}: row {number} has {len(row)} values, and {len(columns)} are to be written:"
-                f" {', '.join(columns)}"
-            )
-    kinds = {field.name: format_sql_type(field.type) for field in table.schema.fields}
-    given = {
-        name: literal_column([row[place] for row in statement.rows or ()], schema.field(name), kinds[name], table.name)
-        for place, name in enumerate(columns)
-    }
-    return _completed(table, statement, given, len(statement.rows or ()))
-
-
-def _arrow_rows(table: Table, statement: Insert, columns: tuple[str, ...], rows: pa.Table) -> pa.Table:
-    if rows.num_columns != len(columns):
-        raise SchemaMismatchError(
-            f"table {table.name}: the query has {rows.num_columns} columns, and {len(columns)} are to be written:"
-            f" {', '.join(columns)}"
-        )
-    return _completed(table, statement, dict(zip(columns, rows.columns, strict=True)), rows.num_rows)
-
-
-def _completed(table: Table, statement: Insert, given: dict[str, ArrowAny], count: int) -> pa.Table:
-    """Add the partition values of the statement, and NULL for columns that are not inserted."""
-    constants = dict(statement.partition)
-    arrays: list[ArrowAny] = []
-    for field in table.arrow_schema:
-        if field.name in given:
-            arrays.append(given[field.name])
-        else:
-            text = pa.array([constants.get(field.name)] * count, pa.string())
-            arrays.append(text.cast(field.type))
-    return pa.table(dict(zip(table.schema.field_names, arrays, strict=True)))
-
-
 def _write(table: Table, statement: Insert, rows: pa.Table | DataFrame) -> Outcome:
     if not statement.is_overwrite:
         return committed(table.append(rows), f"appended to {table.name}")
@@ -186,32 +124,9 @@ def _start(state: SqlState, table: Table, query: Query, rows: DataFrame) -> Outc
     started = table.write_stream(
         rows,
         checkpoint=checkpoint_for(settings, table.name, query.source.text),
-        trigger=_trigger(settings, ends_at_start=ends_at_start(state, query)),
+        trigger=stream_trigger(settings, ends_at_start=ends_at_start(state, query)),
         query_name=settings.name,
     )
     if settings.waits:
         started.awaitTermination()
     return Outcome(value=started, message=f"a query adds to {table.name}")
-
-
-def _trigger(settings: Settings, *, ends_at_start: bool) -> dict[str, object] | None:
-    # A query with another bound waits for rows that are not written yet, and ends by itself at the bound.
-    if ends_at_start:
-        return {"availableNow": True}
-    return None if settings.interval_ms is None else {"processingTime": f"{settings.interval_ms} milliseconds"}
-
-
-def checkpoint_for(settings: Settings, table: str, query: str) -> str:
-    """Return the checkpoint directory of a streaming insert.
-
-    If the settings name a checkpoint directory, the result is a sub-directory of it. Its name is the query's name, or
-    else it is derived from the target and the query's text, so that the same statement resumes where it stopped.
-    Without one, the result is a temporary directory, which is deleted when the process ends.
-    """
-    if settings.checkpoints is None:
-        folder = tempfile.mkdtemp(prefix="penstock-sql-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return folder
-    words = " ".join(query.split())
-    name = settings.name or f"{table}-{zlib.crc32(words.encode()):08x}"
-    return f"{settings.checkpoints.rstrip('/')}/{_UNSAFE.sub('_', name)}"

@@ -5,22 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.api.deferred import spark_entry
-from penstock.dialect.run.event_time import event_time_of
+from penstock.dialect.run.connectors.declared import KAFKA, connector_of, is_endless
+from penstock.dialect.run.connectors.read import connector_frame
 from penstock.dialect.run.pushdown import safe_filter
 from penstock.dialect.settings import read_settings
 from penstock.errors import UnsupportedFeatureError
-from penstock.format.types.data_types import DataField
-from penstock.options.kafka import EndMode, parse_kafka
 from penstock.table.inspect.row_tables import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.dialect.parse.statements import CreateTable
     from penstock.dialect.parse.tables import TableUse
     from penstock.dialect.state import SqlState
-    from penstock.options.kafka import KafkaOptions, ValueFormat
 
 _END_NOW: Final = "scan.bounded"
 _BOUNDS: Final = frozenset(
@@ -40,10 +37,12 @@ def is_stream(state: SqlState, use: TableUse) -> bool:
     is_metadata = use.system is not None and use.system not in ROW_TABLES
     if is_metadata or state.is_catalog_table(use.name):
         return False
+    own = state.session_table(use.name)
+    if own is not None and connector_of(own) != KAFKA:
+        return is_endless(own, use.options)
     if read_settings(state.settings).is_streaming or any(key in _STREAM_OPTIONS for key, _ in use.options):
         return True
-    own = state.session_table(use.name)
-    return own is not None and _kafka_options(own, use)[0].end_mode is EndMode.UNBOUNDED
+    return own is not None and is_endless(own, use.options)
 
 
 def ends_where_it_began(use: TableUse) -> bool:
@@ -59,16 +58,7 @@ def table_frame(state: SqlState, spark: SparkSession, use: TableUse, conditions:
     """
     own = state.session_table(use.name)
     if own is not None:
-        fields = [DataField(id=place, name=each.name, type=each.type) for place, each in enumerate(own.columns)]
-        options = {**dict(own.options), **dict(use.options)}
-        return spark_entry().read_kafka(
-            spark,
-            options,
-            fields,
-            is_stream=is_stream(state, use),
-            table=".".join(own.name),
-            watermark=event_time_of(state, use),
-        )
+        return connector_frame(state, spark, own, use, is_stream=is_stream(state, use))
     if use.system not in ROW_TABLES:
         found = system_rows(state, use)
         if found is not None:
@@ -94,7 +84,3 @@ def system_rows(state: SqlState, use: TableUse) -> pa.Table | None:
             f"{use.title} shows the catalog as it is: leave '{use.options[0][0]}' out, or its time travel"
         )
     return state.catalog_table(use.name)
-
-
-def _kafka_options(table: CreateTable, use: TableUse) -> tuple[KafkaOptions, ValueFormat]:
-    return parse_kafka({**dict(table.options), **dict(use.options)}, ".".join(table.name))

@@ -39,7 +39,9 @@ ORIGIN: Final = "__kafka_origin"
 """Additional struct column: ``topic``, ``partition``, ``offset``, ``timestamp`` of the record of a row."""
 
 _CORRUPT: Final = "__kafka_corrupt"
-_ORIGIN_FIELDS: Final = ("topic", "partition", "offset", "timestamp")
+ORIGIN_FIELDS: Final = ("topic", "partition", "offset", "timestamp")
+"""Fields of ``ORIGIN`` that every record of Kafka has."""
+
 _SHOWN_CHARACTERS: Final = 200
 _DATE: Final = "yyyy-MM-dd"
 _TIME_OF_DAY: Final = "HH:mm:ss[.SSSSSSSSS]"
@@ -50,26 +52,37 @@ _MOMENTS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _RAW: Final = _TEXTS | {TypeRoot.BINARY, TypeRoot.VARBINARY}
 
 
-def decode_values(records: DataFrame, fields: Sequence[DataField], how: ValueFormat, table: str) -> DataFrame:
+def decode_values(
+    records: DataFrame,
+    fields: Sequence[DataField],
+    how: ValueFormat,
+    table: str,
+    *,
+    origin: Column | None = None,
+    place: Column | None = None,
+) -> DataFrame:
     """Return the column ``ORIGIN`` with the origin of each row, then the columns of the values.
 
     A record without a value (a tombstone) gives no row, except in the raw format.
 
     Args:
-        records: rows of Spark's Kafka source.
+        records: rows with the column ``value``, such as those of Spark's Kafka source.
         table: name of the table, for messages.
+        origin: struct of what is known of a record besides its value; None for topic, partition, offset and time.
+        place: text that names the place of a record in messages; None for topic, partition and offset.
 
     Raises:
         UnsupportedFeatureError: the format does not support these columns.
     """
     check_columns(fields, how, table)
-    origin = F.struct(*_ORIGIN_FIELDS).alias(ORIGIN)
+    origin = (F.struct(*ORIGIN_FIELDS) if origin is None else origin).alias(ORIGIN)
+    where = F.concat(F.lit(f"table {table}: "), _kafka_place() if place is None else place)
     match how:
         case JsonFormat():
-            rows = _unpack(records, origin, _parse_json(fields, how), _check_json(fields, how, table))
+            rows = _unpack(records, origin, _parse_json(fields, how), _check_json(fields, how, where))
         case CsvFormat():
             values = records.where(~F.startswith(_text(), F.lit("#"))) if how.allows_comments else records
-            rows = _unpack(values, origin, _parse_csv(fields, how), _check_csv(how, table))
+            rows = _unpack(values, origin, _parse_csv(fields, how), _check_csv(how, where))
         case RawFormat():
             return records.select(origin, _decode_raw(fields[0], how))
     # Without a null literal, an empty field is an empty string; Spark's parser returns null for both.
@@ -134,7 +147,7 @@ def _parse_json(fields: Sequence[DataField], how: JsonFormat) -> Column:
     return F.from_json(_text(), _with_corrupt(fields), _parser_options(between))
 
 
-def _check_json(fields: Sequence[DataField], how: JsonFormat, table: str) -> Callable[[Column], Column]:
+def _check_json(fields: Sequence[DataField], how: JsonFormat, where: Column) -> Callable[[Column], Column]:
     names = F.array(*(F.lit(field.name) for field in fields))
     # Null for a value that is not a JSON object.
     keys = F.json_object_keys(_text())
@@ -146,7 +159,7 @@ def _check_json(fields: Sequence[DataField], how: JsonFormat, table: str) -> Cal
         if how.fails_on_missing:
             is_good &= F.size(F.array_except(names, keys)) == 0
         problem = "no JSON object with all of the columns" if how.fails_on_missing else "no JSON object of these types"
-        return F.when(is_good, F.lit(True)).otherwise(_failure(table, problem, "json.ignore-parse-errors"))  # noqa: FBT003 - SQL's TRUE
+        return F.when(is_good, F.lit(True)).otherwise(_failure(where, problem, "json.ignore-parse-errors"))  # noqa: FBT003 - SQL's TRUE
 
     return is_row
 
@@ -163,13 +176,13 @@ def _parse_csv(fields: Sequence[DataField], how: CsvFormat) -> Column:
     return F.from_csv(_text(), _to_ddl(_with_corrupt(fields)), {**_parser_options(" "), **options})
 
 
-def _check_csv(how: CsvFormat, table: str) -> Callable[[Column], Column]:
+def _check_csv(how: CsvFormat, where: Column) -> Callable[[Column], Column]:
     def is_row(row: Column) -> Column:
         if how.ignores_errors:
             return row.isNotNull()
         is_good = row.isNotNull() & row[_CORRUPT].isNull()
         problem = "no line with these columns"
-        return F.when(is_good, F.lit(True)).otherwise(_failure(table, problem, "csv.ignore-parse-errors"))  # noqa: FBT003 - SQL's TRUE
+        return F.when(is_good, F.lit(True)).otherwise(_failure(where, problem, "csv.ignore-parse-errors"))  # noqa: FBT003 - SQL's TRUE
 
     return is_row
 
@@ -222,16 +235,17 @@ def _to_ddl(schema: StructType) -> str:
     return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema.fields)
 
 
-def _failure(table: str, problem: str, option: str) -> Column:
+def _kafka_place() -> Column:
+    return F.concat(
+        F.lit("Kafka topic "), F.col("topic"), F.lit(", partition "), F.col("partition"), F.lit(", offset "), "offset"
+    )
+
+
+def _failure(where: Column, problem: str, option: str) -> Column:
     """Return an expression that fails with an error that names the record."""
     return F.raise_error(
         F.concat(
-            F.lit(f"table {table}: Kafka topic "),
-            F.col("topic"),
-            F.lit(", partition "),
-            F.col("partition"),
-            F.lit(", offset "),
-            F.col("offset"),
+            where,
             F.lit(f" is {problem}: "),
             F.substring(_text(), 1, _SHOWN_CHARACTERS),
             F.lit(f"; '{option}' = 'true' goes on without what cannot be read"),

@@ -19,6 +19,7 @@ from penstock.errors import InvalidOptionError, NotFoundError, StorageError, Uns
 from penstock.options.kafka import EndMode, StartMode, parse_kafka
 from penstock.printable import open_log
 from penstock.spark.kafka.decode import ORIGIN, check_columns, decode_values
+from penstock.spark.kafka.metadata import HEADERS, check_metadata, origin_of, with_metadata
 from penstock.spark.watermark.observed_times import observe_times, partition_name
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ Partitions = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Topics:
+class Topics:
     """Description of the topics by the brokers.
 
     Attributes:
@@ -55,7 +56,7 @@ class _Topics:
     partitions: Partitions
 
 
-def read_kafka(
+def read_kafka(  # noqa: PLR0913 - what a table of Kafka declares
     spark: SparkSession,
     options: Mapping[str, str],
     fields: Sequence[DataField],
@@ -63,6 +64,7 @@ def read_kafka(
     is_stream: bool = True,
     table: str = "kafka",
     watermark: DeclaredWatermark | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Return the values of records as a DataFrame with these columns.
 
@@ -72,6 +74,7 @@ def read_kafka(
         table: name of the table, for messages.
         watermark: watermark on one of the columns; event times are observed for each partition, for the watermark of
             snapshots that the stream writes. None if none is declared.
+        metadata: those of the columns that are not in the values of records, with the name of what they show.
 
     Raises:
         InvalidOptionError: an option is unknown, missing, contradicts another one or has an invalid value.
@@ -80,19 +83,26 @@ def read_kafka(
         StorageError: no broker answers, or a broker refuses.
     """
     kafka, how = parse_kafka(options, table)
-    check_columns(fields, how, table)
+    shown = dict(metadata or {})
+    check_metadata(shown, table)
+    stored = [field for field in fields if field.name not in shown]
+    check_columns(stored, how, table)
     _check_kind(kafka, table, is_stream=is_stream)
-    _check_connector(spark, table)
-    topics = _describe(spark, kafka, table)
+    check_connector(spark, table)
+    topics = describe_topics(spark, kafka, table)
     settings = _source_options(kafka, topics.partitions, table, is_stream=is_stream)
     reader = spark.readStream if is_stream else spark.read
-    rows = decode_values(reader.format("kafka").options(**settings).load(), fields, how, table)
+    if HEADERS in shown.values():
+        settings["includeHeaders"] = "true"
+    records = reader.format("kafka").options(**settings).load()
+    rows = decode_values(records, stored, how, table, origin=origin_of(shown.values()) if shown else None)
+    rows = with_metadata(rows, fields, shown)
     if is_stream and watermark is not None:
         rows = _observed(rows, topics, watermark, table)
     return rows.drop(ORIGIN)
 
 
-def _observed(rows: DataFrame, topics: _Topics, watermark: DeclaredWatermark, table: str) -> DataFrame:
+def _observed(rows: DataFrame, topics: Topics, watermark: DeclaredWatermark, table: str) -> DataFrame:
     origin = F.col(ORIGIN)
     is_in = {
         partition_name(topics.cluster, topic, number): (origin["partition"] == number) & (origin["topic"] == topic)
@@ -125,7 +135,8 @@ def _check_kind(kafka: KafkaOptions, table: str, *, is_stream: bool) -> None:
         )
 
 
-def _check_connector(spark: SparkSession, table: str) -> None:
+def check_connector(spark: SparkSession, table: str) -> None:
+    """Raise ``UnsupportedFeatureError`` if Spark lacks the JARs for Kafka."""
     jvm: Any = spark._jvm  # noqa: SLF001 - Python has no other way to ask for a class
     provider = jvm.org.apache.spark.sql.kafka010.KafkaSourceProvider
     if isinstance(provider, JavaPackage) or isinstance(jvm.org.apache.kafka.clients.admin.Admin, JavaPackage):
@@ -138,8 +149,14 @@ def _check_connector(spark: SparkSession, table: str) -> None:
         )
 
 
-def _describe(spark: SparkSession, kafka: KafkaOptions, table: str) -> _Topics:
-    """Read the topics from the brokers, so that a wrong address fails here and not minutes later in the query."""
+def describe_topics(spark: SparkSession, kafka: KafkaOptions, table: str) -> Topics:
+    """Read the topics from the brokers, so that a wrong address fails here and not minutes later in the query.
+
+    Raises:
+        InvalidOptionError: Kafka's client refuses its options.
+        NotFoundError: no such topic.
+        StorageError: no broker answers, or a broker refuses.
+    """
     jvm: Any = spark._jvm  # noqa: SLF001 - Python has no client of Kafka
     settings = jvm.java.util.Properties()
     given = dict(kafka.properties)
@@ -162,7 +179,7 @@ def _describe(spark: SparkSession, kafka: KafkaOptions, table: str) -> _Topics:
             partitions = {
                 topic: tuple(sorted(each.partition() for each in found[topic].partitions())) for topic in topics
             }
-            return _Topics(cluster=cluster, partitions=partitions)
+            return Topics(cluster=cluster, partitions=partitions)
         finally:
             admin.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as error:

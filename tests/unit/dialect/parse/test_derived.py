@@ -131,7 +131,7 @@ def test_a_table_that_is_there_stays_as_it_is(shop: Sql) -> None:
         shop("CREATE TABLE orders AS SELECT dt FROM orders")
     with pytest.raises(UnsupportedFeatureError, match="the columns of this query are known to Spark only"):
         shop("CREATE TABLE counts AS SELECT COUNT(*) FROM orders")
-    with pytest.raises(UnsupportedFeatureError, match="a table with a connector cannot be filled"):
+    with pytest.raises(UnsupportedFeatureError, match="a table with a connector is declared with its columns"):
         shop("CREATE TABLE k WITH ('connector' = 'kafka') AS SELECT dt FROM orders")
     assert shop.catalog.list_tables("shop") == ("orders",)
 

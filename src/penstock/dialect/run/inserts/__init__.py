@@ -1,0 +1,1 @@
+"""What the statements that insert rows share."""

@@ -1,0 +1,76 @@
+"""Fill tables of a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.api.deferred import spark_entry
+from penstock.dialect.outcome import Outcome
+from penstock.dialect.run.connectors.declared import connector_table, fields_of
+from penstock.dialect.run.frames import ends_at_start, query_frame
+from penstock.dialect.run.inserts.streaming import checkpoint_for, stream_trigger
+from penstock.dialect.run.inserts.target import InsertTarget, literal_rows, target_columns
+from penstock.dialect.settings import read_settings
+from penstock.errors import InvalidSqlError, UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.dialect.parse.statements import CreateTable, Insert
+    from penstock.dialect.state import SqlState
+
+
+def insert_into_connector(state: SqlState, own: CreateTable, statement: Insert) -> Outcome:
+    """Insert rows into a table of a session: once, or by a streaming query if the source is a stream.
+
+    Raises:
+        UnsupportedFeatureError: there is no Spark session; or the table cannot take the rows.
+        InvalidOptionError: the table takes no rows, or an option is wrong.
+        SchemaMismatchError: the rows do not have the table's columns.
+    """
+    name = ".".join(own.name)
+    if state.spark is None:
+        raise UnsupportedFeatureError(f"table {name}: a table with a connector needs Spark: give a session")
+    kept = next((column.name for column in own.metadata if not column.is_virtual), None)
+    if kept is not None:
+        raise UnsupportedFeatureError(
+            f"table {name}: column '{kept}': metadata of records is read and not written: declare it VIRTUAL"
+        )
+    shown = {column.name for column in own.metadata}
+    fields = tuple(field for field in fields_of(own) if field.name not in shown)
+    target = InsertTarget(name=name, fields=fields, partition_keys=own.partition_by)
+    frame = _rows(state, state.spark, target, statement)
+    if frame.isStreaming and statement.is_overwrite:
+        raise UnsupportedFeatureError(f"table {name}: a stream cannot overwrite; INSERT INTO adds its rows")
+    connector = connector_table(own, statement.options)
+    sink = spark_entry().connector_sink(connector, fields, partition_by=own.partition_by, table=name)
+    if not frame.isStreaming or statement.query is None:
+        spark_entry().write_connector(frame, sink, is_overwrite=statement.is_overwrite)
+        return Outcome(message=f"wrote to {name}")
+    spark_entry().sql_check_stream(frame)
+    settings = read_settings(state.settings)
+    started = spark_entry().start_connector(
+        frame,
+        sink,
+        checkpoint=checkpoint_for(settings, name, statement.query.source.text),
+        trigger=stream_trigger(settings, ends_at_start=ends_at_start(state, statement.query)),
+        query_name=settings.name,
+    )
+    if settings.waits:
+        started.awaitTermination()
+    return Outcome(value=started, message=f"a query writes to {name}")
+
+
+def _rows(state: SqlState, spark: SparkSession, target: InsertTarget, statement: Insert) -> DataFrame:
+    columns = target_columns(target, statement)
+    if statement.rows is not None:
+        return spark_entry().sql_literals(spark, literal_rows(target, statement, columns), target.fields)
+    if statement.query is None:
+        raise InvalidSqlError(f"table {target.name}: there is nothing to insert")
+    return spark_entry().sql_insert(
+        query_frame(state, spark, statement.query),
+        target.fields,
+        columns=columns,
+        constants=dict(statement.partition),
+        table=target.name,
+    )

@@ -1,0 +1,1 @@
+"""Tables of files, generated rows and printed rows, for SQL scripts."""

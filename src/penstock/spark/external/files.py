@@ -1,0 +1,105 @@
+"""Tables of files in a directory: Spark's readers and writers of Parquet and ORC, and lines of CSV and JSON.
+
+Lines are decoded as the values of Kafka records are, by the rules of Flink's formats.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.types import StringType, StructField, StructType
+
+from penstock.errors import NotFoundError
+from penstock.format.text.names import quoted
+from penstock.spark.kafka.decode import ORIGIN, decode_values
+from penstock.spark.kafka.encode import encode_value
+from penstock.spark.types import nullable, to_spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.format.types.data_types import DataField
+    from penstock.options.connectors import FilesystemTable
+
+_LINE: Final = "value"
+_PATH: Final = "__path"
+# Not ORIGIN, which names a column of the same projection.
+_SOURCE: Final = "__source"
+
+
+def read_files(
+    spark: SparkSession,
+    given: FilesystemTable,
+    fields: Sequence[DataField],
+    partition_by: Sequence[str],
+    *,
+    table: str,
+) -> DataFrame:
+    """Return the rows of the files of a directory; a stream if new files are looked for.
+
+    Args:
+        partition_by: columns whose values stand in the names of directories, such as ``dt=2026-01-01``.
+        table: name of the table, for messages.
+
+    Raises:
+        NotFoundError: there is no such directory.
+        UnsupportedFeatureError: the format does not support these columns.
+    """
+    stored = [field for field in fields if field.name not in partition_by]
+    how = given.value_format
+    schema = to_spark_schema(fields)
+    if how is not None:
+        parts = [schema[name] for name in partition_by]
+        schema = StructType([StructField(_line_name(fields), StringType()), *parts])
+    source = "text" if how is not None else str(given.options.format)
+    reader = spark.read if given.options.monitor_interval_ms is None else spark.readStream
+    try:
+        found = reader.format(source).schema(nullable(schema)).load(given.options.path)
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" not in str(error):
+            raise
+        raise NotFoundError(
+            f"table {table}: there is no directory {given.options.path}: write to the table first, or correct 'path'"
+        ) from error
+    if how is None:
+        return found.select(*(F.col(quoted(field.name)) for field in fields))
+    path = F.col("_metadata.file_path").alias(_PATH)
+    record = F.struct(path, *(F.col(quoted(name)) for name in partition_by)).alias(_SOURCE)
+    lines = found.select(F.col(quoted(_line_name(fields))).alias("value"), record)
+    place = F.concat(F.lit("a line of the file "), F.col(_SOURCE)[_PATH])
+    rows = decode_values(lines, stored, how, table, origin=F.col(_SOURCE), place=place)
+    return rows.select(
+        *(
+            F.col(ORIGIN)[field.name].alias(field.name) if field.name in partition_by else F.col(quoted(field.name))
+            for field in fields
+        )
+    )
+
+
+def file_writer_input(
+    rows: DataFrame, given: FilesystemTable, fields: Sequence[DataField], partition_by: Sequence[str], *, table: str
+) -> tuple[DataFrame, str]:
+    """Return the rows as Spark's writer of the format takes them, and the name of that writer.
+
+    Raises:
+        UnsupportedFeatureError: the format does not support these columns.
+    """
+    how = given.value_format
+    if how is None:
+        return rows, str(given.options.format)
+    stored = [field for field in fields if field.name not in partition_by]
+    line = encode_value(stored, how, table).alias(_line_name(fields))
+    return rows.select(line, *(F.col(quoted(name)) for name in partition_by)), "text"
+
+
+def _line_name(fields: Sequence[DataField]) -> str:
+    """Return a name for the column of lines that no partition column has."""
+    names = {field.name for field in fields}
+    name = _LINE
+    while name in names:
+        name += "_"
+    return name

@@ -1,0 +1,54 @@
+"""Write rows to Kafka through Spark's own sink, with the options of Flink's connector.
+
+Source:
+    Spark's Kafka sink: columns ``value`` and ``topic``; it delivers each record at least once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.spark.kafka.encode import encode_value
+from penstock.spark.kafka.frame import check_connector, describe_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from penstock.format.types.data_types import DataField
+    from penstock.options.connectors import KafkaTable
+
+_GUARANTEE: Final = "sink.delivery-guarantee"
+_PARTITIONER: Final = "sink.partitioner"
+
+
+def kafka_writer_input(
+    rows: DataFrame, kafka: KafkaTable, fields: Sequence[DataField], table: str
+) -> tuple[DataFrame, dict[str, str]]:
+    """Return rows as Spark's Kafka sink takes them, and the options of that sink.
+
+    Raises:
+        InvalidOptionError: the topic is not one, or an option of the sink has a value that Spark's sink cannot have.
+        UnsupportedFeatureError: the format does not support these columns, or Spark has no connector for Kafka.
+        NotFoundError, StorageError: no such topic; no broker answers.
+    """
+    options = kafka.options
+    if len(options.topics) != 1:
+        raise InvalidOptionError(f"table {table}: rows are written to one topic: give 'topic' with one name")
+    if kafka.sink.get(_GUARANTEE, "at-least-once") not in {"at-least-once", "none"}:
+        raise UnsupportedFeatureError(
+            f"table {table}: '{_GUARANTEE}' = '{kafka.sink[_GUARANTEE]}': Spark's sink has no transactions; say "
+            "'at-least-once', and let the readers drop duplicates"
+        )
+    if kafka.sink.get(_PARTITIONER, "default") != "default":
+        raise UnsupportedFeatureError(
+            f"table {table}: '{_PARTITIONER}' = '{kafka.sink[_PARTITIONER]}': Kafka's own partitioner chooses; say "
+            "'default', or set 'properties.partitioner.class'"
+        )
+    value = encode_value(fields, kafka.value_format, table)
+    check_connector(rows.sparkSession, table)
+    describe_topics(rows.sparkSession, options, table)
+    properties = {f"kafka.{name}": text for name, text in options.properties if name != "group.id"}
+    return rows.select(value.alias("value")), {**properties, "topic": options.topics[0]}
