@@ -1,6 +1,7 @@
-"""Runs the Python examples of documentation pages one page after another, so that they share a JVM.
+"""Runs the examples of documentation pages one after another, so that they share a JVM and what they import.
 
-Each line of standard input is a JSON object with the ``script`` to run and the ``directory`` to run it in. Each line of
+Each line of standard input is a JSON object with the ``directory`` to run in and either a ``script`` to run or the
+``arguments`` of the command ``penstock``. Each line of
 standard output answers one: ``{"output": ..., "failed": ...}``, where ``output`` is all that the page printed.
 """
 
@@ -16,6 +17,9 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
 
 
 def run_page(script: str, directory: str) -> bool:
@@ -40,6 +44,16 @@ def run_page(script: str, directory: str) -> bool:
     return False
 
 
+def run_command(arguments: list[str], directory: str) -> bool:
+    """Run the command ``penstock``; return whether it failed."""
+    os.chdir(directory)
+    result = CliRunner().invoke(app, arguments)
+    sys.stdout.write(result.output)
+    if result.exception is not None:
+        traceback.print_exception(result.exception)
+    return result.exit_code != 0
+
+
 def main() -> None:
     """Answer until standard input ends."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
@@ -48,7 +62,10 @@ def main() -> None:
             with tempfile.TemporaryFile() as output:
                 for descriptor in (1, 2):
                     os.dup2(output.fileno(), descriptor)
-                failed = run_page(request["script"], request["directory"])
+                if "script" in request:
+                    failed = run_page(request["script"], request["directory"])
+                else:
+                    failed = run_command(request["arguments"], request["directory"])
                 sys.stdout.flush()
                 sys.stderr.flush()
                 output.seek(0)

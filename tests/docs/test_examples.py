@@ -29,7 +29,7 @@ def _blocks(page: str, language: str) -> list[str]:
 
 
 class PageRunner:
-    """A process that runs the Python examples of pages that need Spark: they share its JVM."""
+    """A process that runs examples of pages, which share its JVM and what it has imported."""
 
     def __init__(self, settings: Path) -> None:
         environment = _environment(settings)
@@ -41,14 +41,14 @@ class PageRunner:
             text=True,
         )
 
-    def run(self, script: Path) -> None:
-        """Run a page in the folder of its script; the test fails with what it printed."""
+    def run(self, directory: Path, **what: str | list[str]) -> None:
+        """Run a ``script``, or ``penstock`` with ``arguments``; the test fails with what it printed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"script": str(script), "directory": str(script.parent)}) + "\n")
+        self._process.stdin.write(json.dumps({**what, "directory": str(directory)}) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline())
-        assert not answer["failed"], answer["output"]
+        assert not answer["failed"], f"{what}\n{answer['output']}"
 
     def close(self) -> None:
         """End the process."""
@@ -78,16 +78,19 @@ def page_runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageRunner
 def test_the_examples_of_a_page_run_one_after_another(page: str, tmp_path: Path, page_runner: PageRunner) -> None:
     script = tmp_path / "example.py"
     text = "\n".join(_blocks(page, "python"))
-    script.write_text(text, encoding="utf-8")
-    # Spark's Python workers stay in the directory that the JVM was started in, and .load("...") takes paths from there.
-    if "SparkSession" in text and ".load(" not in text:
-        page_runner.run(script)
-    else:
+    # Spark's Python workers stay in the directory that the JVM was started in, and take paths of tables from there.
+    script.write_text(text.replace('.load("warehouse/', f'.load("{tmp_path}/warehouse/'), encoding="utf-8")
+    is_alone = '.option("path", "warehouse/' in text
+    if is_alone:
         _run([sys.executable, str(script)], tmp_path)
+    else:
+        page_runner.run(tmp_path, script=str(script))
     for block in _blocks(page, "console"):
         for line in block.splitlines():
-            if line.startswith("$ penstock "):
+            if line.startswith("$ penstock ") and is_alone:
                 _run([str(Path(sys.executable).with_name("penstock")), *shlex.split(line)[2:]], tmp_path)
+            elif line.startswith("$ penstock "):
+                page_runner.run(tmp_path, arguments=shlex.split(line)[2:])
 
 
 def test_links_between_pages_lead_somewhere() -> None:

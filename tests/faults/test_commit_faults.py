@@ -24,8 +24,8 @@ from penstock.format.types.data_types import BIGINT
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit import fence
-from penstock.table.commit.discard import commit_or_discard
 from penstock.table.commit.fence import ROLLED_BACK_TO
+from penstock.table.commit.outcome import commit_or_discard
 from penstock.table.commit.request import CommitRequest
 from penstock.table.locate import FileLocator
 from penstock.table.read.live import load_live_entries

@@ -19,7 +19,8 @@ from penstock.format.snapshot import CommitKind
 from penstock.io.memory import MemoryFileIO
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.committer import new_commit_user
-from penstock.table.commit.discard import commit_or_discard, delete_new_files
+from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.outcome import commit_or_discard
 from penstock.table.commit.request import CommitRequest
 from penstock.table.read.live import load_live_entries
 from penstock.testing.garbage import needed_files, stored_files

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import http.client
 import random
-import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlsplit
 
-if TYPE_CHECKING:
-    from types import TracebackType
+from tests.loopback_server import Handler, LoopbackServer
 
 _OF_ONE_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
@@ -31,7 +28,7 @@ class Faults:
     delay_seconds: float = 0.05
 
 
-class FaultyProxy:
+class FaultyProxy(LoopbackServer):
     """The proxy; a context manager.
 
     Attributes:
@@ -39,28 +36,11 @@ class FaultyProxy:
     """
 
     def __init__(self, url: str, faults: Faults) -> None:
+        super().__init__(_Handler)
         self.target = urlsplit(url).netloc
         self.faults = faults
         self.counts: Counter[str] = Counter()
-        self.lock = threading.Lock()
         self.chance = random.Random(14)  # noqa: S311 - no secret
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def draw(self) -> str:
         with self.lock:
@@ -70,12 +50,8 @@ class FaultyProxy:
             return outcome
 
 
-class _Handler(BaseHTTPRequestHandler):
-    proxy: FaultyProxy
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_arguments: Any) -> None:
-        pass
+class _Handler(Handler, BaseHTTPRequestHandler):
+    owner: FaultyProxy
 
     def handle(self) -> None:
         try:
@@ -84,21 +60,20 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def do_GET(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        time.sleep(self.proxy.faults.delay_seconds)
-        outcome = self.proxy.draw()
+        body = self.body()
+        time.sleep(self.owner.faults.delay_seconds)
+        outcome = self.owner.draw()
         if outcome == "busy":
             self.answer(503, {}, b"<Error><Code>SlowDown</Code></Error>")
             return
         status, headers, data = self.forward(body)
         if outcome == "lost":
-            self.close_connection = True
-            self.connection.close()
+            self.end()
         else:
             self.answer(status, headers, data)
 
     def forward(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection(self.proxy.target, timeout=60)
+        connection = http.client.HTTPConnection(self.owner.target, timeout=60)
         try:
             headers = {key: value for key, value in self.headers.items() if key.lower() not in _OF_ONE_CONNECTION}
             connection.request(self.command, self.path, body or None, {**headers, "Content-Length": str(len(body))})

@@ -11,6 +11,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -83,10 +84,9 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> None:
         self._ref = ref
         self._schema = schema
-        self._predicate = predicate
-        self._reader = reader
-        self._parallelism = parallelism
-        self._is_inferred = is_inferred
+        self._open_session = partial(
+            open_session, ref, schema, predicate, reader=reader, parallelism=parallelism, is_inferred=is_inferred
+        )
         self._session: StreamSession | None = None
         self._is_aligned = AlignmentRule.of(ref) is not None
 
@@ -149,12 +149,5 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _open(self) -> StreamSession:
         if self._session is None:
-            self._session = open_session(
-                self._ref,
-                self._schema,
-                self._predicate,
-                reader=self._reader,
-                parallelism=self._parallelism,
-                is_inferred=self._is_inferred,
-            )
+            self._session = self._open_session()
         return self._session

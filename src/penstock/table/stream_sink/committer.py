@@ -17,8 +17,9 @@ from penstock.format.layout import query_directory, schema_directory, schema_pat
 from penstock.format.snapshot import CommitKind
 from penstock.io.shortcuts import requests_ahead
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.discard import commit_or_discard, delete_job_files_beside, delete_new_files, delete_staging
+from penstock.table.commit.discard import delete_job_files_beside, delete_new_files, delete_staging
 from penstock.table.commit.lookup import OwnCommits, search_commits
+from penstock.table.commit.outcome import commit_or_discard
 from penstock.table.commit.request import CommitRequest
 from penstock.table.identity import load_identity
 from penstock.table.partition_scope import WholeTable

@@ -89,8 +89,8 @@ def kept() -> tuple[int, int]:
     return now
 
 
-@pytest.mark.parametrize("batches", [200, pytest.param(10_000, marks=pytest.mark.slow)])
-@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("batches", [80, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.timeout(3_000)
 def test_micro_batches_leave_nothing_in_the_gateway(
     batches: int, spark: SparkSession, catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -111,6 +111,7 @@ def test_micro_batches_leave_nothing_in_the_gateway(
     del options["penstock.scan.bounded.snapshot-id"]
     assert run("many") == batches
     after = kept()
+    # One object a batch would be sixty.
     assert after[0] - before[0] < 20, (before, after)
     assert after[1] - before[1] < 40, (before, after)
 

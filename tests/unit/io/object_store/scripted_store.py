@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections import deque
 from enum import StrEnum
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import unquote, urlsplit
 
-if TYPE_CHECKING:
-    from types import TracebackType
+from tests.loopback_server import Handler, LoopbackServer
 
 
 class Answer(StrEnum):
@@ -40,7 +37,7 @@ _REFUSALS = {
 }
 
 
-class ScriptedStore:
+class ScriptedStore(LoopbackServer):
     """The server; a context manager.
 
     Attributes:
@@ -49,43 +46,26 @@ class ScriptedStore:
     """
 
     def __init__(self, promise: Promise = Promise.KEPT) -> None:
+        super().__init__(_Handler)
         self.promise = promise
         self.answers: deque[Answer] = deque()
         self.objects: dict[str, bytes] = {}
         self.requests: list[tuple[str, str]] = []
-        self.lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": self}))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     @property
     def options(self) -> dict[str, str]:
         return {
-            "s3.endpoint": f"http://127.0.0.1:{self._server.server_address[1]}",
+            "s3.endpoint": self.url,
             "s3.access-key": "any",
             "s3.secret-key": "SECRET-OF-THE-TEST",
         }
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def count(self, method: str, key: str) -> int:
         return sum(request == (method, key) for request in self.requests)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    store: ScriptedStore
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_arguments: Any) -> None:
-        pass
+class _Handler(Handler, BaseHTTPRequestHandler):
+    owner: ScriptedStore
 
     def answer(self, status: int, body: bytes = b"") -> None:
         self.send_response(status)
@@ -99,20 +79,13 @@ class _Handler(BaseHTTPRequestHandler):
     def refuse(self, status: int, code: str) -> None:
         self.answer(status, f"<Error><Code>{code}</Code><Message>SECRET-OF-THE-STORE</Message></Error>".encode())
 
-    def end(self) -> None:
-        self.close_connection = True
-        self.connection.close()
-
     def key(self) -> str:
         key = unquote(urlsplit(self.path).path).removeprefix("/bucket").lstrip("/")
-        self.store.requests.append((self.command, key))
+        self.owner.requests.append((self.command, key))
         return key
 
-    def body(self) -> bytes:
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-
     def do_GET(self) -> None:
-        data = self.store.objects.get(self.key())
+        data = self.owner.objects.get(self.key())
         if data is None:
             self.refuse(404, "NoSuchKey")
         else:
@@ -122,14 +95,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.key()
         names = re.findall(r"<Key>([^<]*)</Key>", self.body().decode())
         for name in names:
-            self.store.objects.pop(unquote(name), None)
+            self.owner.objects.pop(unquote(name), None)
         deleted = "".join(f"<Deleted><Key>{name}</Key></Deleted>" for name in names)
         self.answer(200, f"<DeleteResult>{deleted}</DeleteResult>".encode())
 
     def do_PUT(self) -> None:
         key, data = self.key(), self.body()
         is_probe = ".penstock-probe-" in key
-        answer = self.store.answers.popleft() if self.store.answers and not is_probe else None
+        answer = self.owner.answers.popleft() if self.owner.answers and not is_probe else None
         if answer in _REFUSALS:
             self.refuse(*_REFUSALS[answer])
         elif answer is Answer.DROPPED:
@@ -142,16 +115,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer(200)
 
     def put(self, key: str, data: bytes) -> bool:
-        is_conditional = self.headers.get("If-None-Match") == "*" and self.store.promise is not Promise.IGNORED
-        if self.store.promise is Promise.NOT_IN_A_RACE:
-            is_there = key in self.store.objects
+        is_conditional = self.headers.get("If-None-Match") == "*" and self.owner.promise is not Promise.IGNORED
+        if self.owner.promise is Promise.NOT_IN_A_RACE:
+            is_there = key in self.owner.objects
             time.sleep(0.01)
             if is_conditional and is_there:
                 return False
-            self.store.objects[key] = data
+            self.owner.objects[key] = data
             return True
-        with self.store.lock:
-            if is_conditional and key in self.store.objects:
+        with self.owner.lock:
+            if is_conditional and key in self.owner.objects:
                 return False
-            self.store.objects[key] = data
+            self.owner.objects[key] = data
             return True

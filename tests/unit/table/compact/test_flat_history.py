@@ -32,7 +32,7 @@ def missed(checks: list[Check]) -> list[str]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", IN_TURN)
-def test_three_hundred_batches_leave_files_metadata_and_calls_to_storage_flat(kind: str) -> None:
+def test_many_batches_leave_files_metadata_and_calls_to_storage_flat(kind: str) -> None:
     # Snapshots expire from the 21st batch on, so in most of the batches that are compared.
     options = {"snapshot.num-retained.max": "20"}
     history = run_course(warehouse(), replace(COURSES[kind], batches=300, options=options))
@@ -46,16 +46,16 @@ def test_three_hundred_batches_leave_files_metadata_and_calls_to_storage_flat(ki
 @pytest.mark.parametrize("kind", BESIDE)
 def test_compaction_on_a_thread_keeps_up_with_the_batches_and_loses_nothing(kind: str) -> None:
     options = {"snapshot.num-retained.max": "30"}
-    history = run_course(warehouse(), replace(COURSES[kind], batches=100, options=options))
+    history = run_course(warehouse(), replace(COURSES[kind], batches=60, options=options))
     assert history.is_whole
-    assert history.merges > 20
-    # 400 files were written; on a busy machine the thread may be some batches late.
-    assert history.steps[-1].live_files < 120
+    assert history.merges > 12
+    # 240 files were written; on a busy machine the thread may be some batches late.
+    assert history.steps[-1].live_files < 100
 
 
 @pytest.mark.timeout(300)
-def test_a_thousand_commits_to_a_queue_are_rewritten_a_handful_of_times() -> None:
-    history = run_course(warehouse(), amplification_course(1_000, "1 mb"))
+def test_many_commits_to_a_queue_are_rewritten_a_handful_of_times() -> None:
+    history = run_course(warehouse(), amplification_course(500, "1 mb"))
     ours, theirs = amplification_checks("1 mb", history)
     assert missed([ours]) == []
     assert theirs.value > 2 * ours.value
@@ -78,7 +78,7 @@ def test_the_rule_that_ours_is_compared_with_is_paimons(appended: list[int], rew
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3_600)
+@pytest.mark.timeout(3_000)
 @pytest.mark.parametrize("kind", COURSES)
 def test_ten_thousand_batches_leave_files_metadata_and_the_time_of_a_batch_flat(kind: str, tmp_path: Path) -> None:
     history = run_course(str(tmp_path / "warehouse"), replace(COURSES[kind], batches=10_000))

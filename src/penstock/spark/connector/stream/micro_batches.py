@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.options import StreamOptions
@@ -62,10 +63,15 @@ class TableStream(Proxy):
         # Spark keeps offsets by source, and two sources of one table are not the same.
         super().__init__(bridge, f"{ref.name} {uuid.uuid4().hex}")
         self._ref = ref
-        self._schema = schema
-        self._predicate = predicate
-        self._reader = reader
-        self._parallelism = spark.sparkContext.defaultParallelism
+        self._open_session = partial(
+            open_session,
+            ref,
+            schema,
+            predicate,
+            reader=reader,
+            parallelism=spark.sparkContext.defaultParallelism,
+            is_inferred=False,
+        )
         self._files = BatchReader(bridge, spark, ref, schema)
         self._session: StreamSession | None = None
         self._input_end = InputEnd(bridge)
@@ -155,14 +161,7 @@ class TableStream(Proxy):
 
     def _open(self) -> StreamSession:
         if self._session is None:
-            self._session = open_session(
-                self._ref,
-                self._schema,
-                self._predicate,
-                reader=self._reader,
-                parallelism=self._parallelism,
-                is_inferred=False,
-            )
+            self._session = self._open_session()
         return self._session
 
     def _encoded(self, offset: dict[str, Any]) -> JavaObject:
