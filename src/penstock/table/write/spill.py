@@ -8,7 +8,7 @@ the order they were written, so that rows of one group keep their incoming order
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final, Literal
 
@@ -166,7 +166,8 @@ class SpillBuffer:
     def close(self) -> None:
         """Drop all rows and delete the runs on disk."""
         for run in self._runs:
-            run.file.close()
+            with suppress(OSError):  # closing writes what is left in its buffer; the file is closed anyway, and goes
+                run.file.close()
         self._runs.clear()
         self._batches.clear()
         self._ids.clear()

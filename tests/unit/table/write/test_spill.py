@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.errors import StorageError
 from penstock.options import WriteOptions
 from penstock.table.write import spill
 from penstock.table.write.spill import SpillBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pytest
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string()), ("l", pa.list_(pa.int32()))])
 
@@ -107,6 +108,33 @@ def test_spilling_stops_at_the_disk_limit_and_begins_anew_after_draining() -> No
     assert 1 <= spills <= 3
     assert len(drained(buffer)) == 100 * (spills + 1)
     assert buffer.may_spill
+
+
+class FullDisk:
+    """A file that takes nothing, and fails once more when it is closed."""
+
+    closed = False
+
+    def write(self, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def close(self) -> None:
+        self.closed = True
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_one_error_and_closing_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = FullDisk()
+    monkeypatch.setattr(spill.tempfile, "TemporaryFile", lambda **_: file)
+    buffer = SpillBuffer(SCHEMA, WriteOptions(), table="db.t")
+    buffer.add(batch_of([1]), np.zeros(1, dtype=np.int32))
+    with pytest.raises(StorageError, match=r"table db\.t: cannot spill rows to .*No space left"):
+        buffer.spill()
+    buffer.close()
+    assert file.closed
 
 
 def test_spilling_stops_at_so_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
