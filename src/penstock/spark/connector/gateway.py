@@ -9,6 +9,7 @@ versions in ``SUPPORTED``.
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -61,6 +62,8 @@ PRIVATE: Final = {
 
 
 _MOST_SCHEMAS: Final = 500
+_ONE_AT_A_TIME: Final = threading.RLock()
+"""Several queries may start at once, each on a thread of its own."""
 
 
 class KnownClass(JavaClass):  # type: ignore[misc] # Py4J has no types
@@ -115,7 +118,12 @@ class Bridge:
     @property
     def driver(self) -> JavaObject:
         """The object of ``Driver.java``."""
-        return self.once("driver", lambda: compile_driver(self.private("Compiler")(), self._loader()))
+        found = self._kept.get("driver")
+        if found is not None:
+            return found
+        # Py4J keeps methods by the names of classes: a second class of this name would get calls of the first one's.
+        with _ONE_AT_A_TIME:
+            return self.once("driver", lambda: compile_driver(self.private("Compiler")(), self._loader()))
 
     def names(self, items: frozenset[str]) -> JavaObject:
         """Return a ``java.util.Set`` that never changes."""
@@ -298,7 +306,8 @@ def open_bridge(spark: SparkSession) -> Bridge:
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call] # PySpark has no types for it
     # With this, Spark gets the exceptions that our errors are converted to, not a Py4J exception with a trace.
     gateway.callback_server_parameters.propagate_java_exceptions = True
-    return _bridge_of(gateway)
+    with _ONE_AT_A_TIME:
+        return _bridge_of(gateway)
 
 
 @lru_cache(maxsize=1)
