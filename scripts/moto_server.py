@@ -1,7 +1,7 @@
-"""Run moto's S3 server on this machine: ``moto_server.py PORT``. Of concurrent conditional puts of a name, one wins.
+"""Run moto's S3 server on this machine: ``moto_server.py PORT [ADDRESS]``.
 
-moto looks whether there is an object and stores it afterwards, without a lock, so that on a busy machine two puts of
-one name succeed. Here conditional puts run one after another.
+Of concurrent conditional puts of a name, one wins. moto looks whether there is an object and stores it afterwards,
+without a lock, so that on a busy machine two puts of one name succeed. Here conditional puts run one after another.
 """
 
 import sys
@@ -32,7 +32,8 @@ class ConditionalPutsInTurn:
 def main() -> None:
     """Serve until the process is killed."""
     application = ConditionalPutsInTurn(DomainDispatcherApplication(create_backend_app))
-    run_simple("127.0.0.1", int(sys.argv[1]), application, threaded=True, request_handler=MotoRequestHandler)
+    port, address = int(sys.argv[1]), (sys.argv[2:] or ["127.0.0.1"])[0]
+    run_simple(address, port, application, threaded=True, request_handler=MotoRequestHandler)
 
 
 if __name__ == "__main__":

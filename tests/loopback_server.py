@@ -15,20 +15,21 @@ class LoopbackServer:
 
     Args:
         handler: answers its requests; gets the attribute ``owner``, which is this object.
+        address: of this machine.
 
     Attributes:
         lock: for what requests of several threads change.
     """
 
-    def __init__(self, handler: type[Handler]) -> None:
+    def __init__(self, handler: type[Handler], address: str = "127.0.0.1") -> None:
         self.lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), {"owner": self}))
+        self._server = ThreadingHTTPServer((address, 0), type("Handler", (handler,), {"owner": self}))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return "http://{}:{}".format(*self._server.server_address[:2])
 
     def __enter__(self) -> Self:
         self._thread.start()

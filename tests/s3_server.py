@@ -80,12 +80,13 @@ def counted(bucket: S3Bucket, delay: float = 0.0) -> Iterator[list[str]]:
 class S3Server:
     """A server that is killed at the end; a context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "127.0.0.1") -> None:
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.address = address
+        self.url = f"http://{address}:{self.port}"
         self._buckets = 0
         self._process = subprocess.Popen(
-            [sys.executable, MOTO, str(self.port)],
+            [sys.executable, MOTO, str(self.port), address],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -94,7 +95,7 @@ class S3Server:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                socket.create_connection((self.address, self.port), 1).close()
             except OSError:
                 assert self._process.poll() is None, "moto did not start"
                 time.sleep(0.05)

@@ -123,6 +123,7 @@ __all__ = [
     "last_progress",
     "last_write",
     "register",
+    "ship",
     "sql",
 ]
 
@@ -137,7 +138,7 @@ if TYPE_CHECKING:
     from penstock.api.monitor.prometheus import MetricsExport, export_metrics
     from penstock.api.preview import TablePreview
     from penstock.api.read_at import ReadAt
-    from penstock.api.register import register
+    from penstock.api.register import register, ship
     from penstock.api.row_changes import RowChanges
     from penstock.api.table import Table
     from penstock.api.versions import TableVersions
@@ -265,6 +266,7 @@ _HOMES: Final = {
     "last_progress": "penstock.spark.stream.progress",
     "last_write": "penstock.spark.write.progress",
     "register": "penstock.api.register",
+    "ship": "penstock.api.register",
     "sql": "penstock.dialect.session",
 }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +13,9 @@ from typing import Any
 import pytest
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.spark import python_worker
+from penstock.spark import ship as shipping
+from penstock.spark.executor_probe import ExecutorPython, look, python_kind
 from penstock.spark.python_worker import ensure_python_worker
 
 
@@ -22,10 +27,10 @@ class Conf:
         return self._values.get(key)
 
 
-def session(python: str, master: str = "local[2]", **conf: str) -> Any:
+def session(python: str, master: str = "local[2]", application: str = "app-1", **conf: str) -> Any:
     """Return as much of a session as is asked for the Python of its tasks."""
     values = {key.replace("__", "."): value for key, value in conf.items()}
-    context = SimpleNamespace(master=master, pythonExec=python, getConf=lambda: Conf(values))
+    context = SimpleNamespace(master=master, pythonExec=python, applicationId=application, getConf=lambda: Conf(values))
     return SimpleNamespace(sparkContext=context)
 
 
@@ -80,7 +85,75 @@ def test_drivers_own_python_is_not_even_started(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("master", ["yarn", "spark://somewhere:7077", "k8s://somewhere"])
-def test_cluster_is_left_alone(bare_python: str, master: str) -> None:
+def test_executors_of_a_cluster_are_asked_once_for_each_application(
+    bare_python: str, master: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ask(context: Any) -> ExecutorPython:
+        asked.append(context.applicationId)
+        return ExecutorPython([("python on machine 'a'", python_kind(), ())])
+
+    monkeypatch.setattr(python_worker, "ask_executors", ask)
+    monkeypatch.setattr(python_worker, "_READY", set())
     spark = session(bare_python, master=master)
-    ensure_python_worker(spark)
+    for _ in range(2):
+        ensure_python_worker(spark)
+    ensure_python_worker(session(bare_python, master=master, application="app-2"))
+    assert asked == ["app-1", "app-2"]
     assert spark.sparkContext.pythonExec == bare_python
+
+
+def test_executors_that_lack_a_module_are_named_with_the_line_that_sends_it(
+    bare_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [
+        ("/usr/bin/python3 on machine 'a'", python_kind(), ()),
+        ("/usr/bin/python3 on machine 'b'", python_kind(), ("obstore", "penstock")),
+        ("/usr/bin/python3 on machine 'c'", python_kind(), ("pyarrow",)),
+    ]
+    monkeypatch.setattr(python_worker, "ask_executors", lambda _: ExecutorPython(answers))
+    monkeypatch.setattr(python_worker, "_READY", set())
+    with pytest.raises(UnsupportedFeatureError) as raised:
+        ensure_python_worker(session(bare_python, master="yarn"))
+    assert str(raised.value) == (
+        "the executors cannot import penstock, pyarrow, obstore (their Python: /usr/bin/python3 on machine 'b'): call "
+        "penstock.ship(spark) first, which sends what is missing from here, or install penstock on each machine"
+    )
+
+
+def test_this_python_has_all_that_tasks_import() -> None:
+    ((place, kind, missing),) = look(("penstock", "pyarrow", "backports.zstd", "no.such", "nosuch"), [])
+    assert place.startswith(sys.executable)
+    assert kind == python_kind()
+    assert missing == ("no.such", "nosuch")
+
+
+def test_executors_of_another_kind_get_nothing(bare_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [("python on machine 'a'", "cpython-311 on linux-riscv64", ("penstock",))]
+    monkeypatch.setattr(shipping, "ask_executors", lambda _: ExecutorPython(answers))
+    text = "cannot be sent to executors with cpython-311 on linux-riscv64: install penstock on each of their machines"
+    with pytest.raises(UnsupportedFeatureError, match=text):
+        shipping.ship(session(bare_python, master="yarn"))
+
+
+def test_archive_has_the_packages_and_no_tests_of_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "sent.zip"
+    shipping.write_archive(path, ("penstock", "fastavro"))
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "sent")
+    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {
+        "fastavro",
+        "penstock",
+        "pyspark_penstock",
+    }
+    assert [name for name in names if "__pycache__" in name or "/tests/" in name] == []
+    there = subprocess.run(
+        [sys.executable, "-c", "import penstock, fastavro; print(penstock.__file__, fastavro.__file__)"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(tmp_path / "sent")},
+    )
+    assert there.stdout.count(str(tmp_path)) == 2

@@ -20,6 +20,7 @@ from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.frame import to_frame
 from penstock.spark.session import open_session
+from penstock.spark.ship import ship
 from penstock.spark.source import PenstockDataSource
 from penstock.spark.sql.frames import (
     check_stream,
@@ -77,6 +78,11 @@ class SparkEntry:
         """Register the format with a session."""
         ensure_python_worker(spark)
         spark.dataSource.register(PenstockDataSource)
+
+    @staticmethod
+    def ship(spark: SparkSession) -> tuple[str, ...]:
+        """Send what the executors lack; see ``ship``."""
+        return ship(spark)
 
     @staticmethod
     def hadoop_store_options(bucket: str) -> dict[str, str]:

@@ -8,26 +8,42 @@ import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import UnsupportedFeatureError
+from penstock.spark.executor_probe import ask_executors
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 
+# Applications whose executors have Penstock, by their ids.
+_READY: Final[set[str]] = set()
+
+
+def is_on_this_machine(spark: SparkSession) -> bool:
+    """Whether all tasks of a session run on the machine of the driver."""
+    return (spark.sparkContext.master or "").startswith("local")
+
+
 def ensure_python_worker(spark: SparkSession) -> None:
-    """Make sure that tasks on this machine run with a Python that has Penstock.
+    """Make sure that tasks run with a Python that has Penstock.
+
+    The executors of a cluster are asked once per application, by a job of a few tasks.
 
     If a script is run as ``.venv/bin/python job.py`` without activating the environment, Spark starts the ``python3``
     on the PATH. If the user chose no Python, this function sets the driver's Python for tasks.
 
     Raises:
-        UnsupportedFeatureError: the chosen Python cannot import penstock. Without this check, the first task would fail
-            with a Java stack trace.
+        UnsupportedFeatureError: the chosen Python, or that of an executor, cannot import penstock. Without this check,
+            the first task would fail with a Java stack trace.
     """
     context = spark.sparkContext
-    if not (context.master or "").startswith("local") or _has_penstock(context.pythonExec):
+    if not is_on_this_machine(spark):
+        _ensure_executors(context)
+        return
+    if _has_penstock(context.pythonExec):
         return
     if "PYSPARK_PYTHON" in os.environ or context.getConf().get("spark.pyspark.python") is not None:
         raise UnsupportedFeatureError(
@@ -35,6 +51,18 @@ def ensure_python_worker(spark: SparkSession) -> None:
             f"set PYSPARK_PYTHON (or spark.pyspark.python) to {sys.executable} before the session starts"
         )
     context.pythonExec = sys.executable
+
+
+def _ensure_executors(context: SparkContext) -> None:
+    if context.applicationId in _READY:
+        return
+    found = ask_executors(context)
+    if found.missing:
+        raise UnsupportedFeatureError(
+            f"the executors cannot import {', '.join(found.missing)} (their Python: {found.example}): call "
+            "penstock.ship(spark) first, which sends what is missing from here, or install penstock on each machine"
+        )
+    _READY.add(context.applicationId)
 
 
 @lru_cache(maxsize=8)

@@ -35,8 +35,8 @@ class FaultyProxy(LoopbackServer):
         counts: of requests, and of what went wrong.
     """
 
-    def __init__(self, url: str, faults: Faults) -> None:
-        super().__init__(_Handler)
+    def __init__(self, url: str, faults: Faults, address: str = "127.0.0.1") -> None:
+        super().__init__(_Handler, address)
         self.target = urlsplit(url).netloc
         self.faults = faults
         self.counts: Counter[str] = Counter()

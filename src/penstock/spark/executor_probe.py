@@ -1,0 +1,102 @@
+"""Ask the executors which Python runs their tasks, and which packages it lacks.
+
+The functions are pickled by value, since an executor without Penstock could not import them. So this module uses the
+standard library only.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import sys
+import sysconfig
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark import cloudpickle
+
+from penstock.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark import SparkContext
+
+TASKS: Final = 8
+"""Most tasks of the job that asks."""
+
+# What the tasks of Penstock import, and the distribution that has it.
+PACKAGES: Final = {
+    "penstock": "penstock",
+    "pyarrow": "pyarrow",
+    "numpy": "numpy",
+    "fastavro": "fastavro",
+    "cramjam": "cramjam",
+    "obstore": "obstore",
+    "typing_extensions": "typing-extensions",
+    "backports.zstd": "backports-zstd",
+}
+_TEXT_LIMIT: Final = 300
+
+
+class ExecutorPython:
+    """The Pythons of the executors that answered.
+
+    Attributes:
+        missing: modules that at least one of them cannot import, in the order of ``PACKAGES``.
+        example: path and machine of one that lacks a module, or of any.
+        kinds: versions and platforms, such as ``cpython-311 on linux-x86_64``.
+    """
+
+    def __init__(self, answers: Iterable[tuple[str, str, tuple[str, ...]]]) -> None:
+        answers = tuple(answers)
+        lacked = {name for _, _, missing in answers for name in missing}
+        self.missing = tuple(name for name in PACKAGES if name in lacked)
+        self.example = next((place for place, _, missing in answers if missing), answers[0][0])
+        self.kinds = tuple(sorted({kind for _, kind, _ in answers}))
+
+
+def ask_executors(context: SparkContext) -> ExecutorPython:
+    """Run a small job that looks at the Python of the executors.
+
+    Raises:
+        UnsupportedFeatureError: the executors cannot start their Python.
+    """
+    names = tuple(name for name in PACKAGES if _is_here(name))
+    tasks = max(1, min(context.defaultParallelism, TASKS))
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    try:
+        return ExecutorPython(context.parallelize(range(tasks), tasks).mapPartitions(partial(look, names)).collect())
+    except Py4JJavaError as error:
+        raise UnsupportedFeatureError(
+            f"the executors cannot run Python tasks with '{context.pythonExec}' ({_cause(error)}): install the Python "
+            "of the driver on each machine, and set PYSPARK_PYTHON to its path there before the session starts"
+        ) from error
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
+
+
+def python_kind() -> str:
+    """Return version and platform of this Python, which packages with machine code depend on."""
+    return f"{sys.implementation.cache_tag} on {sysconfig.get_platform()}"
+
+
+def look(names: tuple[str, ...], _rows: Iterable[int]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the place and the kind of this Python, and those of the modules that it cannot import; runs in a task."""
+    missing = tuple(name for name in names if not _is_here(name))
+    yield f"{sys.executable} on machine '{socket.gethostname()}'", python_kind(), missing
+
+
+def _is_here(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # the package around it is missing
+        return False
+
+
+def _cause(error: Py4JJavaError) -> str:
+    lines = [line.strip() for line in str(error.java_exception).splitlines() if line.strip()]
+    named = [line for line in lines if "Cannot run program" in line or line.startswith("pyspark.errors.")]
+    return (named or lines or ["no reason given"])[0].rpartition("Exception: ")[2][:_TEXT_LIMIT]

@@ -1,0 +1,109 @@
+"""The main job on a standalone cluster with a store between; run by ``test_standalone`` as a program.
+
+Arguments: warehouse on the store, its options as JSON, a directory that each worker has for itself. Prints one JSON
+object: for each step its result or its error, and its seconds.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+import penstock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS = 20_000
+
+
+def open_session(**settings: str) -> SparkSession:
+    host = os.environ["SPARK_LOCAL_IP"]
+    builder = (
+        SparkSession.builder.master(os.environ["PENSTOCK_MASTER"])
+        .config("spark.driver.host", host)
+        .config("spark.driver.bindAddress", host)
+        .config("spark.executor.memory", "600m")
+        .config("spark.cores.max", "2")
+        .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
+        .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "60s")
+        .config("spark.locality.wait", "0")
+    )
+    for key, value in settings.items():
+        builder = builder.config(key.replace("__", "."), value)
+    return builder.getOrCreate()
+
+
+class Steps:
+    """The steps so far, with what they returned or raised."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Any] = {}
+
+    def take(self, name: str, step: "Callable[[], object]") -> None:
+        start = time.monotonic()
+        result: dict[str, object] = {}
+        try:
+            result["is"] = step()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test looks at it
+            result["error"] = f"{type(error).__name__}: {error}"
+        self.found[name] = {**result, "seconds": round(time.monotonic() - start, 2)}
+
+
+def main() -> None:
+    root, options, private = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
+    steps = Steps()
+    start = time.monotonic()
+    spark = open_session()
+    steps.found["session"] = {"seconds": round(time.monotonic() - start, 2)}
+    catalog = penstock.Catalog(root, options)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "id BIGINT, k BIGINT")
+    queue_options = {"bucket": "2", "bucket-key": "id", "write-only": "true", "compaction.min.file-num": "2"}
+    queue = catalog.create_table("d.q", "id BIGINT, k BIGINT", options=queue_options)
+    frame = spark.range(0, ROWS, 1, 4).selectExpr("id", "id % 7 AS k")
+
+    def hosts() -> list[str]:
+        executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+        return sorted({each.host() for each in executors} - {os.environ["SPARK_LOCAL_IP"]})
+
+    def stream() -> int:
+        query = queue.write_stream(
+            table.read_stream(spark, options={"scan.mode": "latest-full"}),
+            checkpoint=f"{Path.cwd()}/checkpoint",
+            trigger={"availableNow": True},
+        )
+        query.awaitTermination()
+        return queue.to_arrow(["id"]).num_rows
+
+    def lost() -> None:
+        local = penstock.Catalog(f"{private}/warehouse")
+        local.create_database("d")
+        local.create_table("d.t", "id BIGINT, k BIGINT", options={"bucket": "2", "bucket-key": "id"}).append(frame)
+
+    def read_format() -> int:
+        reader = spark.read.format("penstock").options(**options)
+        return reader.load(table.location).where("k = 3").count()
+
+    steps.take("append before", lambda: table.append(frame).id)
+    steps.take("ship", lambda: list(penstock.ship(spark)))
+    steps.take("hosts", hosts)
+    steps.take("ship again", lambda: list(penstock.ship(spark)))
+    for _ in range(2):
+        steps.take("append", lambda: table.append(frame).id)
+        steps.take("stream", stream)
+    steps.take("compact", lambda: len(queue.compact(spark, strategy="full").snapshots))
+    steps.take("read", lambda: queue.to_spark(spark).selectExpr("count(*)", "count(DISTINCT id)", "sum(k)").collect())
+    steps.take("format", read_format)
+    steps.take("private disk", lost)
+    steps.take("fsck", lambda: [str(each) for each in (*table.fsck().findings, *queue.fsck().findings)])
+    print(json.dumps(steps.found), flush=True)  # noqa: T201 - its result
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

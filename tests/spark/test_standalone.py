@@ -1,0 +1,216 @@
+"""A standalone cluster whose machines share only an object store: the main job, by executors without Penstock."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from tests.faults.store.faulty_proxy import Faults, FaultyProxy
+from tests.s3_server import S3Bucket, S3Server
+from tests.spark.standalone_script import ROWS
+from tests.standalone_cluster import Network, StandaloneCluster, kill_all, pids_in, seconds_of
+
+import penstock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCRIPT = Path(__file__).with_name("standalone_script.py")
+STREAM = Path(__file__).with_name("standalone_stream.py")
+FIGURES = Path(__file__).with_name("standalone_figures.py")
+ROOT = str(Path(__file__).parents[2])
+FED = 3_000
+CATCH_UP_SECONDS = 120.0
+# Executors come and go, and tasks run twice.
+MOVING = {
+    "spark__speculation": "true",
+    "spark__speculation__interval": "100ms",
+    "spark__dynamicAllocation__enabled": "true",
+    "spark__dynamicAllocation__shuffleTracking__enabled": "true",
+    "spark__dynamicAllocation__executorIdleTimeout": "3s",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    if not Network.is_allowed():
+        pytest.skip("network namespaces are not allowed here")
+    with StandaloneCluster(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def store(cluster: StandaloneCluster) -> Iterator[S3Bucket]:
+    """Return a bucket of a server that the workers reach through their networks."""
+    with S3Server(cluster.host) as server:
+        yield server.make_bucket()
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a Python that has the standard library only."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return str(folder / "bin" / "python")
+
+
+@pytest.fixture(scope="module")
+def found(cluster: StandaloneCluster, store: S3Bucket, bare_python: str) -> dict[str, Any]:
+    driver = cluster.start_driver(
+        SCRIPT, f"{store.root}/main", json.dumps(store.options), str(cluster.private), python=bare_python
+    )
+    output, _ = driver.communicate(timeout=300)
+    assert driver.returncode == 0, cluster.errors_of()
+    steps: dict[str, Any] = json.loads(output.splitlines()[-1])
+    print(json.dumps(steps, indent=1))  # noqa: T201 - the seconds of each step
+    return steps
+
+
+def test_executors_without_penstock_are_named_with_the_line_that_sends_it(found: dict[str, Any]) -> None:
+    error = found["append before"]["error"]
+    assert error.startswith("UnsupportedFeatureError: the executors cannot import penstock, pyarrow, numpy, ")
+    assert "call penstock.ship(spark) first" in error
+    assert "\n" not in error
+
+
+def test_executors_get_penstock_once_and_run_the_main_job(found: dict[str, Any], cluster: StandaloneCluster) -> None:
+    assert found["ship"]["is"][0] == "penstock"
+    assert "obstore" in found["ship"]["is"]
+    assert found["ship again"]["is"] == []
+    assert found["hosts"]["is"] == [worker.address for worker in cluster.workers]
+    assert found["append"]["is"] == 2
+    assert found["stream"]["is"] == 2 * ROWS
+    assert found["compact"]["is"] == 1
+    assert found["read"]["is"] == [[2 * ROWS, ROWS, 2 * sum(number % 7 for number in range(ROWS))]]
+    assert found["format"]["is"] == 2 * sum(number % 7 == 3 for number in range(ROWS))
+    assert found["fsck"]["is"] == []
+
+
+def test_disk_of_one_machine_is_no_warehouse(found: dict[str, Any]) -> None:
+    error = found["private disk"]["error"]
+    assert "the worker on machine 'machine-" in error
+    assert "does not share the table's storage" in error
+
+
+class Pipeline:
+    """A stream from one table of the store into another one, fed by this process."""
+
+    def __init__(self, cluster: StandaloneCluster, store: S3Bucket) -> None:
+        self.cluster, self.store = cluster, store
+        self.catalog = penstock.Catalog(f"{store.root}/kills", store.options)
+        self.catalog.create_database("d")
+        columns = "n BIGINT, text STRING"
+        self.source = self.catalog.create_table("d.source", columns, options={"bucket": "2", "bucket-key": "n"})
+        options = {"bucket": "4", "bucket-key": "n", "compaction.min.file-num": "4"}
+        self.target = self.catalog.create_table("d.target", columns, options=options)
+        self.rows = 0
+
+    def start(self, folder: str, python: str, **settings: str) -> subprocess.Popen[str]:
+        return self.cluster.start_driver(
+            STREAM,
+            self.catalog.warehouse,
+            json.dumps(self.store.options),
+            str(self.cluster.folder / "checkpoint"),
+            json.dumps(settings),
+            python=python,
+            folder=folder,
+            PYTHONPATH=ROOT,
+        )
+
+    def feed(self, commits: int = 3) -> None:
+        for _ in range(commits):
+            numbers = range(self.rows, self.rows + FED)
+            self.source.append(pa.table({"n": numbers, "text": [str(number) for number in numbers]}))
+            self.rows += FED
+
+    def catch_up(self, what: str, driver: subprocess.Popen[str]) -> float:
+        """Wait until all rows have arrived; return the seconds."""
+        start = time.monotonic()
+        while self.arrived() < self.rows:
+            assert driver.poll() is None, self.cluster.errors_of()
+            assert time.monotonic() < start + CATCH_UP_SECONDS, f"{what}: {self.arrived()} of {self.rows}"
+            time.sleep(0.2)
+        seconds = time.monotonic() - start
+        print(f"{what}: all {self.rows} rows after {seconds:.1f} s")  # noqa: T201 - for docs/cluster.md
+        return seconds
+
+    def arrived(self) -> int:
+        latest = self.target.latest_snapshot()
+        return 0 if latest is None else latest.total_record_count
+
+    def check(self) -> None:
+        assert sorted(self.target.to_arrow(["n"])["n"].to_pylist()) == list(range(self.rows))
+        assert self.target.fsck(all_snapshots=True).findings == ()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_executors_machines_and_drivers_lose_and_double_nothing(
+    cluster: StandaloneCluster, store: S3Bucket, bare_python: str
+) -> None:
+    pipeline = Pipeline(cluster, store)
+    pipeline.feed()
+    driver = pipeline.start("first", bare_python)
+    pipeline.catch_up("start", driver)
+    for worker in cluster.workers:
+        kill_all(worker.executors())
+        pipeline.feed()
+        pipeline.catch_up("an executor was killed", driver)
+    cluster.workers[1].kill()
+    pipeline.feed()
+    pipeline.catch_up("a machine was lost", driver)
+    cluster.workers[1].start(cluster.master, cluster.environment)
+    cluster.wait_for_workers(3)
+    pipeline.feed()
+    pipeline.catch_up("the machine is back", driver)
+    for folder, python, settings in (("second", sys.executable, {}), ("third", bare_python, MOVING)):
+        pipeline.feed()
+        end(driver)
+        pipeline.feed()
+        driver = pipeline.start(folder, python, **settings)
+        pipeline.catch_up(f"the {folder} driver", driver)
+        time.sleep(5)
+        pipeline.feed()
+        pipeline.catch_up("more rows", driver)
+    end(driver)
+    pipeline.check()
+
+
+def end(driver: subprocess.Popen[str]) -> None:
+    """Kill a driver, and show what it said."""
+    driver.kill()
+    print(driver.communicate()[0])  # noqa: T201 - the seconds of its steps
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_figures_of_a_million_rows(cluster: StandaloneCluster, store: S3Bucket) -> None:
+    with FaultyProxy(store.url, Faults(busy=0.0, lost=0.0, delay_seconds=0.0), cluster.host) as proxy:
+        options = json.dumps({**store.options, "s3.endpoint": proxy.url})
+        driver = cluster.start_driver(FIGURES, f"{store.root}/figures", options, folder="figures", PYTHONPATH=ROOT)
+        assert driver.stdout is not None
+        before, requests = None, 0
+        for line in driver.stdout:
+            name, seconds = line.split()
+            used = (sum(seconds_of(pids_in(worker.space)) for worker in cluster.workers), driver_seconds(driver.pid))
+            if before is not None and name != "rows":
+                executors, own = used[0] - before[0], used[1] - before[1]
+                print(  # noqa: T201 - for docs/cluster.md
+                    f"{name}: {seconds} s; {executors:.1f} CPU s of executors, {own:.1f} of the driver, "
+                    f"{proxy.counts.total() - requests} requests"
+                )
+            before, requests = used, proxy.counts.total()
+        assert driver.wait() == 0, cluster.errors_of("figures")
+        assert line == "rows 1000000\n"
+
+
+def driver_seconds(pid: int) -> float:
+    """Return the CPU seconds of a process and its children, such as its JVM."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return seconds_of([pid, *map(int, children)])
