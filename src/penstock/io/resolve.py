@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
@@ -25,8 +26,9 @@ def resolve(location: str, options: Mapping[str, str] | None = None) -> tuple[Fi
     Args:
         location: a local path (relative to the working directory, or from ``~``), ``file:///path`` with
             percent-encoding, ``file:/path`` taken literally, which is how Hadoop and Spark print their paths,
-            ``memory://name/path``, or ``s3://bucket/path`` and the other schemes of ``SCHEMES``, taken literally.
-        options: of the catalog; used for object stores.
+            ``memory://name/path``, or ``s3://bucket/path`` and the other schemes of ``SCHEMES`` and
+            ``hdfs://host:port/path``, taken literally.
+        options: of the catalog; used for object stores and HDFS.
 
     Returns:
         The storage and the path without a trailing slash. Local paths are absolute; links are not resolved.
@@ -52,11 +54,25 @@ def resolve(location: str, options: Mapping[str, str] | None = None) -> tuple[Fi
         case _ if kind in SCHEMES:
             address, path = parse_address(location)
             return ObjectFileIO(store_settings(address, options or {})), path
+        case "hdfs":
+            return _hdfs(location, options or {})
         case _:
             raise UnsupportedFeatureError(
-                f"location '{location}': storage '{kind}' is not built in; use a local path, file://, s3://, az:// or "
-                "abfss://, or mount the storage and give the path of the mount"
+                f"location '{location}': storage '{kind}' is not built in; use a local path, file://, s3://, az://, "
+                "abfss:// or hdfs://, or mount the storage and give the path of the mount"
             )
+
+
+def _hdfs(location: str, options: Mapping[str, str]) -> tuple[FileIO, str]:
+    try:
+        module = importlib.import_module("penstock.io.hdfs")
+    except ModuleNotFoundError as error:
+        if error.name != "hdfs_native":
+            raise
+        raise UnsupportedFeatureError(
+            f"location '{location}': HDFS needs the package hdfs-native: pip install 'penstock[hdfs]'"
+        ) from error
+    return cast("tuple[FileIO, str]", module.hdfs_location(location, options))
 
 
 def _is_scheme(text: str) -> bool:

@@ -29,11 +29,13 @@ class FileIOSuite:
     Override both fixtures; ``root`` is a directory that no other test writes to and that need not exist.
 
     Attributes:
+        odd_names: names of directories that some storages change or refuse.
         has_directories: whether the storage has directories, which can be renamed atomically and whose name no file
             can have. Object stores have none, and refuse to rename one.
     """
 
     has_directories: ClassVar[bool] = True
+    odd_names: ClassVar[tuple[str, ...]] = ("dt=a%3Ab", "a b", "é", "x=1+2", "~", "#", "a:b")
 
     @pytest.fixture
     def file_io(self) -> FileIO:
@@ -267,7 +269,7 @@ class FileIOSuite:
         pytest.skip("the storage has no directories")
 
     def test_names_are_kept_as_they_are(self, file_io: FileIO, root: str) -> None:
-        names = sorted(["dt=a%3Ab", "a b", "é", "x=1+2", "~", "#", "a:b"])
+        names = sorted(self.odd_names)
         for name in names:
             file_io.write(f"{root}/{name}/data", name.encode())
             assert file_io.read(f"{root}/{name}/data") == name.encode()
