@@ -24,6 +24,8 @@ PROCESSES = 8
 STEP = 100_000
 KILLED_AT_ONCE = 5
 END_SECONDS = 240
+QUEUE = {"bucket": "2", "bucket-key": "k"}
+SCALABLE = {"bucket": "-1"}
 SOAK = pytest.mark.timeout(3_000)
 
 SCRIPT = """
@@ -98,12 +100,14 @@ def test_each_name_has_one_winner_among_processes(
 class Scene:
     """A table behind the proxy, and writers that are killed."""
 
-    def __init__(self, bucket: S3Bucket, proxy: FaultyProxy, forker: Forker, directory: Path) -> None:
+    def __init__(
+        self, bucket: S3Bucket, proxy: FaultyProxy, forker: Forker, directory: Path, layout: dict[str, str]
+    ) -> None:
         self.directory, self.forker, self.runs = directory, forker, 0
         self.options = {**bucket.options, "s3.endpoint": proxy.url}
         self.catalog = penstock.Catalog(f"{bucket.root}/kills-{directory.name}", bucket.options)
         self.catalog.create_database("db")
-        options = {"bucket": "2", "bucket-key": "k", "manifest.merge-min-count": "4", "commit.max-retries": "1000"}
+        options = {**layout, "manifest.merge-min-count": "4", "commit.max-retries": "1000"}
         self.catalog.create_table("db.t", "number BIGINT, k BIGINT", options=options)
 
     def start(self) -> int:
@@ -151,14 +155,23 @@ class Scene:
 
 
 @pytest.mark.parametrize(
-    "rounds",
-    [pytest.param(2, marks=pytest.mark.timeout(300)), pytest.param(20, marks=[pytest.mark.slow, SOAK])],
-    ids=["short", "long"],
+    ("rounds", "layout"),
+    [
+        pytest.param(2, QUEUE, marks=pytest.mark.timeout(300)),
+        pytest.param(20, QUEUE, marks=[pytest.mark.slow, SOAK]),
+        pytest.param(20, SCALABLE, marks=[pytest.mark.slow, SOAK]),
+    ],
+    ids=["short", "long", "long-scalable"],
 )
 def test_what_killed_writers_acknowledged_is_there_once(
-    rounds: int, proxy: FaultyProxy, s3_bucket: S3Bucket, forker: Forker, tmp_path: Path
+    rounds: int,
+    layout: dict[str, str],
+    proxy: FaultyProxy,
+    s3_bucket: S3Bucket,
+    forker: Forker,
+    tmp_path: Path,
 ) -> None:
-    scene = Scene(s3_bucket, proxy, forker, tmp_path)
+    scene = Scene(s3_bucket, proxy, forker, tmp_path, layout)
     chance = random.Random(15)  # noqa: S311 - no secret
     extra = 0
     for _ in range(rounds):
