@@ -54,6 +54,12 @@ class Steps:
         self.found[name] = {**result, "seconds": round(time.monotonic() - start, 2)}
 
 
+def hosts(spark: SparkSession) -> list[str]:
+    """Return the addresses of the machines that run tasks."""
+    executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+    return sorted({each.host() for each in executors} - {os.environ["SPARK_LOCAL_IP"]})
+
+
 def main() -> None:
     root, options, private = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
     steps = Steps()
@@ -66,10 +72,6 @@ def main() -> None:
     queue_options = {"bucket": "2", "bucket-key": "id", "write-only": "true", "compaction.min.file-num": "2"}
     queue = catalog.create_table("d.q", "id BIGINT, k BIGINT", options=queue_options)
     frame = spark.range(0, ROWS, 1, 4).selectExpr("id", "id % 7 AS k")
-
-    def hosts() -> list[str]:
-        executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
-        return sorted({each.host() for each in executors} - {os.environ["SPARK_LOCAL_IP"]})
 
     def stream() -> int:
         query = queue.write_stream(
@@ -89,9 +91,17 @@ def main() -> None:
         reader = spark.read.format("penstock").options(**options)
         return reader.load(table.location).where("k = 3").count()
 
+    def without_python() -> int:
+        python, spark.sparkContext.pythonExec = spark.sparkContext.pythonExec, "/no/such/python"
+        try:
+            return table.append(frame).id
+        finally:
+            spark.sparkContext.pythonExec = python
+
+    steps.take("no python", without_python)
     steps.take("append before", lambda: table.append(frame).id)
     steps.take("ship", lambda: list(penstock.ship(spark)))
-    steps.take("hosts", hosts)
+    steps.take("hosts", lambda: hosts(spark))
     steps.take("ship again", lambda: list(penstock.ship(spark)))
     for _ in range(2):
         steps.take("append", lambda: table.append(frame).id)

@@ -131,7 +131,7 @@ def test_this_python_has_all_that_tasks_import() -> None:
 
 def test_executors_of_another_kind_get_nothing(bare_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [("python on machine 'a'", "cpython-311 on linux-riscv64", ("penstock",))]
-    monkeypatch.setattr(shipping, "ask_executors", lambda _: ExecutorPython(answers))
+    monkeypatch.setattr(shipping, "ask_executors", lambda *_: ExecutorPython(answers))
     text = "cannot be sent to executors with cpython-311 on linux-riscv64: install penstock on each of their machines"
     with pytest.raises(UnsupportedFeatureError, match=text):
         shipping.ship(session(bare_python, master="yarn"))

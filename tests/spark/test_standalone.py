@@ -79,6 +79,13 @@ def test_executors_without_penstock_are_named_with_the_line_that_sends_it(found:
     assert "\n" not in error
 
 
+def test_python_that_the_machines_do_not_have_is_named(found: dict[str, Any]) -> None:
+    error = found["no python"]["error"]
+    assert error.startswith("UnsupportedFeatureError: the executors cannot run Python tasks with '/no/such/python'")
+    assert "set PYSPARK_PYTHON" in error
+    assert "\n" not in error
+
+
 def test_executors_get_penstock_once_and_run_the_main_job(found: dict[str, Any], cluster: StandaloneCluster) -> None:
     assert found["ship"]["is"][0] == "penstock"
     assert "obstore" in found["ship"]["is"]

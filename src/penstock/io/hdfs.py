@@ -9,26 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
+import importlib.util
 import os
 import uuid
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import quote
 
 import pyarrow as pa
-from hdfs_native import Client, WriteOptions
 
-from penstock.errors import InvalidOptionError, NotFoundError, StorageError
+from penstock.errors import InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
 from penstock.io.file_io import FileStatus
 from penstock.io.local import MAX_READ_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from hdfs_native import Client
     from hdfs_native import FileStatus as Entry
 
 SCHEME: Final = "hdfs"
+_LIBRARY: Final = "hdfs_native"
 _SETTINGS: Final = ("dfs.", "hadoop.", "ipc.")
 """What options of a catalog, which go to the client, begin with."""
 
@@ -44,7 +47,12 @@ def hdfs_location(location: str, options: Mapping[str, str]) -> tuple[HdfsFileIO
 
     Raises:
         InvalidOptionError: the location names no host.
+        UnsupportedFeatureError: the library is not installed.
     """
+    if importlib.util.find_spec(_LIBRARY) is None:
+        raise UnsupportedFeatureError(
+            f"location '{location}': HDFS needs the package hdfs-native: pip install 'penstock[hdfs]'"
+        )
     authority, _, path = location.partition("://")[2].partition("/")
     if not authority:
         raise InvalidOptionError(f"location '{location}' has no name node: expected 'hdfs://host:port/path'")
@@ -117,8 +125,7 @@ class HdfsFileIO:
     def open_output(self, path: str) -> pa.NativeFile:
         """Open a new file for writing; it is visible at once, and complete when closed."""
         with _failing("create", path):
-            options = WriteOptions(overwrite=False, create_parent=True)
-            return pa.PythonFile(self._client.create(self._inner(path), options), mode="w")
+            return pa.PythonFile(self._create(self._inner(path)), mode="w")
 
     def list(self, path: str) -> Sequence[FileStatus]:
         """Return the direct children sorted by name."""
@@ -202,15 +209,15 @@ class HdfsFileIO:
         directory, _, name = self._inner(path).rpartition("/")
         aside = f"{directory}/.{name}.{uuid.uuid4()}.tmp"
         try:
-            with (
-                _failing("write", path),
-                self._client.create(aside, WriteOptions(overwrite=False, create_parent=True)) as output,
-            ):
+            with _failing("write", path), self._create(aside) as output:
                 output.write(data)
         except BaseException:
             self._delete_quietly(aside)
             raise
         return aside
+
+    def _create(self, inner: str) -> Any:  # noqa: ANN401 - of a library that may not be installed
+        return self._client.create(inner, _library().WriteOptions(overwrite=False, create_parent=True))
 
     def _rename(self, source: str, target: str) -> None:
         old, new = self._inner(source), self._inner(target)
@@ -226,14 +233,19 @@ class HdfsFileIO:
             self._client.delete(inner, recursive=False)
 
 
+def _library() -> Any:  # noqa: ANN401 - see HdfsFileIO._create
+    return importlib.import_module(_LIBRARY)
+
+
 @lru_cache(maxsize=16)
 def _client_of(_process_id: int, authority: str, settings: tuple[tuple[str, str], ...]) -> Client:
     # One for each process: the threads of a client belong to the process that made it.
     url = f"{SCHEME}://{authority}"
     # The library tries 15 times, for minutes. That is right for a name node that is being replaced, but not where there
     # is none, so that the first call is made by another client, which gives up after seconds.
-    Client(url, config={**_FIRST_CALL, **dict(settings)}).get_file_info("/")
-    return Client(url, config=dict(settings))
+    make: type[Client] = _library().Client
+    make(url, config={**_FIRST_CALL, **dict(settings)}).get_file_info("/")
+    return make(url, config=dict(settings))
 
 
 @contextlib.contextmanager

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.io.hdfs import SCHEME as HDFS
+from penstock.io.hdfs import hdfs_location
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
 from penstock.io.object_store.address import SCHEMES, parse_address
@@ -54,25 +55,13 @@ def resolve(location: str, options: Mapping[str, str] | None = None) -> tuple[Fi
         case _ if kind in SCHEMES:
             address, path = parse_address(location)
             return ObjectFileIO(store_settings(address, options or {})), path
-        case "hdfs":
-            return _hdfs(location, options or {})
+        case _ if kind == HDFS:
+            return hdfs_location(location, options or {})
         case _:
             raise UnsupportedFeatureError(
                 f"location '{location}': storage '{kind}' is not built in; use a local path, file://, s3://, az://, "
                 "abfss:// or hdfs://, or mount the storage and give the path of the mount"
             )
-
-
-def _hdfs(location: str, options: Mapping[str, str]) -> tuple[FileIO, str]:
-    try:
-        module = importlib.import_module("penstock.io.hdfs")
-    except ModuleNotFoundError as error:
-        if error.name != "hdfs_native":
-            raise
-        raise UnsupportedFeatureError(
-            f"location '{location}': HDFS needs the package hdfs-native: pip install 'penstock[hdfs]'"
-        ) from error
-    return cast("tuple[FileIO, str]", module.hdfs_location(location, options))
 
 
 def _is_scheme(text: str) -> bool:

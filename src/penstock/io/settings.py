@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import UnsupportedFeatureError
 from penstock.io.bounds import Bounds
 from penstock.io.branch import BranchFileIO
+from penstock.io.hdfs import HdfsFileIO
 from penstock.io.local import LocalFileIO
 from penstock.io.object_store.file_io import ObjectFileIO
 from penstock.io.resolve import resolve
@@ -93,4 +94,6 @@ def storage_options(file_io: FileIO) -> dict[str, str]:
     """Return the options with which ``resolve`` returns the same storage in another process; they may hold keys."""
     if isinstance(file_io, BranchFileIO):
         return storage_options(file_io.inner)
+    if isinstance(file_io, HdfsFileIO):
+        return dict(file_io.settings)
     return dict(file_io.settings.options) if isinstance(file_io, ObjectFileIO) else {}

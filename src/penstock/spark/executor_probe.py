@@ -10,6 +10,7 @@ import importlib.util
 import socket
 import sys
 import sysconfig
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -37,14 +38,17 @@ PACKAGES: Final = {
     "typing_extensions": "typing-extensions",
     "backports.zstd": "backports-zstd",
 }
+# Needed by tables of some storages only.
+OPTIONAL: Final = {"hdfs_native": "hdfs-native"}
 _TEXT_LIMIT: Final = 300
+_LOCK: Final = threading.Lock()
 
 
 class ExecutorPython:
     """The Pythons of the executors that answered.
 
     Attributes:
-        missing: modules that at least one of them cannot import, in the order of ``PACKAGES``.
+        missing: modules that at least one of them cannot import, in the order of ``PACKAGES`` and ``OPTIONAL``.
         example: path and machine of one that lacks a module, or of any.
         kinds: versions and platforms, such as ``cpython-311 on linux-x86_64``.
     """
@@ -52,18 +56,26 @@ class ExecutorPython:
     def __init__(self, answers: Iterable[tuple[str, str, tuple[str, ...]]]) -> None:
         answers = tuple(answers)
         lacked = {name for _, _, missing in answers for name in missing}
-        self.missing = tuple(name for name in PACKAGES if name in lacked)
+        self.missing = tuple(name for name in (*PACKAGES, *OPTIONAL) if name in lacked)
         self.example = next((place for place, _, missing in answers if missing), answers[0][0])
         self.kinds = tuple(sorted({kind for _, kind, _ in answers}))
 
 
-def ask_executors(context: SparkContext) -> ExecutorPython:
+def ask_executors(context: SparkContext, modules: Iterable[str] = tuple(PACKAGES)) -> ExecutorPython:
     """Run a small job that looks at the Python of the executors.
+
+    Args:
+        modules: to look for, as far as this process has them.
 
     Raises:
         UnsupportedFeatureError: the executors cannot start their Python.
     """
-    names = tuple(name for name in PACKAGES if _is_here(name))
+    names = tuple(name for name in modules if _is_here(name))
+    with _LOCK:
+        return _ask(context, names)
+
+
+def _ask(context: SparkContext, names: tuple[str, ...]) -> ExecutorPython:
     tasks = max(1, min(context.defaultParallelism, TASKS))
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]

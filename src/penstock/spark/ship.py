@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark import SparkFiles
 
 from penstock.errors import UnsupportedFeatureError
-from penstock.spark.executor_probe import PACKAGES, ask_executors, python_kind
+from penstock.spark.executor_probe import OPTIONAL, PACKAGES, ask_executors, python_kind
 from penstock.spark.python_worker import ensure_python_worker, is_on_this_machine
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_ALL: Final = {**PACKAGES, **OPTIONAL}
 # Of numpy and pyarrow: sources to compile against, and their own tests, 40 MB of them.
 _LEFT_OUT: Final = frozenset({"__pycache__", "include", "includes", "tests"})
 _SOURCE_SUFFIXES: Final = frozenset({".pyx", ".pxd", ".pxi", ".h", ".hpp", ".cc", ".a", ".pyc"})
@@ -45,7 +46,7 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
         ensure_python_worker(spark)
         return ()
     context = spark.sparkContext
-    found = ask_executors(context)
+    found = ask_executors(context, _ALL)
     if not found.missing:
         return ()
     if found.kinds != (python_kind(),):
@@ -65,12 +66,12 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
     here = Path(SparkFiles.getRootDirectory()) / archive.name
     places = [f"./{archive.name}", str(here), context.environment.get("PYTHONPATH", "")]
     context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
-    still = ask_executors(context).missing
+    still = ask_executors(context, _ALL).missing
     if still:
         raise UnsupportedFeatureError(
             f"the executors cannot import {', '.join(still)} although they were sent: install penstock on each machine"
         )
-    return tuple(PACKAGES[name] for name in found.missing)
+    return tuple(_ALL[name] for name in found.missing)
 
 
 def write_archive(path: Path, modules: Sequence[str]) -> None:
@@ -88,7 +89,7 @@ def _files_of(module: str) -> Iterator[tuple[Path, str]]:
         for package in ("penstock", "pyspark_penstock"):
             yield from ((file, str(file.relative_to(root))) for file in (root / package).rglob("*.py"))
         return
-    for file in metadata.distribution(PACKAGES[module]).files or ():
+    for file in metadata.distribution(_ALL[module]).files or ():
         # Programs lie outside of the packages.
         is_part = ".." not in file.parts and not _LEFT_OUT.intersection(file.parts[:-1])
         if is_part and file.suffix not in _SOURCE_SUFFIXES:

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.io.hdfs import HdfsFileIO
 from penstock.io.local import LocalFileIO
 from penstock.io.memory import MemoryFileIO
 from penstock.io.resolve import resolve
+from penstock.io.settings import storage_options
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_locations_without_a_path_say_what_is_missing(location: str) -> None:
         resolve(location)
 
 
-@pytest.mark.parametrize("location", ["gs://bucket/t", "hdfs://host:9000/t", "abfs+x://t"])
+@pytest.mark.parametrize("location", ["gs://bucket/t", "ftp://host:21/t", "abfs+x://t"])
 def test_storage_that_is_not_built_in_is_named(location: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=location.split(":", maxsplit=1)[0].replace("+", r"\+")):
         resolve(location)
@@ -68,3 +70,20 @@ def test_storage_that_is_not_built_in_is_named(location: str) -> None:
 def test_files_of_another_host_are_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="host 'nas'"):
         resolve("file://nas/data")
+
+
+def test_a_location_on_hdfs_keeps_its_name_node_and_the_settings_of_hadoop() -> None:
+    options = {"dfs.client.failover.max.attempts": "3", "s3.endpoint": "http://somewhere"}
+    file_io, path = resolve("hdfs://node:8020//data/warehouse/", options)
+    assert path == "hdfs://node:8020/data/warehouse"
+    assert file_io == HdfsFileIO(authority="node:8020", settings=(("dfs.client.failover.max.attempts", "3"),))
+    assert resolve(path, storage_options(file_io)) == (file_io, path)
+    assert file_io.to_uri(f"{path}/dt=a%3Ab/x") == "hdfs://node:8020/data/warehouse/dt%3Da%253Ab/x"
+    with pytest.raises(InvalidOptionError, match="has no name node: expected 'hdfs://host:port/path'"):
+        resolve("hdfs:///data")
+
+
+def test_hdfs_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.io.hdfs._LIBRARY", "no_such_library")
+    with pytest.raises(UnsupportedFeatureError, match=r"pip install 'penstock\[hdfs\]'"):
+        resolve("hdfs://node:8020/data")
