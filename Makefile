@@ -54,7 +54,7 @@ test-interop: java $(SYNCED) ## Run only the tests against Java Paimon and pypai
 test-slow: java $(SYNCED) ## Run the long tests, in parts of 50 minutes at most (PART="drivers faults")
 	$(BIN)/python scripts/run_slow_tests.py $(PART) -- $(ARGS)
 
-test-cloud: java $(SYNCED) ## Run the tests against Azure, HDFS and S3 servers that npm, Maven and Go fetch
+test-cloud: $(SYNCED) ## Run the tests against Azure, HDFS and S3 servers that npm, Maven and Go fetch
 	scripts/cloud_servers.sh
 	$(BIN)/pytest -m "cloud" $(ARGS)
 
