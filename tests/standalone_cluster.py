@@ -179,6 +179,7 @@ class StandaloneCluster:
             Worker(folder / f"machine-{number}", *self.network.add(), self.private) for number in range(workers)
         ]
         self._master: subprocess.Popen[bytes] | None = None
+        self._drivers: list[subprocess.Popen[str]] = []
 
     def __enter__(self) -> Self:
         try:
@@ -220,6 +221,10 @@ class StandaloneCluster:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        for driver in self._drivers:
+            if driver.poll() is None:
+                os.killpg(driver.pid, signal.SIGKILL)
+                driver.communicate()
         self.network.close()
         if self._master is not None:
             self._master.kill()
@@ -248,7 +253,7 @@ class StandaloneCluster:
         }
         environment.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         with (directory / "errors").open("ab") as errors:
-            return subprocess.Popen(
+            driver = subprocess.Popen(
                 [sys.executable, str(script), *arguments],
                 env=environment,
                 cwd=directory,
@@ -257,6 +262,8 @@ class StandaloneCluster:
                 text=True,
                 start_new_session=True,
             )
+        self._drivers.append(driver)
+        return driver
 
     def errors_of(self, folder: str = "driver") -> str:
         """Return the end of what drivers in a directory wrote to stderr."""
