@@ -104,8 +104,8 @@ class Worker:
         self.folder, self.space, self.address, self.private = folder, space, address, private
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, master: str, environment: dict[str, str], *, offset: str = "") -> None:
-        """Start it; ``private`` is an empty disk of its own there. With an offset, its clock differs by it."""
+    def start(self, master: str, environment: dict[str, str]) -> None:
+        """Start it; ``private`` is an empty disk of its own there."""
         self.folder.mkdir(exist_ok=True)
         environment = {
             **environment,
@@ -113,8 +113,6 @@ class Worker:
             "SPARK_WORKER_DIR": str(self.folder / "work"),
             "SPARK_LOCAL_DIRS": str(self.folder / "scratch"),
         }
-        if offset:
-            environment.update(other_clock(offset))
         command = [
             *(str(SPARK_CLASS), "org.apache.spark.deploy.worker.Worker", "--host", self.address, "--port", "0"),
             *("--webui-port", "0", "--cores", "1", "--memory", "1g", master),
@@ -128,29 +126,6 @@ class Worker:
                 stderr=log,
                 start_new_session=True,
             )
-
-    def executors(self) -> list[int]:
-        """Return the processes of the JVMs that run tasks here."""
-        return [pid for pid in pids_in(self.space) if b"CoarseGrainedExecutorBackend" in command_of(pid)]
-
-    def kill(self) -> None:
-        """Kill everything that runs there, as if the machine had lost its power."""
-        kill_all(pids_in(self.space))
-        if self.process is not None:
-            self.process.wait()
-
-
-def command_of(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-def other_clock(offset: str) -> dict[str, str]:
-    """Return the environment of a process whose clock differs, such as by ``+5m``; needs libfaketime."""
-    (library,) = Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")
-    return {"LD_PRELOAD": str(library), "FAKETIME": offset, "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_RESET": "1"}
 
 
 class StandaloneCluster:

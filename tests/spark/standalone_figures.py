@@ -43,11 +43,16 @@ def main() -> None:
         )
         query.awaitTermination()
 
+    def compact() -> None:
+        if len(table.compact(spark, strategy="full").snapshots) != 1:
+            raise AssertionError("nothing was merged")
+
     steps: dict[str, Callable[[], object]] = {
         "warm-up": lambda: (table.append(rows(1000)), table.to_spark(spark).count()),
         "append": lambda: table.append(rows(ROWS)),
         "stream": stream,
         "read": lambda: queue.to_spark(spark).selectExpr("sum(k)", "max(amount)", "max(text)").collect(),
+        "compact": compact,
     }
     for name, step in steps.items():
         start = time.monotonic()

@@ -69,8 +69,7 @@ def main() -> None:
     catalog = penstock.Catalog(root, options)
     catalog.create_database("d")
     table = catalog.create_table("d.t", "id BIGINT, k BIGINT")
-    queue_options = {"bucket": "2", "bucket-key": "id", "write-only": "true", "compaction.min.file-num": "2"}
-    queue = catalog.create_table("d.q", "id BIGINT, k BIGINT", options=queue_options)
+    queue = catalog.create_table("d.q", "id BIGINT, k BIGINT", options={"bucket": "2", "bucket-key": "id"})
     frame = spark.range(0, ROWS, 1, 4).selectExpr("id", "id % 7 AS k")
 
     def stream() -> int:
@@ -106,7 +105,7 @@ def main() -> None:
     for _ in range(2):
         steps.take("append", lambda: table.append(frame).id)
         steps.take("stream", stream)
-    steps.take("compact", lambda: len(queue.compact(spark, strategy="full").snapshots))
+    steps.take("compact", lambda: len(table.compact(spark, strategy="full").snapshots))
     steps.take("read", lambda: queue.to_spark(spark).selectExpr("count(*)", "count(DISTINCT id)", "sum(k)").collect())
     steps.take("format", read_format)
     steps.take("private disk", lost)
