@@ -140,6 +140,8 @@ def try_spark(version: str, wheel: Path, folder: Path) -> str:
 
 def make_environment(python: str, packages: list[str], folder: Path) -> str:
     """Make an environment with these packages only. Returns its interpreter. Raises ``UnavailableError``."""
+    # PySpark has no wheel.
+    wheels = () if any("pyspark" in each for each in packages) else ("--only-binary", ":all:")
     for command in (
         [UV, "venv", "--quiet", "--python", python, str(folder)],
         [
@@ -147,26 +149,26 @@ def make_environment(python: str, packages: list[str], folder: Path) -> str:
             "pip",
             "install",
             "--quiet",
-            "--only-binary",
-            ":all:",
+            *wheels,
             "--python",
             str(folder / "bin" / "python"),
             *packages,
         ],
     ):
-        done = subprocess.run(command, env=os.environ | all_of_pyenv(), capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=os.environ | of_pyenv(python), capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise UnavailableError(" ".join(done.stderr.split())[-300:])
     return str(folder / "bin" / "python")
 
 
-def all_of_pyenv() -> dict[str, str]:
-    """Return the setting with which pyenv, where there is one, offers all its interpreters."""
+def of_pyenv(python: str) -> dict[str, str]:
+    """Return the setting with which pyenv, where there is one, offers an interpreter of this version if it has one."""
     pyenv = shutil.which("pyenv")
     if pyenv is None:
         return {}
     done = subprocess.run([pyenv, "versions", "--bare"], capture_output=True, text=True, check=False)
-    return {"PYENV_VERSION": ":".join(done.stdout.split())}
+    found = [each for each in done.stdout.split() if each.startswith(f"{python}.")]
+    return {"PYENV_VERSION": found[-1]} if found else {}
 
 
 def run(command: list[str], **environment: str) -> str:
