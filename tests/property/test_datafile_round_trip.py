@@ -48,7 +48,7 @@ def supported(data_type: DataType, file_format: FileFormat) -> bool:
     if isinstance(data_type, VectorType) and file_format is not FileFormat.PARQUET:
         return False
     if isinstance(data_type, RowType) and not parts:
-        return file_format is FileFormat.AVRO
+        return file_format is FileFormat.AVRO and data_type.nullable
     return all(supported(part, file_format) for part in parts)
 
 

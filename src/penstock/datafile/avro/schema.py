@@ -52,8 +52,11 @@ def to_avro_schema(fields: Sequence[DataField]) -> AvroSchema:
     """Return the Avro schema of a table's rows.
 
     Raises:
-        UnsupportedFeatureError: a type, or a column name, that Paimon's Avro files do not support.
+        UnsupportedFeatureError: a type, or a column name, that Paimon's Avro files do not support, or rows or items
+            that take no bytes: a damaged file can state any number of them, so readers refuse them.
     """
+    if fields and not any(_takes_bytes(field.type) for field in fields):
+        raise _unsupported("rows whose every column is a NOT NULL ROW without fields", f"{_ROOT}_{fields[0].name}")
     return _record(_ROOT, fields)
 
 
@@ -100,6 +103,8 @@ def _type(data_type: DataType, path: str) -> AvroSchema:
         case AtomicType():
             return _atomic(data_type, path)
         case ArrayType():
+            if not _takes_bytes(data_type.element):
+                raise _unsupported("ARRAY of NOT NULL ROWs without fields", path)
             return {"type": "array", "items": _nullable(data_type.element, path)}
         case MapType() | MultisetType():
             return _map(data_type, path)
@@ -107,6 +112,13 @@ def _type(data_type: DataType, path: str) -> AvroSchema:
             return _record(path, data_type.fields)
         case VectorType():
             raise _unsupported("VECTOR", path)
+
+
+def _takes_bytes(data_type: DataType) -> bool:
+    """Whether a value takes at least one byte in a file."""
+    if data_type.nullable or not isinstance(data_type, RowType):
+        return True
+    return any(_takes_bytes(field.type) for field in data_type.fields)
 
 
 def _map(data_type: MapType | MultisetType, path: str) -> AvroSchema:

@@ -162,6 +162,20 @@ def test_types_that_avro_lacks_are_refused_with_their_column(data_type: Any, wha
         FORMATS[FileFormat.AVRO].open_writer(IO, PATH, fields, FormatOptions())
 
 
+def test_rows_and_items_that_take_no_bytes_are_refused_as_readers_refuse_them() -> None:
+    nothing = with_nullability(RowType(fields=()), nullable=False)
+    nested = with_nullability(RowType(fields=(column("x", nothing),)), nullable=False)
+
+    for fields in (columns(nothing), columns(nested), columns(INT, ArrayType(element=nested))):
+        with pytest.raises(UnsupportedFeatureError, match=r"without fields.*parquet"):
+            FORMATS[FileFormat.AVRO].open_writer(IO, PATH, fields, FormatOptions())
+
+    kept = columns(nothing, ArrayType(element=RowType(fields=())))
+    rows = [((), [(), None]), ((), None)]
+    write(kept, batch_of(rows, kept))
+    assert read(kept) == rows
+
+
 @pytest.mark.parametrize("name", ["a b", "é", "1a", "a.b", "a-b"])
 def test_names_that_avro_lacks_are_refused(name: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="rename"):
