@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors.exceptions.base import PySparkException
 from tests.deletion_vectors import delete_by_vectors
 
 if TYPE_CHECKING:
@@ -44,3 +45,10 @@ def test_nothing_is_answered_from_metadata(spark: SparkSession, table: Table) ->
     assert tuple(rows[0]) == (37, 1, 39, 37)
     assert spark.table("penstock.d.dv").count() == 37
     assert table.to_spark(spark).count() == 37
+
+
+def test_rows_are_not_changed(spark: SparkSession, table: Table) -> None:
+    for statement in ("UPDATE penstock.d.dv SET n = 0 WHERE k % 5 = 1", "DELETE FROM penstock.d.dv WHERE k = 3"):
+        with pytest.raises(PySparkException, match="index files"):
+            spark.sql(statement)
+    assert _keys(table.to_spark(spark)) == LEFT

@@ -14,6 +14,7 @@ from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector import catalog as catalog_module
 from penstock.spark.connector import gateway, local_rows, procedures, scan, scan_builder, table, write
 from penstock.spark.connector.actions import dynamic_overwrite
+from penstock.spark.connector.changes import group_scan, operation, replace_files
 from penstock.spark.connector.gateway import PRIVATE, SUPPORTED, open_bridge
 from penstock.spark.connector.proxy import Proxy
 from penstock.spark.connector.stream import frame, micro_batches
@@ -36,6 +37,9 @@ PROXIES = sorted(
             procedures,
             micro_batches,
             dynamic_overwrite,
+            group_scan,
+            operation,
+            replace_files,
             frame,
         )
         for _, member in inspect.getmembers(module, inspect.isclass)

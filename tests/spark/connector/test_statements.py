@@ -209,15 +209,9 @@ def test_columns_have_defaults(run: Callable[[str], list[Any]], catalog: Catalog
     assert [field.default_value for field in catalog.load_table("d.defaults").schema.fields][1] == "5"
 
 
-def test_views_and_changes_of_rows_are_refused(run: Callable[[str], list[Any]]) -> None:
-    run("CREATE TABLE penstock.d.rowless (id INT)")
-    for statement, message in {
-        "CREATE VIEW penstock.d.v AS SELECT 1 AS a": "does not support views",
-        "UPDATE penstock.d.rowless SET id = 1": "does not support UPDATE TABLE",
-        "MERGE INTO penstock.d.rowless t USING range(1) s ON t.id = s.id WHEN MATCHED THEN DELETE": "MERGE INTO",
-    }.items():
-        with pytest.raises(PySparkException, match=message):
-            run(statement)
+def test_views_are_refused(run: Callable[[str], list[Any]]) -> None:
+    with pytest.raises(PySparkException, match="does not support views"):
+        run("CREATE VIEW penstock.d.v AS SELECT 1 AS a")
 
 
 def test_partitions_are_deleted_and_tables_truncated(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
@@ -225,9 +219,6 @@ def test_partitions_are_deleted_and_tables_truncated(run: Callable[[str], list[A
     run("INSERT INTO penstock.d.logs VALUES (1, 'a'), (2, 'b'), (3, NULL)")
     table = catalog.load_table("d.logs")
     run("DELETE FROM penstock.d.logs WHERE dt = 'a' OR dt IS NULL")
-    assert _rows(table) == [(2, "b")]
-    with pytest.raises(PySparkException, match="DELETE removes whole partitions"):
-        run("DELETE FROM penstock.d.logs WHERE id = 2")
     assert _rows(table) == [(2, "b")]
     run("TRUNCATE TABLE penstock.d.logs")
     assert _rows(table) == []

@@ -47,7 +47,9 @@ PRIVATE: Final = {
     "Dataset": f"{_SQL}classic.Dataset",
     "InternalRow": f"{_SQL}catalyst.InternalRow",
     "OrcScan": f"{_SQL}execution.datasources.v2.orc.OrcScan",
+    "ParquetFileFormat": f"{_SQL}execution.datasources.parquet.ParquetFileFormat",
     "ParquetScan": f"{_SQL}execution.datasources.v2.parquet.ParquetScan",
+    "ParquetTable": f"{_SQL}execution.datasources.v2.parquet.ParquetTable",
     "PythonBatchWriterFactory": f"{_SQL}execution.datasources.v2.python.PythonBatchWriterFactory",
     "PythonInputPartition": f"{_SQL}execution.datasources.v2.python.PythonInputPartition",
     "PythonPartitionReaderFactory": f"{_SQL}execution.datasources.v2.python.PythonPartitionReaderFactory",
@@ -56,6 +58,7 @@ PRIVATE: Final = {
     "SpecificInternalRow": f"{_SQL}catalyst.expressions.SpecificInternalRow",
     "StreamingRelation": f"{_SQL}catalyst.streaming.StreamingRelationV2",
     "UserDefinedPythonDataSource": f"{_SQL}execution.datasources.v2.python.UserDefinedPythonDataSource",
+    "WriteInfo": f"{_SQL}connector.write.LogicalWriteInfoImpl",
     "V2Columns": f"{_SQL}connector.catalog.CatalogV2Util",
 }
 """Private classes of Spark, by the names that this package uses for them."""

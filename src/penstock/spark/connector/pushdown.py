@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from penstock.datafile.types import timestamp_precision
 from penstock.errors import InvalidFilterError, UnsupportedFeatureError
-from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.data_types import AtomicType, DataType, TypeRoot
 from penstock.predicate.bind import bind, columns_of
 from penstock.predicate.tree import (
     FALSE,
@@ -31,6 +32,7 @@ from penstock.predicate.tree import (
     StartsWith,
     TimestampLiteral,
 )
+from penstock.spark.types import SPARK_PRECISION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,6 +59,7 @@ _EXACT: Final = frozenset(
         TypeRoot.VARCHAR,
     }
 )
+_EXACT_FOR_ROWS: Final = frozenset({*_EXACT, TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE})
 # Spark's texts of literals whose values are Python's own.
 _PLAIN: Final[dict[str, Callable[[str], object]]] = {
     "bigint": int,
@@ -87,12 +90,14 @@ class Pushed:
         place: of Spark's filter among those that were given.
         predicate: our equivalent predicate.
         is_exact: every row of a partition that is not pruned matches, so Spark need not filter again.
+        is_exact_for_rows: our result for a row replaces Spark's.
         is_for_files: Spark's readers may skip row groups by it.
     """
 
     place: int
     predicate: Predicate
     is_exact: bool
+    is_exact_for_rows: bool
     is_for_files: bool
 
 
@@ -122,10 +127,19 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
         place=place,
         predicate=predicate,
         is_exact=bool(columns) and columns <= keys and all(roots[name] in _EXACT for name in columns),
+        is_exact_for_rows=all(_compares_alike(field.type) for field in ref.schema.fields if field.name in columns),
         is_for_files=bool(columns)
         and not any(roots[name] is None or roots[name] in _UNSAFE_IN_FILES for name in columns)
         and all(map(_is_plain, literals)),
     )
+
+
+def _compares_alike(kind: DataType) -> bool:
+    """Whether our comparison of a row's value is Spark's: not for padded texts, nor for digits that Spark cuts off."""
+    if not isinstance(kind, AtomicType):
+        return False
+    is_timestamp = kind.root in {TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ}
+    return kind.root in _EXACT_FOR_ROWS or (is_timestamp and timestamp_precision(kind) <= SPARK_PRECISION)
 
 
 def conjunction_of(pushed: Sequence[Pushed]) -> Predicate | None:

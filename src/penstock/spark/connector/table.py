@@ -6,18 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from penstock.catalog.checks.features import check_writable
-from penstock.errors import UnsupportedFeatureError
 from penstock.options import check_keys
 from penstock.printable import mask_options
 from penstock.spark.connector.actions.defaults import with_defaults
 from penstock.spark.connector.actions.partitions import PartitionManagement
+from penstock.spark.connector.changes.operation import RowChangeBuilder, check_row_level
 from penstock.spark.connector.proxy import from_spark
+from penstock.spark.connector.pushdown import conjunction_of, take_filters
 from penstock.spark.connector.scan_builder import TableScanBuilder
 from penstock.spark.connector.write import TableWriteBuilder, own_options, partition_scope
 from penstock.spark.types import nullable, to_spark_schema
 from penstock.table.actions.changes import commit_overwrite, open_committer, truncate
+from penstock.table.dml.by_filter import DeleteRows
+from penstock.table.dml.run import run_change
 from penstock.table.identity import load_identity
-from penstock.table.partition_scope import WrittenPartitions
 from penstock.table.read.query import PinnedRead, pin_read
 from penstock.table.store import MetadataStore
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from penstock.predicate.tree import Predicate
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.ref import TableRef
 
@@ -54,6 +57,7 @@ class CatalogTable(PartitionManagement):
         f"{_CATALOG}SupportsRead",
         f"{_CATALOG}SupportsWrite",
         f"{_CATALOG}SupportsDeleteV2",
+        f"{_CATALOG}SupportsRowLevelOperations",
         f"{_CATALOG}SupportsAtomicPartitionManagement",
     )
 
@@ -162,21 +166,34 @@ class CatalogTable(PartitionManagement):
         return TableWriteBuilder(self._bridge, self._spark, self._ref, info)
 
     @from_spark
+    def newRowLevelOperationBuilder(self, info: JavaObject) -> JavaObject:
+        """Return the builder of an UPDATE, a MERGE, or a DELETE that ``canDeleteWhere`` does not take."""
+        command = str(info.command().toString())
+        if command != "DELETE":
+            check_row_level(self._ref, command)
+        point = self._read.point
+        snapshot = None if point is None else point.snapshot
+        return RowChangeBuilder(self._bridge, self._spark, self._ref, self._scan_builder, snapshot, info)
+
+    @from_spark
     def canDeleteWhere(self, predicates: JavaObject) -> bool:
-        """Whether a condition covers whole partitions, so that DELETE need not read rows."""
-        if partition_scope(self._bridge, self._ref, predicates) is not None:
+        """Whether a DELETE needs no job of Spark's: it covers whole partitions, or Penstock evaluates its condition."""
+        if partition_scope(self._bridge, self._ref, predicates) is not None or self._condition(predicates) is not None:
             return True
-        raise UnsupportedFeatureError(
-            f"table {self._ref.name}: DELETE removes whole partitions, by a condition on partition columns "
-            f"({', '.join(self._ref.schema.partition_keys) or 'it has none'}); overwrite it with the rows to keep"
-        )
+        check_row_level(self._ref, "DELETE")
+        return False
 
     @from_spark
     def deleteWhere(self, predicates: JavaObject) -> None:
-        """Remove the partitions that a condition covers."""
-        scope = partition_scope(self._bridge, self._ref, predicates)
+        """Remove the partitions that a condition covers, or its rows."""
         check_writable(self._ref)
-        commit_overwrite(open_committer(self._ref, adds_rows=False), (), scope or WrittenPartitions())
+        scope = partition_scope(self._bridge, self._ref, predicates)
+        if scope is not None:
+            commit_overwrite(open_committer(self._ref, adds_rows=False), (), scope)
+            return
+        condition = self._condition(predicates)
+        assert condition is not None  # noqa: S101 - Spark asks canDeleteWhere first
+        run_change(open_committer(self._ref, adds_rows=False), DeleteRows(predicate=condition))
 
     @from_spark
     def truncateTable(self) -> bool:
@@ -195,3 +212,9 @@ class CatalogTable(PartitionManagement):
 
     def _read_with(self, own: Mapping[str, str]) -> PinnedRead:
         return pin_read(self._read.ref.with_options(own), MetadataStore(self._ref)) if own else self._read
+
+    def _condition(self, predicates: JavaObject) -> Predicate | None:
+        """Return the condition of a DELETE; None if Penstock does not evaluate it as Spark does."""
+        taken = take_filters(self._bridge, self._ref, predicates)
+        exact = tuple(each for each in taken if each is not None and each.is_exact_for_rows)
+        return conjunction_of(exact) if len(exact) == len(taken) else None

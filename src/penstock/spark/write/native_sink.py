@@ -106,7 +106,12 @@ def write_natively(
         row_count = _write_files(_columns_with_ids(moved, ref, order), ref, staging, file_rows)
         if row_count is None:
             return None
-        return import_parquet_files(ref, _part_files(ref, staging), job_id=job_id, row_count=row_count)
+        return import_parquet_files(
+            ref,
+            part_files(ref, staging, by_partition=bool(ref.schema.partition_keys)),
+            job_id=job_id,
+            row_count=row_count,
+        )
     finally:
         delete_staging(ref, job_id)
 
@@ -139,6 +144,12 @@ def _is_native_table(ref: TableRef) -> bool:
         and encoding.block_bytes is None
         and not encoding.parquet
     )
+
+
+def takes_spark_files(ref: TableRef) -> bool:
+    """Whether files that Spark writes with the table's columns are exactly files of the table."""
+    names = [field.name for field in ref.schema.fields]
+    return _is_native_table(ref) and _are_distinct(names) and all(map(_is_native_field, ref.schema.fields))
 
 
 def _are_distinct(names: list[str]) -> bool:
@@ -245,15 +256,7 @@ def _columns_with_ids(df: DataFrame, ref: TableRef, order: tuple[int, ...]) -> D
 
 def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | None) -> int | None:
     """Run Spark's job; return the number of rows that its tasks report as written, None if Spark does not report it."""
-    encoding = ref.parsed(FormatOptions)
-    write = ref.parsed(WriteOptions)
-    rows = file_rows or _rows_of_target(df, write)
-    options = {
-        **WRITE_OPTIONS,
-        "compression": _CODECS[encoding.compression],
-        "parquet.compression.codec.zstd.level": str(encoding.compression_zstd_level),
-        "maxRecordsPerFile": str(min(rows, write.target_file_rows)),
-    }
+    options = parquet_options(ref, file_rows or rows_of_target(df._jdf.schema(), ref))  # noqa: SLF001 - Python's types have no sizes
     name = _PARTITION
     while name in {field.name.lower() for field in ref.schema.fields}:
         name += "_"
@@ -276,9 +279,21 @@ def _write_files(df: DataFrame, ref: TableRef, staging: str, file_rows: int | No
     return int(count.get().value()) if count.isDefined() else None
 
 
-def _rows_of_target(df: DataFrame, options: WriteOptions) -> int:
-    schema: Any = df._jdf.schema()  # noqa: SLF001 - Python's types have no sizes
-    return max(int(options.target_file_bytes / (schema.defaultSize() * _FILE_BYTES_PER_DEFAULT_BYTE)), 1)
+def parquet_options(ref: TableRef, file_rows: int) -> dict[str, str]:
+    """Return the options with which Spark writes files of a table that takes them."""
+    encoding = ref.parsed(FormatOptions)
+    return {
+        **WRITE_OPTIONS,
+        "compression": _CODECS[encoding.compression],
+        "parquet.compression.codec.zstd.level": str(encoding.compression_zstd_level),
+        "maxRecordsPerFile": str(min(file_rows, ref.parsed(WriteOptions).target_file_rows)),
+    }
+
+
+def rows_of_target(schema: Any, ref: TableRef) -> int:  # noqa: ANN401 - a schema of the JVM
+    """Return about how many rows of a schema reach ``target-file-size``."""
+    row_bytes = schema.defaultSize() * _FILE_BYTES_PER_DEFAULT_BYTE
+    return max(int(ref.parsed(WriteOptions).target_file_bytes / row_bytes), 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -290,9 +305,14 @@ class _Part:
     path: str
 
 
-def _part_files(ref: TableRef, staging: str) -> list[str]:
+def part_files(ref: TableRef, staging: str, *, by_partition: bool) -> list[str]:
+    """Return the files of a staging directory in the order of the rows that Spark wrote.
+
+    Args:
+        by_partition: they are in directories below it.
+    """
     statuses = list(ref.file_io.list(staging))
-    if ref.schema.partition_keys:
+    if by_partition:
         statuses = [each for status in statuses if status.is_dir for each in ref.file_io.list(status.path)]
     parts = []
     for status in statuses:

@@ -126,7 +126,7 @@ class _ChangeRun:
         self._committer.may_be_committed = False
         check_same_table(self._ref)
         snapshot = self._store.load_latest_snapshot()
-        _check_index_files(self._ref.name, snapshot)
+        check_index_files(self._ref.name, snapshot)
         units = self._plan_units(plan_scan(self._store, self._ref, snapshot, self._change.predicate))
         wanted = {unit.keys for unit in units}
         self._discard(tuple(keys for keys in self._progress.outcomes if keys not in wanted))
@@ -246,7 +246,8 @@ class _ChangeRun:
         return self._store.latest_schema_id() != self._ref.schema.id
 
 
-def _check_index_files(table: str, snapshot: Snapshot | None) -> None:
+def check_index_files(table: str, snapshot: Snapshot | None) -> None:
+    """Raise UnsupportedFeatureError if a snapshot has index files, which a change of rows would have to rewrite."""
     if snapshot is not None and snapshot.index_manifest is not None:
         raise UnsupportedFeatureError(
             f"table {table}: snapshot {snapshot.id} has index files, which changing rows would have to rewrite; "

@@ -1,0 +1,1 @@
+"""UPDATE, MERGE and DELETE of rows through Spark's catalog."""

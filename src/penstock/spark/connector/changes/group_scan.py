@@ -1,0 +1,83 @@
+"""Scan of whole files for a change of rows: filters choose files, but no row of a chosen file is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.spark.connector.proxy import from_spark
+from penstock.spark.connector.pushdown import conjunction_of
+from penstock.spark.connector.scan import ScanRequest, TableScan
+from penstock.spark.connector.scan_builder import TableScanBuilder
+from penstock.table.dml.replacement import ReadFiles
+from penstock.table.read.prune import NO_FILTER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.read.split import DataSplit
+
+
+class GroupScanBuilder(TableScanBuilder):
+    """Collects the filters of a change, and makes its scan.
+
+    Args:
+        made: is called with the scan.
+    """
+
+    def __init__(self, builder: TableScanBuilder, made: Callable[[GroupScan], None]) -> None:
+        self.__dict__.update(builder.__dict__)
+        self._made = made
+
+    @from_spark
+    def supportCompletePushDown(self, aggregation: JavaObject) -> bool:
+        """Return false: the rows are needed."""
+        return False
+
+    def pushAggregation(self, aggregation: JavaObject) -> bool:
+        """Take none."""
+        return False
+
+    def pushLimit(self, limit: int) -> bool:
+        """Take none."""
+        return False
+
+    @from_spark
+    def build(self) -> JavaObject:
+        """Plan the scan."""
+        scan = GroupScan(self._bridge, self._request())
+        self._made(scan)
+        return scan.exposed()
+
+
+class GroupScan(TableScan):
+    """A scan of all rows of the files in which rows may change."""
+
+    def __init__(self, bridge: Bridge, request: ScanRequest) -> None:
+        # Readers must not skip row groups either.
+        pushed = tuple(replace(each, is_for_files=False) for each in request.pushed)
+        super().__init__(bridge, replace(request, pushed=pushed, limit=None))
+        self._scanned: tuple[DataSplit, ...] | None = None
+
+    def read_files(self) -> ReadFiles:
+        """Return what the scan has read; nothing before it runs."""
+        request = self._request
+        point = request.read.point
+        return ReadFiles(
+            snapshot=None if point is None else point.snapshot,
+            predicate=conjunction_of(request.pushed),
+            splits=self._scanned or (),
+        )
+
+    def remember(self, splits: Sequence[DataSplit]) -> None:
+        """Note the files of the partitions that Spark reads."""
+        self._scanned = tuple(splits)
+
+    def partitions_of(self, splits: Sequence[DataSplit]) -> tuple[JavaObject, JavaObject]:
+        """Return the partitions and their reader factory."""
+        self.remember(splits)
+        return super().partitions_of([replace(split, rest=NO_FILTER) for split in splits])
+
+    def _text(self) -> str:
+        return f"{super()._text()} whole files for {id(self)}"

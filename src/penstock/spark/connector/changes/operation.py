@@ -1,0 +1,174 @@
+"""UPDATE, MERGE and DELETE with subqueries through Spark's catalog: Spark computes the rows, files are replaced.
+
+Source:
+    ``SupportsRowLevelOperations`` of Spark, group-based: Spark reads whole files and writes all their rows again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from penstock.catalog.checks.features import check_writable
+from penstock.errors import UnsupportedFeatureError
+from penstock.io.local import LocalFileIO
+from penstock.options import BucketOptions
+from penstock.spark.connector.changes.group_scan import GroupScan, GroupScanBuilder
+from penstock.spark.connector.changes.replace_files import ReplaceFiles
+from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.table.dml.replacement import ReadFiles
+from penstock.table.read.fallback import KEY as FALLBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from penstock.format.snapshot import Snapshot
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.spark.connector.scan_builder import TableScanBuilder
+    from penstock.table.ref import TableRef
+
+_WRITE: Final = "org.apache.spark.sql.connector.write."
+_CURES: Final = {
+    "DELETE": "Table.delete(where), or penstock.sql",
+    "UPDATE": "Table.update(set, where), or penstock.sql",
+    "MERGE": "Table.merge(source, on), whose source may be a DataFrame, or penstock.sql",
+}
+
+
+def check_row_level(ref: TableRef, command: str) -> None:
+    """Refuse tables whose rows Spark must not rewrite.
+
+    Raises:
+        UnsupportedFeatureError: a table with buckets, or on an object store; or one that Penstock only reads.
+    """
+    check_writable(ref)
+    reason = None
+    if ref.parsed(BucketOptions).bucket != -1:
+        reason = "its rows are in buckets, whose order Spark would not keep"
+    elif not isinstance(ref.file_io, LocalFileIO):
+        reason = "it is on an object store, where Spark would need a JAR to write"
+    elif ref.options.get(FALLBACK, "").strip():
+        reason = f"'{FALLBACK}' adds rows of another branch to its reads"
+    if reason is not None:
+        raise UnsupportedFeatureError(
+            f"table {ref.name}: {command} through Spark's catalog does not work for it, because {reason}: use "
+            f"{_CURES[command]}"
+        )
+
+
+class RowChangeBuilder(Proxy):
+    """Builds the operation; Spark has no settings for it here.
+
+    Args:
+        new_builder: makes a scan builder of the table.
+        snapshot: which the table is pinned to.
+    """
+
+    interfaces: ClassVar = (f"{_WRITE}RowLevelOperationBuilder",)
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        spark: SparkSession,
+        ref: TableRef,
+        new_builder: Callable[[JavaObject], TableScanBuilder],
+        snapshot: Snapshot | None,
+        info: JavaObject,
+    ) -> None:
+        super().__init__(bridge, f"{ref.name} {id(self)}")
+        self._made = partial(
+            RowChangeOperation, bridge, spark, ref, new_builder, snapshot, str(info.command().toString())
+        )
+
+    def build(self) -> JavaObject:
+        """Return the operation."""
+        return self._made()
+
+
+class RowChangeOperation(Proxy):
+    """One UPDATE, MERGE or DELETE. Its write replaces what its scan has read."""
+
+    interfaces: ClassVar = (f"{_WRITE}RowLevelOperation",)
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        spark: SparkSession,
+        ref: TableRef,
+        new_builder: Callable[[JavaObject], TableScanBuilder],
+        snapshot: Snapshot | None,
+        command: str,
+    ) -> None:
+        super().__init__(bridge, f"{command} of {ref.name} {id(self)}")
+        self._spark = spark
+        self._ref = ref
+        self._new_builder = new_builder
+        self._snapshot = snapshot
+        self._command = command
+        self._scan: GroupScan | None = None
+
+    def description(self) -> str:
+        """Return the name of the operation."""
+        return f"{self._command} of {self._ref.name}"
+
+    @from_spark
+    def command(self) -> JavaObject:
+        """Return which statement it is."""
+        return self._bridge.value_of("write.RowLevelOperation$Command", self._command)
+
+    @from_spark
+    def requiredMetadataAttributes(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.references(())
+
+    @from_spark
+    def newScanBuilder(self, options: JavaObject) -> JavaObject:
+        """Return the builder of a scan of whole files."""
+        return GroupScanBuilder(self._new_builder(options), self._take).exposed()
+
+    @from_spark
+    def newWriteBuilder(self, info: JavaObject) -> JavaObject:
+        """Return the builder of the write."""
+        made = partial(
+            ReplaceFiles,
+            self._bridge,
+            self._ref,
+            info,
+            self._read_files,
+            partial(check_row_level, command=self._command),
+        )
+        return ReplaceFilesBuilder(self._bridge, self._ref, made)
+
+    def _take(self, scan: GroupScan) -> None:
+        self._scan = scan
+
+    def _read_files(self) -> ReadFiles:
+        """Return what was read; without a scan, no file can hold a row to change."""
+        if self._scan is None:
+            return ReadFiles(snapshot=self._snapshot, predicate=None, splits=())
+        return self._scan.read_files()
+
+
+class ReplaceFilesBuilder(Proxy):
+    """Builds the write of an operation."""
+
+    interfaces: ClassVar = (f"{_WRITE}WriteBuilder",)
+
+    def __init__(self, bridge: Bridge, ref: TableRef, made: Callable[[], ReplaceFiles]) -> None:
+        super().__init__(bridge, f"{ref.name} {id(self)}")
+        self._made = made
+
+    @from_spark
+    def build(self) -> JavaObject:
+        """Return the write."""
+        return self._made()
+
+    def buildForBatch(self) -> None:
+        """Refuse: Spark calls ``build``."""
+        raise NotImplementedError
+
+    def buildForStreaming(self) -> None:
+        """Refuse: no stream changes rows."""
+        raise NotImplementedError

@@ -1,0 +1,154 @@
+"""Commits files that another engine has written in place of the files that it has read, such as Spark for UPDATE."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from penstock.errors import CommitConflictError
+from penstock.format.snapshot import CommitKind
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.discard import delete_new_files
+from penstock.table.commit.request import CommitRequest
+from penstock.table.dml.run import check_index_files
+from penstock.table.identity import check_same_table
+from penstock.table.memory import enough_memory
+from penstock.table.message import CommitMessage
+from penstock.table.read.scan import plan_scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.format.manifest.entry import DataFileMeta
+    from penstock.format.snapshot import Snapshot
+    from penstock.predicate.tree import Predicate
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.read.scan import ScanPlan
+    from penstock.table.read.split import DataSplit
+
+# As for commits, see ``CommitOptions.timeout_ms``.
+_DEFAULT_TIMEOUT_MS: Final = 120_000
+
+
+class _FileKey(NamedTuple):
+    partition: bytes
+    bucket: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFiles:
+    """What a change has read.
+
+    Attributes:
+        snapshot: None where nothing was committed yet.
+        predicate: files that it excludes hold no row that the change depends on; None if it depends on all.
+        splits: the files that are replaced, each once.
+    """
+
+    snapshot: Snapshot | None
+    predicate: Predicate | None
+    splits: tuple[DataSplit, ...]
+
+
+def commit_replacement(
+    committer: TableCommitter, read: ReadFiles, written: tuple[CommitMessage, ...]
+) -> Snapshot | None:
+    """Replace the files that were read by the files that were written, in one commit.
+
+    When others have committed meanwhile, it succeeds only if they changed no file that the change depends on: neither
+    added one that its predicate does not exclude, nor removed one that is to be replaced.
+
+    Args:
+        written: the new files, with all rows of the files read that are to stay.
+
+    Returns:
+        The snapshot, of kind OVERWRITE, or APPEND where nothing is replaced; None if there is nothing to commit.
+
+    Raises:
+        CommitConflictError: others changed such files or the columns; the written files are deleted.
+        CommitUnknownError: the storage did not say whether it succeeded.
+    """
+    removed = _removals(read.splits)
+    if not removed and not written:
+        return None
+    messages = (*removed, *_with_creation_times(written, read.splits))
+    user = new_commit_user(committer.options.user_prefix)
+    deadline = time.monotonic() + (committer.options.timeout_ms or _DEFAULT_TIMEOUT_MS) / 1000
+    base = read.snapshot
+    try:
+        check_same_table(committer.ref)
+        check_index_files(committer.ref.name, read.snapshot)
+        while True:
+            request = CommitRequest(
+                commit_user=user,
+                kind=CommitKind.OVERWRITE if removed else CommitKind.APPEND,
+                messages=messages,
+                has_read=True,
+                read=base,
+            )
+            committer.may_be_committed = False
+            try:
+                with enough_memory(committer.ref.name):
+                    return committer.commit(request)
+            except CommitConflictError:
+                base = _unaffected_base(committer, read)
+                if base is None or time.monotonic() > deadline:
+                    raise
+    except BaseException:
+        if not committer.may_be_committed:
+            delete_new_files(committer.ref, written)
+        raise
+
+
+def _unaffected_base(committer: TableCommitter, read: ReadFiles) -> Snapshot | None:
+    """Return the latest snapshot if the change would have read the same files of it, else None."""
+    store, ref = committer.store, committer.ref
+    if store.latest_schema_id() != ref.schema.id:
+        return None
+    latest = store.load_latest_snapshot()
+    before = _keys_of(plan_scan(store, ref, read.snapshot, read.predicate))
+    now = _keys_of(plan_scan(store, ref, latest, read.predicate))
+    replaced = {_FileKey(split.partition, split.bucket, file.file_name) for split, file in _files(read.splits)}
+    return latest if now <= before and replaced <= now else None
+
+
+def _keys_of(plan: ScanPlan) -> set[_FileKey]:
+    return {
+        _FileKey(entry.partition, entry.bucket, entry.file.file_name)
+        for each in plan.partitions
+        for entry in each.entries
+    }
+
+
+def _files(splits: Iterable[DataSplit]) -> Iterable[tuple[DataSplit, DataFileMeta]]:
+    return ((split, file) for split in splits for file in split.files)
+
+
+def _removals(splits: Sequence[DataSplit]) -> tuple[CommitMessage, ...]:
+    groups: dict[tuple[bytes, int, int], list[DataFileMeta]] = {}
+    for split, file in _files(splits):
+        groups.setdefault((split.partition, split.bucket, split.total_buckets), []).append(file)
+    return tuple(
+        CommitMessage(partition=partition, bucket=bucket, total_buckets=total, compact_before=tuple(files))
+        for (partition, bucket, total), files in groups.items()
+    )
+
+
+def _with_creation_times(written: tuple[CommitMessage, ...], splits: Sequence[DataSplit]) -> tuple[CommitMessage, ...]:
+    """Return the messages with the creation time of the oldest file replaced, so that partitions keep their order."""
+    oldest: dict[bytes, int] = {}
+    for split, file in _files(splits):
+        if file.creation_millis is not None:
+            oldest[split.partition] = min(file.creation_millis, oldest.get(split.partition, file.creation_millis))
+    return tuple(
+        replace(
+            message,
+            new_files=tuple(
+                replace(file, creation_millis=oldest.get(message.partition, file.creation_millis))
+                for file in message.new_files
+            ),
+        )
+        for message in written
+    )

@@ -1,0 +1,240 @@
+"""DELETE, UPDATE and MERGE in Spark SQL through the catalog, against the same change of Python rows."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors.exceptions.base import PySparkException
+
+from penstock.spark.connector.changes import replace_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from penstock import Catalog, Table
+
+Row = tuple[int | None, str | None, int | None]
+
+
+@pytest.fixture
+def run(spark: SparkSession, catalog: Catalog) -> Callable[[str], list[Any]]:
+    return lambda text: [tuple(row) for row in spark.sql(text).collect()]
+
+
+def _rows(table: Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in table.to_arrow().to_pylist()), key=repr)
+
+
+def _files(table: Table) -> set[str]:
+    return {row["file_path"] for row in table.inspect.files().to_pylist()}
+
+
+def _make(run: Callable[[str], list[Any]], catalog: Catalog, name: str, properties: str = "") -> Table:
+    run(f"CREATE TABLE penstock.d.{name} (k INT, p STRING, v INT) PARTITIONED BY (p) {properties}")
+    table = catalog.load_table(f"d.{name}")
+    table.append([{"k": n, "p": "ab"[n % 2], "v": 10 * n} for n in range(6)])
+    table.append([{"k": n, "p": "a", "v": None if n == 7 else n} for n in range(6, 9)])
+    return table
+
+
+def test_rows_are_deleted_by_any_condition(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    table = _make(run, catalog, "deleted")
+    before = _files(table)
+    run("DELETE FROM penstock.d.deleted WHERE k = 3 AND p = 'b'")
+    assert [row[0] for row in _rows(table)] == [0, 1, 2, 4, 5, 6, 7, 8]
+    assert len(before & _files(table)) == 2
+    run("DELETE FROM penstock.d.deleted WHERE v < 10")
+    assert [row[0] for row in _rows(table)] == [1, 2, 4, 5, 7]
+    run("DELETE FROM penstock.d.deleted WHERE abs(k) % 5 = 2")
+    assert [row[0] for row in _rows(table)] == [1, 4, 5]
+    run("DELETE FROM penstock.d.deleted WHERE k IN (SELECT id FROM range(5))")
+    assert [row[0] for row in _rows(table)] == [5]
+    latest = table.latest_snapshot()
+    run("DELETE FROM penstock.d.deleted WHERE k IN (SELECT id FROM range(5))")
+    assert table.latest_snapshot() == latest
+    run("DELETE FROM penstock.d.deleted")
+    assert _rows(table) == []
+
+
+def test_rows_are_updated_and_other_files_stay(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    table = _make(run, catalog, "updated")
+    before = _files(table)
+    run("UPDATE penstock.d.updated SET v = v + 1 WHERE p = 'b' AND k % 3 = 1")
+    assert _rows(table)[:3] == [(0, "a", 0), (1, "b", 11), (2, "a", 20)]
+    assert len(before & _files(table)) == 2
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    assert snapshot.commit_kind == "OVERWRITE"
+    run("UPDATE penstock.d.updated SET p = 'c', v = -1 WHERE k IN (SELECT id FROM range(2))")
+    assert _rows(table)[:3] == [(0, "c", -1), (1, "c", -1), (2, "a", 20)]
+    run("UPDATE penstock.d.updated SET p = NULL WHERE v IS NULL")
+    assert (7, None, None) in _rows(table)
+    latest = table.latest_snapshot()
+    run("UPDATE penstock.d.updated SET v = 0 WHERE k % 100 = 99")
+    assert table.latest_snapshot() == latest
+    assert run("SELECT count(*), sum(v) FROM penstock.d.updated") == [(9, 152)]
+
+
+def test_rows_are_merged(spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog) -> None:
+    table = _make(run, catalog, "merged")
+    source = [(1, "b", 100), (3, "b", -1), (20, "z", 5), (21, None, 6)]
+    spark.createDataFrame(source, "k INT, p STRING, v INT").createOrReplaceTempView("changes")
+    run(
+        "MERGE INTO penstock.d.merged t USING changes s ON t.k = s.k WHEN MATCHED AND s.v < 0 THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET v = t.v + s.v WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert _rows(table) == sorted(
+        [
+            *[(0, "a", 0), (1, "b", 110), (2, "a", 20), (4, "a", 40), (5, "b", 50), (6, "a", 6), (7, "a", None)],
+            *[(8, "a", 8), (20, "z", 5), (21, None, 6)],
+        ],
+        key=repr,
+    )
+    run(
+        "MERGE INTO penstock.d.merged t USING changes s ON t.k = s.k WHEN NOT MATCHED THEN INSERT * "
+        "WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )
+    assert _rows(table) == sorted([(1, "b", 110), (3, "b", -1), (20, "z", 5), (21, None, 6)], key=repr)
+    spark.createDataFrame([(1, 1), (1, 2)], "k INT, v INT").createOrReplaceTempView("twice")
+    latest = table.latest_snapshot()
+    with pytest.raises(PySparkException, match="MERGE_CARDINALITY_VIOLATION"):
+        run("MERGE INTO penstock.d.merged t USING twice s ON t.k = s.k WHEN MATCHED THEN UPDATE SET v = s.v")
+    assert table.latest_snapshot() == latest
+
+
+def test_a_table_that_spark_must_not_rewrite_is_refused_in_one_line(
+    run: Callable[[str], list[Any]], catalog: Catalog
+) -> None:
+    table = _make(run, catalog, "queue", "TBLPROPERTIES ('bucket' = '2', 'bucket-key' = 'k')")
+    for statement, cure in {
+        "UPDATE penstock.d.queue SET v = 1 WHERE k = 1": "use Table.update",
+        "DELETE FROM penstock.d.queue WHERE k % 2 = 0": "use Table.delete",
+        "DELETE FROM penstock.d.queue WHERE k IN (SELECT id FROM range(5))": "use Table.delete",
+        "MERGE INTO penstock.d.queue USING (SELECT 1 AS i) ON k = i WHEN MATCHED THEN DELETE": "use Table.merge",
+    }.items():
+        with pytest.raises(PySparkException, match=cure) as caught:
+            run(statement)
+        assert "Traceback" not in str(caught.value)
+    run("DELETE FROM penstock.d.queue WHERE k >= 3 OR v = 0")
+    assert [row[0] for row in _rows(table)] == [1, 2]
+
+
+def test_a_change_that_others_affect_meanwhile_fails_and_leaves_nothing(
+    run: Callable[[str], list[Any]], catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _make(run, catalog, "raced")
+    commit = replace_files.commit_replacement
+
+    def with_append_of(k: int, p: str) -> None:
+        def appended(*args: Any) -> Any:
+            table.append([{"k": k, "p": p, "v": 1}])
+            return commit(*args)
+
+        monkeypatch.setattr(replace_files, "commit_replacement", appended)
+
+    with_append_of(11, "a")
+    run("UPDATE penstock.d.raced SET v = -1 WHERE p = 'b' AND v % 2 = 0")
+    assert [row for row in _rows(table) if row[1] == "b"] == [(1, "b", -1), (3, "b", -1), (5, "b", -1)]
+    with_append_of(13, "b")
+    before = _files(table)
+    with pytest.raises(PySparkException, match="others committed after snapshot"):
+        run("UPDATE penstock.d.raced SET v = -2 WHERE p = 'b' AND v % 2 = 1")
+    monkeypatch.undo()
+    assert len(_files(table) - before) == 1
+    on_disk = {str(path) for path in _data_files(table)}
+    assert len(on_disk) == len({row["file_path"] for row in table.inspect.files().to_pylist()}) + 1
+
+
+def _data_files(table: Table) -> list[Path]:
+    return list(Path(table.location).rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=[pytest.mark.slow] if seed > 1 else []) for seed in range(8)]
+)
+def test_random_changes_agree_with_python(
+    spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog, seed: int
+) -> None:
+    dice = random.Random(seed)  # noqa: S311 - repeatable
+    name = f"fuzz{seed}"
+    file_format = dice.choice(["parquet", "orc"])
+    run(
+        f"CREATE TABLE penstock.d.{name} (k INT, p STRING, v INT) PARTITIONED BY (p) "
+        f"TBLPROPERTIES ('file.format' = '{file_format}')"
+    )
+    table = catalog.load_table(f"d.{name}")
+    model: list[Row] = []
+    for _ in range(6):
+        for _ in range(dice.randrange(3)):
+            new = [_random_row(dice) for _ in range(dice.randrange(1, 6))]
+            table.append([dict(zip("kpv", row, strict=True)) for row in new])
+            model += new
+        model = _change(dice, spark, run, f"penstock.d.{name}", model)
+        assert _rows(table) == sorted(model, key=repr)
+
+
+def _random_row(dice: random.Random) -> Row:
+    return (
+        dice.choice([None, *range(8)]),
+        dice.choice([None, "", "a", "b"]),
+        dice.choice([None, *range(-3, 4)]),
+    )
+
+
+def _change(
+    dice: random.Random, spark: SparkSession, run: Callable[[str], list[Any]], name: str, model: list[Row]
+) -> list[Row]:
+    text, holds = dice.choice(
+        [
+            ("p = 'a'", lambda row: row[1] == "a"),
+            ("k >= 4 AND v < 1", lambda row: row[0] is not None and row[0] >= 4 and row[2] is not None and row[2] < 1),
+            ("k % 3 = 1", lambda row: row[0] is not None and row[0] % 3 == 1),
+            ("k IN (SELECT id FROM range(3))", lambda row: row[0] in {0, 1, 2}),
+            ("p IS NULL OR v <> 2", lambda row: row[1] is None or row[2] not in {None, 2}),
+            ("NOT (k < 3)", lambda row: row[0] is not None and row[0] >= 3),
+            ("k NOT IN (1, 2, NULL)", lambda _: False),
+        ]
+    )
+    match dice.randrange(3):
+        case 0:
+            run(f"DELETE FROM {name} WHERE {text}")
+            return [row for row in model if not holds(row)]
+        case 1:
+            run(f"UPDATE {name} SET v = v + 1, p = coalesce(p, 'z') WHERE {text}")
+            return [_updated(row) if holds(row) else row for row in model]
+        case _:
+            source = [_random_row(dice) for _ in range(6)]
+            source = list({row[0]: row for row in source}.values())
+            spark.createDataFrame(source, "k INT, p STRING, v INT").createOrReplaceTempView("source")
+            run(
+                f"MERGE INTO {name} t USING source s ON t.k = s.k WHEN MATCHED AND s.v < 0 THEN DELETE "
+                "WHEN MATCHED AND s.v > 1 THEN UPDATE SET v = s.v + t.v "
+                "WHEN NOT MATCHED AND s.v IS NOT NULL THEN INSERT *"
+            )
+            return _merged(model, source)
+
+
+def _updated(row: Row) -> Row:
+    k, p, v = row
+    return k, "z" if p is None else p, _plus(v, 1)
+
+
+def _plus(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right
+
+
+def _merged(model: list[Row], source: list[Row]) -> list[Row]:
+    known = {k: v for k, _, v in source if k is not None}
+    after: list[Row] = []
+    for k, p, v in model:
+        given = known.get(k) if k is not None else None
+        if given is not None and given < 0:
+            continue
+        after.append((k, p, _plus(v, given)) if given is not None and given > 1 else (k, p, v))
+    there = {k for k, _, _ in model if k is not None}
+    return after + [row for row in source if row[2] is not None and (row[0] is None or row[0] not in there)]

@@ -1,0 +1,97 @@
+"""Files that another engine writes in place of those that it read: what others may commit meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import penstock
+from penstock import CommitConflictError
+from penstock.predicate.parse import parse_filter
+from penstock.table.actions.changes import open_committer
+from penstock.table.dml.replacement import ReadFiles, commit_replacement
+from penstock.table.read.scan import plan_scan
+from penstock.table.read.split import plan_splits
+from penstock.table.store import MetadataStore
+from penstock.table.write.writer import write_arrow
+
+if TYPE_CHECKING:
+    from penstock import Table
+    from penstock.table.message import CommitMessage
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    catalog = penstock.Catalog(tmp_path)
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", "k INT, p STRING", partition_by=["p"], options={"bucket": "-1"})
+    table.append([{"k": k, "p": "ab"[k % 2]} for k in range(6)])
+    return table
+
+
+def _read(table: Table, where: str) -> ReadFiles:
+    store = MetadataStore(table._ref)
+    snapshot = store.load_latest_snapshot()
+    predicate = parse_filter(where)
+    splits = plan_splits(table._ref, plan_scan(store, table._ref, snapshot, predicate))
+    return ReadFiles(snapshot=snapshot, predicate=predicate, splits=splits)
+
+
+def _write(table: Table, keys: list[int], partition: str) -> tuple[CommitMessage, ...]:
+    rows = pa.Table.from_pylist([{"k": k, "p": partition} for k in keys], schema=table.arrow_schema)
+    return write_arrow(table._ref, rows)
+
+
+def _keys(table: Table) -> list[int]:
+    return sorted(table.to_arrow(["k"])["k"].to_pylist())
+
+
+def _files(table: Table) -> int:
+    return len(list(Path(table.location).rglob("*.parquet")))
+
+
+def test_exactly_the_files_read_are_replaced(table: Table) -> None:
+    read, written = _read(table, "p = 'b'"), _write(table, [11, 3], "b")
+    snapshot = commit_replacement(open_committer(table._ref), read, written)
+    assert snapshot is not None
+    assert snapshot.commit_kind == "OVERWRITE"
+    assert _keys(table) == [0, 2, 3, 4, 11]
+    created = {row["partition"]: row["creation_time"] for row in table.files().to_pylist()}
+    assert len(created) == 2
+    assert (
+        commit_replacement(open_committer(table._ref), ReadFiles(snapshot=snapshot, predicate=None, splits=()), ())
+        is None
+    )
+
+
+def test_files_that_the_filter_excludes_may_come_meanwhile(table: Table) -> None:
+    read, written = _read(table, "p = 'b'"), _write(table, [11], "b")
+    table.append([{"k": 20, "p": "a"}])
+    table.append([{"k": 22, "p": "c"}])
+    commit_replacement(open_committer(table._ref), read, written)
+    assert _keys(table) == [0, 2, 4, 11, 20, 22]
+
+
+@pytest.mark.parametrize("change", ["append", "delete", "compact", "alter"])
+def test_a_change_of_what_was_read_fails_and_leaves_no_file(table: Table, change: str) -> None:
+    table.append([{"k": 7, "p": "b"}])
+    read, written = _read(table, "p = 'b'"), _write(table, [11], "b")
+    match change:
+        case "append":
+            table.append([{"k": 9, "p": "b"}])
+        case "delete":
+            table.delete("k = 3")
+        case "compact":
+            table.compact(strategy="full", options={"compaction.min.file-num": "2"})
+        case _:
+            catalog = penstock.Catalog(Path(table.location).parents[1])
+            catalog.alter_table("d.t", penstock.AddColumn(column="n", type="INT"))
+            table.append([{"k": 21, "p": "z"}])
+    before, keys = _files(table), _keys(table)
+    with pytest.raises(CommitConflictError, match="others committed after snapshot"):
+        commit_replacement(open_committer(table._ref), read, written)
+    assert _files(table) == before - 1
+    assert _keys(table) == keys
