@@ -1,4 +1,4 @@
-"""pypaimon reads and writes tables that were made of a Hive-style directory."""
+"""The reference engines read tables that were made of a Hive-style directory."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from tests.interop.engines import Engine, Row
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
-def test_pypaimon_reads_files_that_were_adopted(
-    pypaimon: Engine, location: Path, tmp_path: Path, file_format: str
+def test_an_engine_reads_files_that_were_adopted(
+    engine: Engine, location: Path, tmp_path: Path, file_format: str
 ) -> None:
     root = tmp_path / "old"
     for day, keys in (("a", [1, 2]), ("b", [3])):
@@ -27,9 +27,9 @@ def test_pypaimon_reads_files_that_were_adopted(
     catalog.create_database(location.parent.stem, if_not_exists=True)
     catalog.migrate(root, ours.name_of(location))
     expected: list[Row] = [{"k": k, "s": str(k), "n": 10 * k, "p": p} for k, p in [(1, "a"), (2, "a"), (3, "b")]]
-    assert pypaimon.read(location) == sort_rows(expected)
-    assert pypaimon.read(location, filter=[["k", ">", 1]]) == sort_rows(expected[1:])
+    assert engine.read(location) == sort_rows(expected)
+    assert engine.read(location, filter=[["k", ">", 1]]) == sort_rows(expected[1:])
     added: list[Row] = [{"k": 4, "s": "4", "n": 40, "p": "b"}]
-    pypaimon.append(location, added)
+    engine.append(location, added)
     ours.load(location).compact(strategy="full")
-    assert pypaimon.read(location) == ours.read(location) == sort_rows(expected + added)
+    assert engine.read(location) == ours.read(location) == sort_rows(expected + added)
