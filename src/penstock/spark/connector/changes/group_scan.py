@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.predicate.bind import columns_of
+from penstock.predicate.tree import IsNull, Or
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of
 from penstock.spark.connector.scan import ScanRequest, TableScan
@@ -78,6 +80,26 @@ class GroupScan(TableScan):
         """Return the partitions and their reader factory."""
         self.remember(splits)
         return super().partitions_of([replace(split, rest=NO_FILTER) for split in splits])
+
+    @from_spark
+    def filter(self, predicates: JavaObject) -> None:
+        """Take the runtime filters, and keep NULL: the lists of values that Spark has found leave it out.
+
+        A file that is left out is taken for one without a matching row, so a MERGE would add the row a second time.
+        """
+        super().filter(predicates)
+        self._runtime = tuple(
+            replace(
+                each,
+                predicate=Or(
+                    operands=(
+                        each.predicate,
+                        *(IsNull(column=name) for name in dict.fromkeys(columns_of(each.predicate))),
+                    )
+                ),
+            )
+            for each in self._runtime
+        )
 
     def _text(self) -> str:
         return f"{super()._text()} whole files for {id(self)}"
