@@ -169,6 +169,9 @@ def _translate(node: _Node, literals: list[object]) -> Predicate:
             return TRUE if name == "ALWAYS_TRUE" else FALSE
         case str():
             return _leaf(name, children, literals)
+        case None if node.get("type") == "boolean" and node.get("value") is not None:
+            # Spark's predicates that are always true, or false, are literals.
+            return TRUE if node["value"] == "true" else FALSE
         case _:
             raise _UnknownError
 
