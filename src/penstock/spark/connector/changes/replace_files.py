@@ -1,4 +1,4 @@
-"""Write of a change of rows: tasks write Parquet files beside the table, and the driver takes them over and commits.
+"""Write of a change of rows: tasks write Parquet files next to the table, and the driver takes them over and commits.
 
 Spark gives the writers of such a statement one row after the other, which its writers for Python do not take. So the
 tasks run the writer of Spark's own Parquet source, whose files are then moved into the table if they are exactly what
