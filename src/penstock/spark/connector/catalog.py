@@ -102,6 +102,14 @@ class WarehouseCatalog(Proxy):
             [self._bridge.value_of("catalog.TableCatalogCapability", "SUPPORT_COLUMN_DEFAULT_VALUE")]
         )
 
+    def tableStateOptionKeys(self) -> JavaObject:
+        """Return no keys of options: the options of a read choose rows of one table."""
+        return self._bridge.java_set(())
+
+    def changelogStateOptionKeys(self) -> JavaObject:
+        """Return no keys either."""
+        return self._bridge.java_set(())
+
     def useNullableQuerySchema(self) -> bool:
         """Return true: all columns of a table made by a query are nullable."""
         return True
@@ -122,11 +130,13 @@ class WarehouseCatalog(Proxy):
         return self._bridge.array(summary, found)
 
     @from_spark
-    def loadTable(self, ident: JavaObject, point: object = None) -> JavaObject:
+    def loadTable(self, ident: JavaObject, point: object = None, _options: JavaObject = None) -> JavaObject:
         """Load a table.
 
         Args:
-            point: a version as text, a time in microseconds, or a set of privileges that a statement needs.
+            point: a version as text, a time in microseconds, a set of privileges that a statement needs, or Spark 4.3's
+                ``TableContext`` of these.
+            _options: of the read, which Spark passes to the scan again.
         """
         options = _time_travel(point)
         *namespace, last = self._bridge.parts(ident)
@@ -387,8 +397,10 @@ def _parts_of(namespace: list[str], name: str) -> tuple[str | None, str | None]:
     return f"{namespace[0]}.{name}", None
 
 
-def _time_travel(point: object) -> dict[str, str]:
+def _time_travel(point: JavaObject) -> dict[str, str]:
     """Return the option for ``VERSION AS OF`` and ``TIMESTAMP AS OF``; none for a set of privileges."""
+    if hasattr(point, "getClass") and str(point.getClass().getSimpleName()) == "TableContext":
+        point = _point_of(point.timeTravel())
     match point:
         case str():
             return {"scan.version": point}
@@ -396,6 +408,14 @@ def _time_travel(point: object) -> dict[str, str]:
             return {"scan.timestamp-millis": str(point // 1000)}
         case _:
             return {}
+
+
+def _point_of(time_travel: JavaObject) -> str | int | None:
+    """Return the version or the microseconds of an optional ``TimeTravel``."""
+    if not time_travel.isPresent():
+        return None
+    point = time_travel.get()
+    return str(point.version()) if str(point.getClass().getSimpleName()) == "AsOfVersion" else int(point.micros())
 
 
 def _no_properties(database: str, properties: list[str]) -> UnsupportedFeatureError:

@@ -123,6 +123,7 @@ class TableScan(Proxy):
             "filterAttributes",
             "pushedPredicates",
             "readSchema",
+            "reflectsFullyPushedDownFilters",
             "supportedCustomMetrics",
             "supportsIterativePushdown",
         }
@@ -238,6 +239,14 @@ class TableScan(Proxy):
         whole = self._bridge.schema(to_spark_schema(self._request.read.ref.schema.fields)).defaultSize()
         share = self._bridge.schema(files.columns).defaultSize() / max(whole, 1)
         return self._bridge.driver.statistics(int(size * share), rows)
+
+    def estimateSizeInBytes(self) -> JavaObject:
+        """Return no estimate of its own; Spark 4.3 then asks for the statistics."""
+        return self._bridge.java("java.util.OptionalLong").empty()
+
+    def reflectsFullyPushedDownFilters(self) -> bool:
+        """Return true: the statistics are of the files that the filters keep."""
+        return True
 
     # SupportsRuntimeV2Filtering
 

@@ -184,8 +184,8 @@ class CatalogTable(PartitionManagement):
         return False
 
     @from_spark
-    def deleteWhere(self, predicates: JavaObject) -> None:
-        """Remove the partitions that a condition covers, or its rows."""
+    def deleteWhere(self, predicates: JavaObject, _options: JavaObject = None) -> None:
+        """Remove the partitions that a condition covers, or its rows. The options of Spark 4.3 have no effect."""
         check_writable(self._ref)
         scope = partition_scope(self._bridge, self._ref, predicates)
         if scope is not None:
@@ -196,7 +196,7 @@ class CatalogTable(PartitionManagement):
         run_change(open_committer(self._ref, adds_rows=False), DeleteRows(predicate=condition))
 
     @from_spark
-    def truncateTable(self) -> bool:
+    def truncateTable(self, _options: JavaObject = None) -> bool:
         """Remove all rows with a new snapshot."""
         check_writable(self._ref)
         truncate(open_committer(self._ref, adds_rows=False))
