@@ -22,7 +22,7 @@ QUICK_TEST_SECONDS: Final = 120
 settings.register_profile("dev", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile(
     "ci",
-    max_examples=100,
+    max_examples=40,
     deadline=None,
     derandomize=True,
     print_blob=True,

@@ -87,6 +87,7 @@ def test_a_query_into_another_sink_ends_too(spark: SparkSession, source: Table, 
     writer = stream(source, spark).writeStream.format("memory").queryName("ended").trigger(processingTime="0 seconds")
     check_ended(writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start())
     assert sorted(row.n for row in spark.table("ended").collect()) == [0, 1, 2]
+    spark.catalog.dropTempView("ended")
 
 
 @pytest.mark.slow

@@ -57,6 +57,7 @@ def test_what_is_printed_by_sql_is_plain_text(days: Command) -> None:
     made = days("sql", "-e", "SHOW CREATE TABLE shop.days").stdout
     assert made.startswith("CREATE TABLE `shop`.`days` (\n  `id` BIGINT,\n")
     assert "\\n" not in made
+    assert days("sql", "SHOW CREATE TABLE shop.days").stdout == made
     plan = days("sql", "-e", "EXPLAIN SELECT * FROM shop.days").stdout
     assert plan.startswith("== shop.days ==\n")
     assert "\\n" not in plan

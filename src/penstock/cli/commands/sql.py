@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 def sql(
     context: typer.Context,
+    statements: Annotated[list[str] | None, typer.Argument(metavar="[SQL]...", help="Statements, as with -e.")] = None,
     *,
     execute: Annotated[
         list[str] | None, typer.Option("--execute", "-e", metavar="SQL", help="Statements; may be repeated.")
@@ -49,11 +50,11 @@ def sql(
 ) -> None:
     """Run statements in Flink's SQL, one after the other, until one fails; without any, open a prompt.
 
-    Files come before -e. A streaming query prints its rows as they arrive, and a streaming INSERT runs, until it
-    ends or is interrupted.
+    Files come before -e, and statements without -e after it. A streaming query prints its rows as they arrive, and a
+    streaming INSERT runs, until it ends or is interrupted.
     """
     session = session_of(context)
-    scripts = [*map(_read, file or ()), *(execute or ())]
+    scripts = [*map(_read, file or ()), *(execute or ()), *(statements or ())]
     if not scripts and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidOptionError("give statements with -e, or a script with -f; at a terminal there is a prompt too")
     catalog = session.catalog()

@@ -206,12 +206,14 @@ def _described_own(table: CreateTable) -> Iterator[tuple[object, ...]]:
         mark = quoted(column.name) if is_rowtime else None
         if clause is not None and is_rowtime and clause.interval is not None:
             mark = f"{mark} - {clause.interval}"
-        yield _described_column(column, mark)
+        yield _described_column(column, mark, is_partition_key=column.name in table.partition_by)
 
 
-def _described_column(column: ColumnSpec, watermark: str | None) -> tuple[object, ...]:
+def _described_column(
+    column: ColumnSpec, watermark: str | None, *, is_partition_key: bool = False
+) -> tuple[object, ...]:
     kind = format_sql_type(with_nullability(column.type, nullable=True))
-    return column.name, kind, column.type.nullable, False, None, watermark, column.description
+    return column.name, kind, column.type.nullable, is_partition_key, None, watermark, column.description
 
 
 def _ddl(schema: TableSchema, name: str) -> str:

@@ -58,3 +58,11 @@ def test_a_database_drops_its_comment_and_options_with_a_warning(sql: Sql) -> No
     with pytest.warns(OptionWarning, match="keeps no comment and no options"):
         sql("CREATE DATABASE d COMMENT 'of the shop' WITH ('owner' = 'me')")
     assert sql.rows("SHOW DATABASES") == [{"database name": "d"}]
+
+
+def test_partition_columns_of_a_connector_table_are_described_as_such(shop: Sql) -> None:
+    shop(
+        "CREATE TEMPORARY TABLE f (a BIGINT, dt STRING) PARTITIONED BY (dt) "
+        "WITH ('connector' = 'filesystem', 'path' = '/nowhere', 'format' = 'json')"
+    )
+    assert {row["name"]: row["partition_key"] for row in shop.rows("DESCRIBE f")} == {"a": False, "dt": True}
