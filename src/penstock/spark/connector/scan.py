@@ -134,7 +134,8 @@ class TableScan(Proxy):
         self._request = request
         self._stream: TableStream | None = None
         self._runtime: tuple[Pushed, ...] = ()
-        self._batch: JavaObject | None = None
+        # Not what the JVM has of it: that would keep this scan, and be kept by it, in both runtimes for ever.
+        self._batch: TableBatch | None = None
 
     @cached_property
     def _files(self) -> _Files:
@@ -198,8 +199,8 @@ class TableScan(Proxy):
             splits = self._files.splits
             if self._runtime:
                 splits = plan_splits(self._request.read.ref, self._planned(self._runtime))
-            self._batch = TableBatch(self._bridge, self, splits, self._runtime).exposed()
-        return self._batch
+            self._batch = TableBatch(self._bridge, self, splits, self._runtime)
+        return self._batch.exposed()
 
     @from_spark
     def toMicroBatchStream(self, location: str) -> JavaObject:
