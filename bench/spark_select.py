@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -111,23 +112,23 @@ def _sides(spark: SparkSession, job: SparkJob) -> dict[str, _Side]:
     return found
 
 
-class _Side:
+class _Side(ABC):
     """Tables by layout: ``p`` partitioned, ``z`` z-ordered, ``b`` bucketed, ``t`` in time order."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
+    @abstractmethod
     def load(self, layout: str) -> DataFrame:
         """Return a table's rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fill(self, layout: str, rows: DataFrame) -> None:
         """Make a table of the rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def drop(self) -> None:
         """Remove the partitioned table."""
-        raise NotImplementedError
 
     def reader(self, layout: str, condition: str) -> Callable[[], DataFrame]:
         """Return a query for some of the rows."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -133,37 +134,43 @@ def convert(  # noqa: PLR0913 - the options of a command
     catalog.create_database(database, if_not_exists=True)
     table = catalog.create_table(name, plan.columns, partition_by=plan.partition_by, options=options)
     try:
-        snapshot, rows = reading.copy(table, progress)
-        _verify(table, rows, reading.rows_by_partition)
+        copied = reading.copy(table, progress)
+        _verify(table, copied)
     except BaseException:
         catalog.drop_table(name, if_exists=True)
         raise
-    return Conversion(plan=plan, snapshot=snapshot, rows=rows)
+    return Conversion(plan=plan, snapshot=copied.snapshot, rows=copied.rows)
 
 
-class _Reading:
+class _Copied(NamedTuple):
+    """The snapshot of an append, the rows that were read, and these by the texts of their partitions, if known."""
+
+    snapshot: Snapshot | None
+    rows: int
+    by_partition: Counter[tuple[str | None, ...]] | None
+
+
+class _Reading(ABC):
     """A source that can be planned and copied.
 
     Attributes:
         place: where it is.
-        rows_by_partition: by the text of the partition, for sources with directories of partitions.
     """
 
     place: str
-    rows_by_partition: Counter[tuple[str | None, ...]] | None = None
 
-    def columns(self) -> tuple[ColumnSpec, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def columns(self) -> tuple[ColumnSpec, ...]: ...
 
-    def partition_keys(self) -> tuple[str, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def partition_keys(self) -> tuple[str, ...]: ...
 
-    def describe(self, plan: ConversionPlan) -> ConversionPlan:
-        raise NotImplementedError
+    @abstractmethod
+    def describe(self, plan: ConversionPlan) -> ConversionPlan: ...
 
-    def copy(self, table: Table, progress: Progress) -> tuple[Snapshot | None, int]:
-        """Append all rows as one commit. Returns the snapshot, and how many rows were read."""
-        raise NotImplementedError
+    @abstractmethod
+    def copy(self, table: Table, progress: Progress) -> _Copied:
+        """Append all rows as one commit."""
 
 
 class _FileReading(_Reading):
@@ -194,13 +201,12 @@ class _FileReading(_Reading):
             partitions=len({file.partition for file in self._files if file.partition}),
         )
 
-    def copy(self, table: Table, progress: Progress) -> tuple[Snapshot | None, int]:
+    def copy(self, table: Table, progress: Progress) -> _Copied:
         counts: Counter[tuple[str | None, ...]] = Counter()
         rows = pa.RecordBatchReader.from_batches(table.arrow_schema, self._rows(table, counts, progress))
         snapshot = table.append(rows)
-        if table.schema.partition_keys == self.partition_keys():
-            self.rows_by_partition = counts
-        return snapshot, counts.total()
+        is_same_layout = table.schema.partition_keys == self.partition_keys()
+        return _Copied(snapshot, counts.total(), counts if is_same_layout else None)
 
     def _rows(
         self, table: Table, counts: Counter[tuple[str | None, ...]], progress: Progress
@@ -242,12 +248,12 @@ class _SparkReading(_Reading):
     def describe(self, plan: ConversionPlan) -> ConversionPlan:
         return replace(plan, format=f"{self._name} (by Spark)")
 
-    def copy(self, table: Table, progress: Progress) -> tuple[Snapshot | None, int]:
+    def copy(self, table: Table, progress: Progress) -> _Copied:
         names = [field.name for field in table.schema.fields]
         rows = self._frame.count()
         snapshot = table.append(self._frame.select(*names))
         progress(rows, None)
-        return snapshot, rows
+        return _Copied(snapshot, rows, None)
 
 
 def _plan(
@@ -277,8 +283,9 @@ def _plan(
     return reading.describe(plan)
 
 
-def _verify(table: Table, rows: int, by_partition: Counter[tuple[str | None, ...]] | None) -> None:
+def _verify(table: Table, copied: _Copied) -> None:
     """Count the rows of the new table by reading them. Raises ``FormatError`` if there are not as many."""
+    rows, by_partition = copied.rows, copied.by_partition
     keys = table.schema.partition_keys
     column = keys or (table.schema.field_names[0],)
     found: Counter[tuple[object, ...]] = Counter()

@@ -51,15 +51,15 @@ class LocalRows(Proxy):
 
     def toBatch(self) -> None:
         """Refuse: Spark calls ``rows`` instead."""
-        raise NotImplementedError
+        self._refuse("batch")
 
     def toMicroBatchStream(self, location: str) -> None:
         """Refuse: it is no stream."""
-        raise NotImplementedError
+        self._refuse("stream")
 
     def toContinuousStream(self, location: str) -> None:
         """Refuse: it is no stream."""
-        raise NotImplementedError
+        self._refuse("stream")
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""

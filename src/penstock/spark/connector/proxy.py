@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn, ParamSpec, TypeVar
 
 from pyspark.errors.exceptions.captured import CapturedException
 
@@ -79,6 +79,10 @@ class Proxy:
     def toString(self) -> str:
         """Return the class and the key."""
         return self._key
+
+    def _refuse(self, what: str) -> NoReturn:
+        """Raise: Spark asks for something that this object has never said it has."""
+        raise NotImplementedError(f"{type(self).__name__} has no {what}")
 
 
 def from_spark(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:

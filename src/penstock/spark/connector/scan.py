@@ -212,7 +212,7 @@ class TableScan(Proxy):
 
     def toContinuousStream(self, location: str) -> None:
         """Refuse: the table does not claim to be one."""
-        self._refuse("a continuous stream")
+        self._refuse("continuous stream")
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""
@@ -308,9 +308,6 @@ class TableScan(Proxy):
             python_partitions(bridge, splits),
             python_factory(bridge, request.spark, task, files.columns),
         )
-
-    def _refuse(self, what: str) -> None:
-        raise NotImplementedError(f"{what} of a table")
 
 
 def _describe(reading: NativeReading | str) -> str:

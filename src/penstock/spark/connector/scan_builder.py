@@ -132,7 +132,10 @@ class TableScanBuilder(Proxy):
         if self._answers is not None:
             text = f"{self._identity} from metadata: {self._answers.text}"
             return LocalRows(self._bridge, text, self._answers.schema, partial(self._answers.to_rows, self._bridge))
-        return TableScan(self._bridge, self._request()).exposed()
+        return self._scan().exposed()
+
+    def _scan(self) -> TableScan:
+        return TableScan(self._bridge, self._request())
 
     def _request(self) -> ScanRequest:
         return ScanRequest(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from penstock.catalog.checks.features import check_writable
 from penstock.options import check_keys
 from penstock.printable import mask_options
 from penstock.spark.connector.actions.defaults import with_defaults
 from penstock.spark.connector.actions.partitions import PartitionManagement
-from penstock.spark.connector.changes.operation import RowChangeBuilder, check_row_level
+from penstock.spark.connector.changes.group_scan import GroupScanBuilder
+from penstock.spark.connector.changes.operation import RowChangeBuilder, RowChangeOperation, check_row_level
 from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.pushdown import conjunction_of, take_filters
 from penstock.spark.connector.scan_builder import TableScanBuilder
@@ -24,13 +25,16 @@ from penstock.table.read.query import PinnedRead, pin_read
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
     from penstock.predicate.tree import Predicate
+    from penstock.spark.connector.changes.group_scan import GroupScan
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.ref import TableRef
+
+_Builder = TypeVar("_Builder", bound=TableScanBuilder)
 
 _CATALOG: Final = "org.apache.spark.sql.connector.catalog."
 # Spark hands over the rows of most writes as a DataFrame (V1_BATCH_WRITE), but not those of a dynamic overwrite.
@@ -146,12 +150,15 @@ class CatalogTable(PartitionManagement):
         Args:
             options: options of ``spark.read.option(...).table(...)`` or of ``WITH (...)``.
         """
-        return self._scan_builder(options).exposed()
+        return self._scan_builder(options, TableScanBuilder).exposed()
 
-    def _scan_builder(self, options: JavaObject) -> TableScanBuilder:
+    def _group_scan_builder(self, options: JavaObject, made: Callable[[GroupScan], None]) -> GroupScanBuilder:
+        return self._scan_builder(options, partial(GroupScanBuilder, made))
+
+    def _scan_builder(self, options: JavaObject, kind: Callable[..., _Builder]) -> _Builder:
         own = own_options(self._bridge, options)
         check_keys(own, table=self._ref.name)
-        return TableScanBuilder(
+        return kind(
             self._bridge,
             self._spark,
             partial(self._read_with, own),
@@ -173,7 +180,8 @@ class CatalogTable(PartitionManagement):
             check_row_level(self._ref, command)
         point = self._read.point
         snapshot = None if point is None else point.snapshot
-        return RowChangeBuilder(self._bridge, self._spark, self._ref, self._scan_builder, snapshot, info)
+        operation = RowChangeOperation(self._bridge, self._ref, self._group_scan_builder, snapshot, command)
+        return RowChangeBuilder(self._bridge, operation)
 
     @from_spark
     def canDeleteWhere(self, predicates: JavaObject) -> bool:

@@ -116,7 +116,7 @@ class TableWriteBuilder(Proxy):
 
     def buildForBatch(self) -> None:
         """Refuse: rows come as a DataFrame."""
-        raise NotImplementedError
+        self._refuse("batch write")
 
     @from_spark
     def buildForStreaming(self) -> None:
@@ -144,7 +144,7 @@ class TableWrite(Proxy):
 
     def toBatch(self) -> None:
         """Refuse: rows come as a DataFrame."""
-        raise NotImplementedError
+        self._refuse("batch write")
 
     @from_spark
     def toStreaming(self) -> None:

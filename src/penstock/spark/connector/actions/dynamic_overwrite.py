@@ -69,7 +69,7 @@ class DynamicOverwrite(Proxy):
 
     def toStreaming(self) -> None:
         """Refuse: a stream does not overwrite partitions."""
-        raise NotImplementedError
+        self._refuse("streaming write")
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""

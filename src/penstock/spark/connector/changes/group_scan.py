@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import IsNull, Or
@@ -26,10 +26,11 @@ class GroupScanBuilder(TableScanBuilder):
 
     Args:
         made: is called with the scan.
+        of_a_scan: what ``TableScanBuilder`` takes.
     """
 
-    def __init__(self, builder: TableScanBuilder, made: Callable[[GroupScan], None]) -> None:
-        self.__dict__.update(builder.__dict__)
+    def __init__(self, made: Callable[[GroupScan], None], *of_a_scan: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init__(*of_a_scan)
         self._made = made
 
     @from_spark
@@ -45,12 +46,10 @@ class GroupScanBuilder(TableScanBuilder):
         """Take none."""
         return False
 
-    @from_spark
-    def build(self) -> JavaObject:
-        """Plan the scan."""
+    def _scan(self) -> GroupScan:
         scan = GroupScan(self._bridge, self._request())
         self._made(scan)
-        return scan.exposed()
+        return scan
 
 
 class GroupScan(TableScan):

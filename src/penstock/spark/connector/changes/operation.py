@@ -13,7 +13,6 @@ from penstock.catalog.checks.features import check_writable
 from penstock.errors import UnsupportedFeatureError
 from penstock.io.local import LocalFileIO
 from penstock.options import BucketOptions
-from penstock.spark.connector.changes.group_scan import GroupScan, GroupScanBuilder
 from penstock.spark.connector.changes.replace_files import ReplaceFiles
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.table.dml.replacement import ReadFiles
@@ -22,11 +21,9 @@ from penstock.table.read.fallback import KEY as FALLBACK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
     from penstock.format.snapshot import Snapshot
+    from penstock.spark.connector.changes.group_scan import GroupScan, GroupScanBuilder
     from penstock.spark.connector.gateway import Bridge, JavaObject
-    from penstock.spark.connector.scan_builder import TableScanBuilder
     from penstock.table.ref import TableRef
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
@@ -59,50 +56,39 @@ def check_row_level(ref: TableRef, command: str) -> None:
 
 
 class RowChangeBuilder(Proxy):
-    """Builds the operation; Spark has no settings for it here.
-
-    Args:
-        new_builder: makes a scan builder of the table.
-        snapshot: which the table is pinned to.
-    """
+    """Builds the operation; Spark has no settings for it here."""
 
     interfaces: ClassVar = (f"{_WRITE}RowLevelOperationBuilder",)
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        spark: SparkSession,
-        ref: TableRef,
-        new_builder: Callable[[JavaObject], TableScanBuilder],
-        snapshot: Snapshot | None,
-        info: JavaObject,
-    ) -> None:
-        super().__init__(bridge, f"{ref.name} {id(self)}")
-        self._made = partial(
-            RowChangeOperation, bridge, spark, ref, new_builder, snapshot, str(info.command().toString())
-        )
+    def __init__(self, bridge: Bridge, operation: RowChangeOperation) -> None:
+        super().__init__(bridge, f"{operation.description()} {id(self)}")
+        self._operation = operation
 
     def build(self) -> JavaObject:
         """Return the operation."""
-        return self._made()
+        return self._operation
 
 
 class RowChangeOperation(Proxy):
-    """One UPDATE, MERGE or DELETE. Its write replaces what its scan has read."""
+    """One UPDATE, MERGE or DELETE. Its write replaces what its scan has read.
+
+    Args:
+        new_builder: makes a scan builder of the table, from the options of the read and a function that takes the scan.
+        snapshot: which the table is pinned to.
+        command: as Spark names it, such as ``UPDATE``.
+    """
 
     interfaces: ClassVar = (f"{_WRITE}RowLevelOperation",)
 
     def __init__(
         self,
         bridge: Bridge,
-        spark: SparkSession,
         ref: TableRef,
-        new_builder: Callable[[JavaObject], TableScanBuilder],
+        new_builder: Callable[[JavaObject, Callable[[GroupScan], None]], GroupScanBuilder],
         snapshot: Snapshot | None,
         command: str,
     ) -> None:
         super().__init__(bridge, f"{command} of {ref.name} {id(self)}")
-        self._spark = spark
         self._ref = ref
         self._new_builder = new_builder
         self._snapshot = snapshot
@@ -126,7 +112,7 @@ class RowChangeOperation(Proxy):
     @from_spark
     def newScanBuilder(self, options: JavaObject) -> JavaObject:
         """Return the builder of a scan of whole files."""
-        return GroupScanBuilder(self._new_builder(options), self._take).exposed()
+        return self._new_builder(options, self._take).exposed()
 
     @from_spark
     def newWriteBuilder(self, info: JavaObject) -> JavaObject:
@@ -167,8 +153,8 @@ class ReplaceFilesBuilder(Proxy):
 
     def buildForBatch(self) -> None:
         """Refuse: Spark calls ``build``."""
-        raise NotImplementedError
+        self._refuse("batch write of its own")
 
     def buildForStreaming(self) -> None:
         """Refuse: no stream changes rows."""
-        raise NotImplementedError
+        self._refuse("streaming write")

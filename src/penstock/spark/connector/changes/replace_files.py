@@ -80,7 +80,7 @@ class ReplaceFiles(Proxy):
 
     def toStreaming(self) -> None:
         """Refuse: no stream changes rows."""
-        raise NotImplementedError
+        self._refuse("streaming write")
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""

@@ -130,7 +130,7 @@ class StreamScan(Proxy):
 
     def toBatch(self) -> None:
         """Refuse: the table does not claim to be one."""
-        raise NotImplementedError
+        self._refuse("batch")
 
     def toMicroBatchStream(self, location: str) -> JavaObject:
         """Return the source; its checkpoint has a place for it, which is not used."""
@@ -138,7 +138,7 @@ class StreamScan(Proxy):
 
     def toContinuousStream(self, location: str) -> None:
         """Refuse: the table does not claim to be one."""
-        raise NotImplementedError
+        self._refuse("continuous stream")
 
     def supportedCustomMetrics(self) -> JavaObject:
         """Return none."""
