@@ -100,6 +100,7 @@ audit: $(SYNCED) ## Check licences and versions of what is installed
 	$(BIN)/python scripts/audit.py
 
 site: $(SYNCED) ## Build the documentation into site/; broken links fail
+	@scripts/mermaid.sh
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 sbom: $(SYNCED) ## Print the bill of materials that each wheel has
@@ -130,4 +131,4 @@ clean: ## Remove what runs left behind (environment and downloads stay)
 	find . -path ./.venv -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 clean-all: clean ## Remove the environment and the downloads too
-	rm -rf .venv .uv .interop .cloud .pyright
+	rm -rf .venv .uv .interop .cloud .mermaid .pyright

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages of the site that lie outside of ``docs``, links to them, and the API page from docstrings.
+"""Hooks of MkDocs: pages from outside of ``docs``, links to them, diagrams without a network, the API from docstrings.
 
 On the site, ``docs/api.md`` is rendered by mkdocstrings, which adds links between types; its headings give the names.
 """
@@ -25,6 +25,8 @@ _OUTSIDE: Final = (
     # The raw data behind docs/benchmarks.md.
     *sorted((ROOT / "bench" / "results").glob("*.json")),
 )
+# What scripts/mermaid.sh fetches: Material would load it from a public server.
+_DIAGRAMS: Final = "assets/mermaid.min.js"
 _FENCE: Final = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 _LINK: Final = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 
@@ -43,7 +45,17 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for path in _OUTSIDE:
         name = path.relative_to(ROOT).as_posix()
         files.append(File(name, str(ROOT), config.site_dir, config.use_directory_urls))
+    for path in (ROOT / ".mermaid").glob("*/mermaid.min.js"):
+        files.append(File.generated(config, _DIAGRAMS, abs_src_path=str(path)))
     return files
+
+
+def on_post_page(output: str, *, page: Page, **_: object) -> str:
+    """Let pages with a diagram load the script from the site itself, where it was fetched."""
+    if 'class="mermaid"' not in output or not any((ROOT / ".mermaid").glob("*/mermaid.min.js")):
+        return output
+    address = posixpath.relpath(_DIAGRAMS, posixpath.dirname(page.file.dest_uri) or ".")
+    return output.replace("</head>", f'<script src="{address}"></script></head>', 1)
 
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:

@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from scripts import site_hooks
 from tests.docs.test_examples import ROOT
 
 import penstock
@@ -58,3 +60,14 @@ def test_system_tables_have_the_documented_columns(tmp_path: Path) -> None:
         name = section.split("\n", maxsplit=1)[0]
         columns = re.findall(r"^\| `(\w+)` \| `(.+)` \|$", section, re.MULTILINE)
         assert columns == [(field.name, str(field.type)) for field in table.system_table(name).schema], name
+
+
+def test_pages_with_a_diagram_load_its_script_from_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site_hooks, "ROOT", tmp_path)
+    deep = SimpleNamespace(file=SimpleNamespace(dest_uri="spec/format.html"))
+    page = '<head></head><pre class="mermaid">'
+    assert site_hooks.on_post_page(page, page=deep) == page  # not fetched
+    (tmp_path / ".mermaid" / "1").mkdir(parents=True)
+    (tmp_path / ".mermaid" / "1" / "mermaid.min.js").touch()
+    assert '<script src="../assets/mermaid.min.js"></script></head>' in site_hooks.on_post_page(page, page=deep)
+    assert site_hooks.on_post_page("<head></head>", page=deep) == "<head></head>"
