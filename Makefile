@@ -131,4 +131,4 @@ clean: ## Remove what runs left behind (environment and downloads stay)
 	find . -path ./.venv -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
 clean-all: clean ## Remove the environment and the downloads too
-	rm -rf .venv .uv .interop .cloud .mermaid .pyright
+	rm -rf .venv .uv .interop .cloud .mermaid .pythons .pyright

@@ -143,7 +143,7 @@ def make_environment(python: str, packages: list[str], folder: Path) -> str:
     # PySpark has no wheel.
     wheels = () if any("pyspark" in each for each in packages) else ("--only-binary", ":all:")
     for command in (
-        [UV, "venv", "--quiet", "--python", python, str(folder)],
+        [UV, "venv", "--quiet", "--python", find_python(python), str(folder)],
         [
             UV,
             "pip",
@@ -159,6 +159,17 @@ def make_environment(python: str, packages: list[str], folder: Path) -> str:
         if done.returncode != 0:
             raise UnavailableError(" ".join(done.stderr.split())[-300:])
     return str(folder / "bin" / "python")
+
+
+def find_python(python: str) -> str:
+    """Return the version where uv finds it here, else the path of one from a newer Debian, else the version."""
+    here = subprocess.run(
+        [UV, "python", "find", python], env=os.environ | of_pyenv(python), capture_output=True, check=False
+    )
+    if here.returncode == 0:
+        return python
+    done = subprocess.run([ROOT / "scripts" / "debian_python.sh", python], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else python
 
 
 def of_pyenv(python: str) -> dict[str, str]:
