@@ -26,6 +26,8 @@ _NAMESPACES: Final = {
     "TableInspection": "inspect",
     "TableMaintenance": "maintenance",
     "TablePreview": "preview",
+    "TableReading": "reading",
+    "TableStreams": "streams",
     "TableVersions": "versions",
 }
 """Classes whose methods are called through an attribute of a table."""

@@ -100,8 +100,10 @@ __all__ = [
     "TableInspection",
     "TableMaintenance",
     "TablePreview",
+    "TableReading",
     "TableSchema",
     "TableStoreError",
+    "TableStreams",
     "TableSummary",
     "TableVersions",
     "TimedOutError",
@@ -138,6 +140,8 @@ if TYPE_CHECKING:
     from penstock.api.monitor.prometheus import MetricsExport, export_metrics
     from penstock.api.preview import TablePreview
     from penstock.api.read_at import ReadAt
+    from penstock.api.reading.batch import TableReading
+    from penstock.api.reading.stream import TableStreams
     from penstock.api.register import register, ship
     from penstock.api.row_changes import RowChanges
     from penstock.api.table import Table
@@ -198,6 +202,8 @@ _HOMES: Final = {
     "Removal": "penstock.table.write.preview",
     "Migration": "penstock.api.migrate",
     "TablePreview": "penstock.api.preview",
+    "TableReading": "penstock.api.reading.batch",
+    "TableStreams": "penstock.api.reading.stream",
     "TableSummary": "penstock.table.inspect.summary",
     "AddColumn": "penstock.catalog.changes",
     "Catalog": "penstock.api.catalog",

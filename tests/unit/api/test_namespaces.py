@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from penstock import Catalog, Table, TableInspection, TableMaintenance, TableVersions
+from penstock import Catalog, Table, TableInspection, TableMaintenance, TableReading, TableStreams, TableVersions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMESPACES = {"inspect": TableInspection, "maintenance": TableMaintenance, "versions": TableVersions}
+NAMESPACES = {
+    "inspect": TableInspection,
+    "maintenance": TableMaintenance,
+    "reading": TableReading,
+    "streams": TableStreams,
+    "versions": TableVersions,
+}
 METHODS = [(space, name) for space, kind in NAMESPACES.items() for name in vars(kind) if not name.startswith("_")]
 
 

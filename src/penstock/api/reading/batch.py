@@ -1,0 +1,184 @@
+"""Reads of one snapshot, and what they would open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Unpack
+
+from penstock.api.deferred import spark_entry
+from penstock.api.exports import library
+from penstock.api.given import Names, Options, check_spark, names_of
+from penstock.api.read_at import ReadAt, position_options
+from penstock.table.inspect.explain import explain_plan, plan_values
+from penstock.table.read.batches import open_batches, read_arrow
+from penstock.table.read.dataset import to_dataset
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.api.handle import TableHandle
+    from penstock.predicate.tree import Predicate
+
+
+class TableReading:
+    """Reads of one snapshot: ``table.reading``."""
+
+    def __init__(self, table: TableHandle) -> None:
+        self._table = table
+
+    def to_arrow(
+        self,
+        columns: Names | None = None,
+        filter: Predicate | str | None = None,
+        *,
+        limit: int | None = None,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> pa.Table:
+        """Read into memory, without Spark and without a JVM.
+
+        Args:
+            columns: names in the order wanted; None for all.
+            filter: such as ``"dt = '2026-01-01' AND price > 10"`` or ``penstock.col("price") > 10``.
+            limit: most rows; None for all.
+            options: ``scan.*`` options of this read.
+            **at: the snapshot: ``snapshot_id``, ``timestamp_millis``, ``tag`` or ``watermark``, see ``ReadAt``; without
+                any the latest.
+
+        Returns:
+            The rows; in a queue those of one bucket in write order.
+
+        Raises:
+            NotFoundError: no such snapshot, tag or column.
+            InvalidFilterError: a filter that does not fit the table.
+        """
+        query = self._table.plan(filter, options, position_options(at, "to_arrow"), with_vectors=True)
+        return read_arrow(query.ref, self._table.store, query.plan, names_of(columns), limit)
+
+    def to_batches(
+        self,
+        columns: Names | None = None,
+        filter: Predicate | str | None = None,
+        *,
+        limit: int | None = None,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> pa.RecordBatchReader:
+        """Read piece by piece: as ``to_arrow``, with files opened while the reader is consumed."""
+        query = self._table.plan(filter, options, position_options(at, "to_batches"), with_vectors=True)
+        return open_batches(query.ref, self._table.store, query.plan, names_of(columns), limit)
+
+    def to_pandas(
+        self,
+        columns: Names | None = None,
+        filter: Predicate | str | None = None,
+        *,
+        limit: int | None = None,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> pd.DataFrame:
+        """Read into a DataFrame of pandas; arguments as for ``to_arrow``."""
+        library("pandas", self._table.name)
+        frame: pd.DataFrame = self.to_arrow(columns, filter, limit=limit, options=options, **at).to_pandas()
+        return frame
+
+    def to_polars(
+        self,
+        columns: Names | None = None,
+        filter: Predicate | str | None = None,
+        *,
+        limit: int | None = None,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> pl.DataFrame:
+        """Read into a DataFrame of polars; arguments as for ``to_arrow``."""
+        rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
+        frame: pl.DataFrame = library("polars", self._table.name).from_arrow(rows)
+        return frame
+
+    def to_duckdb(
+        self,
+        columns: Names | None = None,
+        filter: Predicate | str | None = None,
+        *,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        limit: int | None = None,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> duckdb.DuckDBPyRelation:
+        """Read into memory, as a relation that DuckDB queries; other arguments as for ``to_arrow``.
+
+        Args:
+            connection: of DuckDB; None for its default one.
+        """
+        module = library("duckdb", self._table.name)
+        rows = self.to_arrow(columns, filter, limit=limit, options=options, **at)
+        relation: duckdb.DuckDBPyRelation = (connection or module.default_connection()).from_arrow(rows)
+        return relation
+
+    def to_dataset(
+        self,
+        filter: Predicate | str | None = None,
+        *,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> ds.Dataset:
+        """Return the files of one snapshot as a dataset of pyarrow, which DuckDB and Polars scan without a copy.
+
+        Their filters leave out partitions and row groups, and they read only the columns that they need. Rows have no
+        order. The files must be there while it is scanned, so keep the snapshot, by a tag, if expiration may run.
+
+        Args:
+            filter: leaves out files by all that the table knows, before the dataset exists; it does not filter rows.
+            **at: the snapshot, as for ``to_arrow``.
+
+        Raises:
+            UnsupportedFeatureError: files that such a reader would read wrong, see the message: ``to_batches`` reads
+                them.
+        """
+        query = self._table.plan(filter, options, position_options(at, "to_dataset"), with_vectors=True)
+        return to_dataset(query, self._table.store)
+
+    def to_spark(
+        self,
+        spark: SparkSession,
+        *,
+        columns: Names | None = None,
+        filter: Predicate | str | None = None,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> DataFrame:
+        """Return a DataFrame of exactly one snapshot, read by Spark's own readers.
+
+        Args:
+            filter: prunes partitions, buckets and files before Spark sees a list of them; as for ``to_arrow``.
+            **at: the snapshot, as for ``to_arrow``.
+        """
+        check_spark(spark, self._table.name, f"spark.read.format('penstock').load('{self._table.ref.location}')")
+        position = position_options(at, "to_spark")
+        query = self._table.plan(filter, options, position, spark_entry().time_zone(spark), with_vectors=True)
+        return spark_entry().read(spark, query, self._table.store, names_of(columns))
+
+    def explain(
+        self,
+        filter: Predicate | str | None = None,
+        *,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> str:
+        """Say which files a read would open, and what pruned the others; reads metadata only."""
+        return explain_plan(self._table.plan(filter, options, position_options(at, "explain")).plan)
+
+    def explain_values(
+        self,
+        filter: Predicate | str | None = None,
+        *,
+        options: Options | None = None,
+        **at: Unpack[ReadAt],
+    ) -> dict[str, Any]:
+        """Return what ``explain`` says as values, for programs."""
+        return plan_values(self._table.plan(filter, options, position_options(at, "explain_values")).plan)
