@@ -38,6 +38,7 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "scan": spark_sections.measure_scan,
     "select": spark_sections.measure_select,
     "append-partitioned": spark_sections.measure_append_partitioned,
+    "dml": spark_sections.measure_dml,
     "compact": spark_sections.measure_compact,
     "sort": spark_sections.measure_sort,
     "plan": plan.measure,

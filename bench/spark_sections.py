@@ -9,6 +9,7 @@ from bench.data import make_lineitem, make_orders
 from bench.result import DELTA, ICEBERG, OURS, PARQUET, Check, Section, faster_than, find_series
 from bench.spark_compact import IN_PROCESS, SCAN_AFTER, SCAN_BEFORE
 from bench.spark_compact import WORK as COMPACT
+from bench.spark_dml import DELETE, HANDLE, MERGE, UPDATE
 from bench.spark_job import SparkFailedError, find_peers, run_spark
 from bench.spark_scan import WORK as SCAN
 from bench.spark_select import APPEND, ATTACHED, JOIN, ONE_BUCKET, ONE_KEY, ONE_PARTITION, TIME_RANGE
@@ -110,6 +111,14 @@ def measure_select(settings: Settings) -> Section:
     works = (ONE_PARTITION, ONE_KEY, ONE_BUCKET, TIME_RANGE, JOIN)
     checks = tuple(check for work in works for check in compare(work, series, targets))
     return Section(name="select", title="Selective scans from Spark", series=series, checks=checks, notes=notes)
+
+
+def measure_dml(settings: Settings) -> Section:
+    """Delete, update and merge a few rows, which rewrites their files."""
+    series, notes = in_every_session("dml", settings)
+    targets = {(ATTACHED, DELTA): 1.2, (ATTACHED, ICEBERG): 1.2, (HANDLE, DELTA): None, (HANDLE, ICEBERG): None}
+    checks = tuple(check for work in (DELETE, UPDATE, MERGE) for check in compare(work, series, targets))
+    return Section(name="dml", title="DELETE, UPDATE and MERGE", series=series, checks=checks, notes=notes)
 
 
 def measure_append_partitioned(settings: Settings) -> Section:

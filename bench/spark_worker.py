@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from bench import (
     spark_append,
     spark_compact,
+    spark_dml,
     spark_plan,
     spark_scan,
     spark_select,
@@ -38,6 +39,7 @@ KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
     "scan": spark_scan.measure,
     "select": spark_select.measure,
     "append-partitioned": spark_select.measure_append,
+    "dml": spark_dml.measure,
     "plan": spark_plan.measure,
     "slope": spark_slope.measure,
     "sort": spark_sort.measure,

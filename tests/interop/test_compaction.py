@@ -75,3 +75,21 @@ def test_java_compacts_a_queue_that_we_compacted_and_the_order_stays(java: JavaP
         assert [n for *where, n in after if tuple(where) == place] == [
             n for *where, n in before if tuple(where) == place
         ]
+
+
+def test_every_engine_agrees_on_the_order_of_a_queue_whose_appends_merge(
+    java: JavaPaimon, pypaimon: Engine, location: Path
+) -> None:
+    ours.create(location, "k INT, n INT, p STRING", partition_by=["p"], options={"bucket": "2", "bucket-key": "k"})
+    rows: list[Row] = [{"k": n % 5, "n": n, "p": "x"} for n in range(150)]
+    for turn in range(10):
+        (java if turn == 6 else ours).append(location, rows[turn * 15 : turn * 15 + 15])
+    table = ours.load(location)
+    assert "COMPACT" in table.snapshots()["commit_kind"].to_pylist()
+    assert table.files().num_rows < 20
+    delivered = streamed(java, location, "after", {})
+    for bucket in {bucket for _, bucket, _ in delivered}:
+        numbers = [n for _, each, n in delivered if each == bucket]
+        assert numbers == sorted(numbers)
+    assert sorted(n for *_, n in delivered) == list(range(150))
+    assert pypaimon.read(location) == sort_rows(rows)

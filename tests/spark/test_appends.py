@@ -272,3 +272,30 @@ def test_task_hands_over_what_no_other_attempt_could_do_better(catalog: Catalog)
     with pytest.raises(OSError, match="a machine that fails"):
         replace(task, job_id="other").run(broken())
     assert data_files(table) == before
+
+
+def test_every_way_in_merges_small_files_of_a_queue_in_order(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.small", "number BIGINT, k INT", options={"bucket": "1", "bucket-key": "k"})
+    catalog.attach(spark, "ways")
+    ways = [
+        lambda rows: catalog.load_table("d.small").append(rows),
+        lambda rows: rows.writeTo("ways.d.small").append(),
+        lambda rows: rows.write.format("penstock").mode("append").save(table.location),
+        lambda rows: run_sql(spark, rows, "INSERT INTO ways.d.small SELECT * FROM news"),
+        lambda rows: table.append(rows.toArrow()),
+    ]
+    numbers = 0
+    for turn in range(3):
+        for write in ways[turn:] + ways[:turn]:
+            write(spark.range(numbers, numbers + 10, 1, 1).select(F.col("id").alias("number"), F.lit(1).alias("k")))
+            numbers += 10
+    kinds = table.snapshots()["commit_kind"].to_pylist()
+    # The fifth, tenth and fifteenth append find enough files; each was made in another way.
+    assert kinds == [*["APPEND"] * 5, "COMPACT"] * 3
+    assert table.to_arrow()["number"].to_pylist() == list(range(numbers))
+    spark.conf.unset("spark.sql.catalog.ways")
+
+
+def run_sql(spark: SparkSession, rows: DataFrame, text: str) -> None:
+    rows.createOrReplaceTempView("news")
+    spark.sql(text)

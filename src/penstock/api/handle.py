@@ -9,7 +9,7 @@ from penstock.api.given import Options, filter_of, texts_of
 from penstock.catalog.checks.features import check_writable
 from penstock.io.shortcuts import requests_ahead
 from penstock.options import Side, check_batch, check_keys
-from penstock.table.actions.changes import open_committer
+from penstock.table.compact.local import open_appender
 from penstock.table.identity import check_same_table
 from penstock.table.read.as_of import translate_as_of
 from penstock.table.read.query import Query, plan_query
@@ -64,7 +64,7 @@ class TableHandle:
         """Return the committer, which is opened by the first call. Raises where Penstock only reads the table."""
         check_writable(self.ref)
         if self._committer is None:
-            self._committer = open_committer(self.ref, self.store)
+            self._committer = open_appender(self.ref, self.store)
         return self._committer
 
     def plan(

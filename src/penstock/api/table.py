@@ -29,7 +29,7 @@ from penstock.datafile.types import to_arrow_schema
 from penstock.errors import InvalidOptionError
 from penstock.options import check_keys
 from penstock.table.actions import changes
-from penstock.table.compact.local import run_here
+from penstock.table.compact.local import compact_appended, run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.read.branch import at_branch
 from penstock.table.ref import TableRef
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from penstock.format.schema import TableSchema
     from penstock.format.snapshot import Snapshot
+    from penstock.table.compact.job import Execute
     from penstock.table.message import CommitMessage
     from penstock.table.store import MetadataStore
 
@@ -170,6 +171,9 @@ class Table:
     def append(self, rows: Rows) -> Snapshot | None:
         """Add rows, in their order.
 
+        In a queue that is not ``write-only``, small files of the buckets that got rows are merged when enough of them
+        are there: in this call, by a snapshot of their own after that of the rows. If that fails, a warning says so.
+
         Args:
             rows: with the table's columns by name in any order: a Spark DataFrame; Arrow, or what exports it, such as
                 a DataFrame of pandas (without its index) or polars; or a list of dicts.
@@ -184,7 +188,10 @@ class Table:
             UnsupportedFeatureError: a table that Penstock only reads.
         """
         with self._handle.committing() as committer:
-            return changes.commit_append(committer, self._write(rows))
+            messages = self._write(rows)
+            snapshot = changes.commit_append(committer, messages)
+        compact_appended(committer, messages, lambda latest: _merge_on(rows, latest))
+        return snapshot
 
     def overwrite(self, rows: Rows, *, partition: Mapping[str, object] | str | None = None) -> Snapshot | None:
         """Put rows in the place of others.
@@ -302,3 +309,8 @@ class Table:
             )
             return spark_entry().write(cast("DataFrame", rows), self._ref)
         return merge_if_asked(write_arrow(self._ref, arrow_rows(rows, self._ref)), self._ref, run_here(self._ref))
+
+
+def _merge_on(rows: Rows, ref: TableRef) -> Execute:
+    """Return the function that merges files where the rows were written: on the executors, or here."""
+    return spark_entry().merge_on(cast("DataFrame", rows).sparkSession, ref) if is_spark_object(rows) else run_here(ref)

@@ -42,9 +42,9 @@ from penstock.spark.write.entry_point import PenstockStreamWriter
 from penstock.spark.write.overwrite import OVERWRITE_OPTIONS, OverwriteRule, check_no_overwrite, session_mode
 from penstock.spark.write.sink import collect_messages
 from penstock.spark.write.task import TaskOutcome, WriteTask
-from penstock.table.actions.changes import commit_append, commit_overwrite, open_committer
+from penstock.table.actions.changes import commit_append, commit_overwrite
 from penstock.table.commit.discard import delete_job_files, delete_new_files
-from penstock.table.compact.local import run_here
+from penstock.table.compact.local import compact_appended, open_appender, run_here
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
 from penstock.table.read.as_of import translate_as_of
@@ -246,9 +246,10 @@ class TableSourceWriter(DataSourceArrowWriter):
         except SchemaMismatchError as error:
             raise (SchemaMismatchError(f"{error}. {self._note}") if self._note else error) from None
         files = merge_if_asked(files, ref, run_here(ref))
-        committer = open_committer(ref)
+        committer = open_appender(ref)
         if self._replaces is None:
             commit_append(committer, files)
+            compact_appended(committer, files)
         else:
             mode = next((each.overwrite_mode for each in done if each.overwrite_mode), None)
             commit_overwrite(committer, files, self._replaces.scope_in(mode))

@@ -11,6 +11,7 @@ from tests.unit.table.checkpoints import MemoryCheckpoint
 from tests.unit.table.stream_sink.queries import batch, start
 
 from penstock import Catalog, Table
+from penstock.format.snapshot import CommitKind
 from penstock.spark.stream.session import StreamSession
 from penstock.table.shared_metadata import forget_shared_metadata
 from penstock.table.write.writer import write_arrow
@@ -72,6 +73,20 @@ def test_rows_are_appended_with_5_and_to_8_buckets_with_6(buckets: int | None, m
     fresh = warehouse.fresh()
     assert warehouse.serial(lambda: fresh.append(rows(0))) <= 11
     assert warehouse.table.to_arrow().num_rows == 900
+
+
+def test_rows_are_appended_and_small_files_of_8_buckets_merged_with_26() -> None:
+    warehouse = Warehouse(8)
+    serial = {False: [0], True: [0]}
+    for number in range(12):
+        count = warehouse.serial(lambda number=number: warehouse.table.append(rows(number * 100)))  # type: ignore[misc]
+        latest = warehouse.table.latest_snapshot()
+        assert latest is not None
+        serial[latest.commit_kind is CommitKind.COMPACT].append(count)
+    assert 1 < len(serial[True]) <= 4
+    assert max(serial[True]) <= 26
+    assert max(serial[False][3:]) <= 6
+    assert warehouse.table.to_arrow().num_rows == 1_200
 
 
 def test_a_read_of_105_files_is_planned_with_5_and_made_with_12(long_history: Warehouse) -> None:

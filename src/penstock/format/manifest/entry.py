@@ -129,15 +129,18 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileNumbers:
-    """The part of ``DataFileMeta`` that is needed to assign sequence numbers."""
+    """The part of ``DataFileMeta`` that is needed to assign sequence numbers, and to see whether a merge is due."""
 
     file_name: str
+    file_size: int
+    row_count: int
+    min_sequence_number: int
     max_sequence_number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryNumbers:
-    """The part of ``ManifestEntry`` that is needed to assign sequence numbers."""
+    """The part of ``ManifestEntry`` that goes with ``FileNumbers``."""
 
     kind: FileKind
     partition: bytes

@@ -255,11 +255,12 @@ _ALIKE_FIELDS: Final = (
     "_WRITE_COLS",
 )
 
+_NUMBER_FIELDS: Final = ("_FILE_NAME", "_FILE_SIZE", "_ROW_COUNT", "_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER")
+
 _FILE_NUMBERS: Final = RecordMapping(
     value_type=FileNumbers,
     slots={
-        "_FILE_NAME": _FILE.slots["_FILE_NAME"],
-        "_MAX_SEQUENCE_NUMBER": _FILE.slots["_MAX_SEQUENCE_NUMBER"],
+        **{name: _FILE.slots[name] for name in _NUMBER_FIELDS},
         **dict.fromkeys(_ALIKE_FIELDS, PAST_ALIKE),
     },
 )

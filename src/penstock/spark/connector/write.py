@@ -22,7 +22,8 @@ from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.spark.connector.pushdown import take_filters
 from penstock.spark.write.sink import write_dataframe
-from penstock.table.actions.changes import commit_append, commit_overwrite, open_committer
+from penstock.table.actions.changes import commit_append, commit_overwrite
+from penstock.table.compact.local import compact_appended, open_appender
 from penstock.table.compact.precommit import merge_if_asked
 from penstock.table.partition_scope import MatchingPartitions, OverwriteScope, WholeTable, WrittenPartitions
 
@@ -178,8 +179,9 @@ class RowTarget(Proxy):
         frame = DataFrame(rows, session).toDF(*(field.name for field in ref.schema.fields))
         messages = write_dataframe(frame, ref)
         messages = merge_if_asked(messages, ref, SparkMerger(spark=session, ref=ref).execute)
-        committer = open_committer(ref)
+        committer = open_appender(ref)
         if self._scope is None:
             commit_append(committer, messages)
+            compact_appended(committer, messages, lambda latest: SparkMerger(spark=session, ref=latest).execute)
         else:
             commit_overwrite(committer, messages, self._scope)

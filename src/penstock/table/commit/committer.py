@@ -328,7 +328,7 @@ class TableCommitter:
         try:
             self.index.note_committed(base, prepared.snapshot, prepared.delta)
         except MemoryError:
-            self.index = BucketIndex()  # the next commit fills it again
+            self.index = BucketIndex(watch=self.index.watch)  # the next commit fills it again
         writer.delete_written()
         self.store.note_latest(prepared.snapshot)
         self._write_hints(prepared.snapshot)

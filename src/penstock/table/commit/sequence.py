@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penstock.errors import InvalidOptionError
 from penstock.format.manifest.entry import EntryNumbers, FileKind, ManifestEntry
@@ -29,6 +29,18 @@ LoadLive: TypeAlias = "Callable[[Snapshot, frozenset[bytes]], Iterable[ManifestE
 """Loads the live entries of a snapshot in some partitions."""
 
 
+class FilesWatch(Protocol):
+    """Follows the live files of the partitions that an index covers."""
+
+    def forget(self) -> None:
+        """Forget all files."""
+        ...
+
+    def note(self, entry: ManifestEntry | EntryNumbers) -> None:
+        """Note that a file was added or removed."""
+        ...
+
+
 @dataclass(slots=True)
 class BucketIndex:
     """Index of the live files of known partitions: next sequence number per bucket, bucket count per partition.
@@ -40,12 +52,14 @@ class BucketIndex:
         partitions: partitions that the index covers.
         next_numbers: (partition, bucket) to the next free sequence number; absent = 0.
         total_buckets: partition to its files' bucket count.
+        watch: gets all that the index reads; None if nobody asks.
     """
 
     snapshot: Snapshot | None = None
     partitions: set[bytes] = field(default_factory=set)
     next_numbers: dict[tuple[bytes, int], int] = field(default_factory=dict)
     total_buckets: dict[bytes, int] = field(default_factory=dict)
+    watch: FilesWatch | None = None
 
     def advance(
         self, base: Snapshot | None, partitions: frozenset[bytes], *, source: DeltaSource, load_live: LoadLive
@@ -123,10 +137,16 @@ class BucketIndex:
         self.partitions.clear()
         self.next_numbers.clear()
         self.total_buckets.clear()
+        if self.watch is not None:
+            self.watch.forget()
 
     def _note(self, entries: Iterable[ManifestEntry | EntryNumbers]) -> None:
         for entry in entries:
-            if entry.kind is not FileKind.ADD or entry.partition not in self.partitions:
+            if entry.partition not in self.partitions:
+                continue
+            if self.watch is not None:
+                self.watch.note(entry)
+            if entry.kind is not FileKind.ADD:
                 continue
             key = (entry.partition, entry.bucket)
             self.next_numbers[key] = max(self.next_numbers.get(key, 0), entry.file.max_sequence_number + 1)

@@ -6,14 +6,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.format.manifest.entry import FileKind
+from penstock.format.manifest.entry import DataFileMeta, FileKind
 from penstock.table.compact.queue import in_write_order, plan_bucket, plan_bucket_fully
 from penstock.table.compact.task import CompactTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from penstock.format.manifest.entry import DataFileMeta, ManifestEntry
+    from penstock.format.manifest.entry import EntryNumbers, ManifestEntry
     from penstock.table.compact.task import CompactSizes
 
     Key = tuple[bytes, int, int]
@@ -142,3 +142,50 @@ class QueueFiles:
                 for files in plan(run, self.sizes):
                     bucket.busy.update(file.file_name for file in files)
                     yield CompactTask(partition=partition, bucket=number, total_buckets=total, files=files)
+
+
+@dataclass(slots=True)
+class QueueTails:
+    """The newest files of each bucket: those after the last one that is large enough. Watches a ``BucketIndex``."""
+
+    sizes: CompactSizes
+    _small: dict[tuple[bytes, int], dict[str, DataFileMeta]] = field(default_factory=dict)
+    _walls: dict[tuple[bytes, int], int] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Forget all files."""
+        self._small.clear()
+        self._walls.clear()
+
+    def note(self, entry: ManifestEntry | EntryNumbers) -> None:
+        """Note that a file was added or removed."""
+        key, file = (entry.partition, entry.bucket), entry.file
+        if entry.kind is not FileKind.ADD:
+            self._small.get(key, {}).pop(file.file_name, None)
+            return
+        numbers = DataFileMeta(
+            file_name=file.file_name,
+            file_size=file.file_size,
+            row_count=file.row_count,
+            min_sequence_number=file.min_sequence_number,
+            max_sequence_number=file.max_sequence_number,
+            schema_id=0,
+        )
+        if self.sizes.is_small(numbers):
+            self._small.setdefault(key, {})[file.file_name] = numbers
+            return
+        wall = self._walls[key] = max(self._walls.get(key, -1), file.min_sequence_number)
+        small = self._small.get(key, {})
+        self._small[key] = {name: each for name, each in small.items() if each.min_sequence_number > wall}
+
+    def due(self, keys: Iterable[tuple[bytes, int]]) -> frozenset[tuple[bytes, int]]:
+        """Return which of some buckets are to be merged now: none, until at least half of them have a merge.
+
+        Buckets get unequal numbers of rows, so their merges come due at different appends. If each were made at once,
+        most appends to a table of many buckets would be followed by a snapshot of merges.
+        """
+        keys = frozenset(keys)
+        most = 2 * self.sizes.min_files
+        found = {key for key in keys if plan_bucket(self._small.get(key, {}).values(), self.sizes)}
+        is_time = 2 * len(found) >= len(keys) or any(len(self._small[key]) > most for key in found)
+        return frozenset(found) if is_time else frozenset()

@@ -76,7 +76,13 @@ def numbers_of(entries: list[ManifestEntry]) -> list[EntryNumbers]:
             partition=entry.partition,
             bucket=entry.bucket,
             total_buckets=entry.total_buckets,
-            file=FileNumbers(file_name=entry.file.file_name, max_sequence_number=entry.file.max_sequence_number),
+            file=FileNumbers(
+                file_name=entry.file.file_name,
+                file_size=entry.file.file_size,
+                row_count=entry.file.row_count,
+                min_sequence_number=entry.file.min_sequence_number,
+                max_sequence_number=entry.file.max_sequence_number,
+            ),
         )
         for entry in entries
     ]
