@@ -99,6 +99,7 @@ __all__ = [
     "TableCompaction",
     "TableInspection",
     "TableMaintenance",
+    "TableMigration",
     "TablePreview",
     "TableReading",
     "TableSchema",
@@ -136,7 +137,7 @@ if TYPE_CHECKING:
     from penstock.api.exchange.export import ParquetExport, export_parquet
     from penstock.api.inspection import TableInspection
     from penstock.api.maintenance import TableMaintenance
-    from penstock.api.migrate import Migration
+    from penstock.api.migrate import Migration, TableMigration
     from penstock.api.monitor.prometheus import MetricsExport, export_metrics
     from penstock.api.preview import TablePreview
     from penstock.api.read_at import ReadAt
@@ -252,6 +253,7 @@ _HOMES: Final = {
     "StreamProgress": "penstock.spark.stream.progress",
     "Table": "penstock.api.table",
     "TableCompaction": "penstock.api.compact_tables",
+    "TableMigration": "penstock.api.migrate",
     "TableInspection": "penstock.api.inspection",
     "TableMaintenance": "penstock.api.maintenance",
     "TableSchema": "penstock.format.schema",

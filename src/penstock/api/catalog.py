@@ -19,7 +19,7 @@ from penstock.api.given import (
     no_progress,
     texts_of,
 )
-from penstock.api.migrate import Migration, migrate
+from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
 from penstock.api.table import Table
 from penstock.catalog import databases, filesystem
 from penstock.catalog.names import is_location
@@ -212,6 +212,41 @@ class Catalog:
             dry_run=dry_run,
             progress=progress,
         )
+
+    def migrate_database(
+        self,
+        directory: str | os.PathLike[str],
+        database: str | None = None,
+        *,
+        options: Options | None = None,
+        copy: bool = False,
+        dry_run: bool = False,
+    ) -> tuple[TableMigration, ...]:
+        """Make a table of each Hive-style directory in the directory of a database, by ``migrate``.
+
+        Args:
+            directory: its directories are the tables, such as ``orders`` with ``orders/dt=2026-01-01`` in it.
+            database: of the new tables, created if there is none; None for the directory's name without ``.db``.
+            options: of every table.
+            copy: copy the files, where links are not possible.
+            dry_run: only check files and columns.
+
+        Returns:
+            One for each directory, by name. One that cannot be adopted says so and keeps none of the others from it.
+
+        Raises:
+            NotFoundError: there is no directory in it.
+            InvalidOptionError: it is the directory of one table.
+        """
+        name = database or location_of(directory).rstrip("/").rpartition("/")[2].removesuffix(".db")
+        list_directories(directory)
+        if not dry_run:
+            self.create_database(name, if_not_exists=True)
+
+        def adopt(location: str, table: str) -> Migration:
+            return self.migrate(location, table, options=options, copy=copy, dry_run=dry_run)
+
+        return tuple(migrate_each(directory, name, adopt))
 
     def load_table(self, name: str, options: Options | None = None) -> Table:
         """Load a table at its latest schema.

@@ -10,7 +10,7 @@ from penstock.api.given import location_of
 from penstock.api.table import Table
 from penstock.catalog import filesystem
 from penstock.catalog.new_schema import TableDefinition
-from penstock.errors import InvalidOptionError, TableStoreError
+from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
 from penstock.format.file_format import FileFormat
 from penstock.format.types.ddl import ColumnSpec
 from penstock.format.types.text import format_sql_type, parse_sql_type
@@ -21,13 +21,15 @@ from penstock.table.write.adopt import adopt_files, check_partitions, plan_adopt
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.api.given import Progress
     from penstock.catalog.warehouse import Warehouse
     from penstock.table.write.adopt import AdoptionPlan
 
 _TEXT: Final = "STRING"
+# Of files and directories that hold no rows, by the convention of Hive and Spark.
+_HIDDEN: Final = (".", "_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,62 @@ class Migration:
     files: int
     bytes: int
     rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableMigration:
+    """What the adoption of one of several directories came to.
+
+    Attributes:
+        table: ``database.table``.
+        result: None where ``error`` says why.
+    """
+
+    table: str
+    result: Migration | None
+    error: TableStoreError | None
+
+
+def list_directories(directory: str | os.PathLike[str]) -> tuple[tuple[str, str], ...]:
+    """Return name and location of each table's directory in that of a database.
+
+    Raises:
+        NotFoundError: there is none.
+        InvalidOptionError: it is the directory of one table.
+    """
+    file_io, root = resolve(location_of(directory))
+    found = []
+    for each in file_io.list(root):
+        if each.name.startswith(_HIDDEN):
+            continue
+        if not each.is_dir or "=" in each.name:
+            raise InvalidOptionError(
+                f"{root} holds '{each.name}', so it is the directory of a table, not of a database: migrate "
+                "it as a table"
+            )
+        found.append((each.name, f"{root}/{each.name}"))
+    if not found:
+        raise NotFoundError(f"{root}: there is no directory of a table in it; check the path")
+    return tuple(sorted(found))
+
+
+def migrate_each(
+    directory: str | os.PathLike[str], database: str, migrate_one: Callable[[str, str], Migration]
+) -> Iterator[TableMigration]:
+    """Adopt the tables of a database's directory; if one of them fails, continue with the next.
+
+    Args:
+        migrate_one: takes the location of a directory and the name of its table.
+
+    Raises:
+        TableStoreError: as ``list_directories``.
+    """
+    for name, location in list_directories(directory):
+        table = f"{database}.{name}"
+        try:
+            yield TableMigration(table=table, result=migrate_one(location, table), error=None)
+        except TableStoreError as error:
+            yield TableMigration(table=table, result=None, error=error)
 
 
 def migrate(  # noqa: PLR0913 - as Catalog.migrate

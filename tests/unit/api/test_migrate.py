@@ -136,3 +136,40 @@ def test_it_is_a_procedure(catalog: penstock.Catalog, directory: Path) -> None:
     table = catalog.load_table("d.t")
     assert table.options["write-only"] == "true"
     assert len(_rows(table)) == 4
+
+
+def test_all_tables_of_a_database_are_adopted_or_say_why_not(
+    catalog: penstock.Catalog, directory: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "shop.db"
+    root.mkdir()
+    directory.rename(root / "orders")
+    (root / "broken").mkdir()
+    (root / "broken" / "a.parquet").write_bytes(b"a,b,c")
+    (root / "plain").mkdir()
+    pq.write_table(pa.table({"n": [1, 2]}), root / "plain" / "a.parquet")
+    (root / "_temporary").mkdir()
+    dry = catalog.migrate_database(root, dry_run=True)
+    assert [(each.table, each.result and each.result.files) for each in dry] == [
+        ("shop.broken", None),
+        ("shop.orders", 3),
+        ("shop.plain", 1),
+    ]
+    assert catalog.list_databases() == ("d",)
+    done = penstock.sql(None, catalog, f"CALL sys.migrate_database('hive', '{root}', 'write-only=true')")
+    assert isinstance(done, pa.Table)
+    assert "neither a Parquet nor an ORC file" in done["error"].to_pylist()[0]
+    assert done["rows"].to_pylist() == [0, 4, 2]
+    assert catalog.list_tables("shop") == ("orders", "plain")
+    assert len(_rows(catalog.load_table("shop.orders"))) == 4
+    assert catalog.load_table("shop.plain").options["write-only"] == "true"
+    again = catalog.migrate_database(root, "shop")
+    assert [type(each.error) for each in again[1:]] == [AlreadyExistsError, AlreadyExistsError]
+
+
+def test_the_directory_of_one_table_is_not_that_of_a_database(catalog: penstock.Catalog, directory: Path) -> None:
+    with pytest.raises(penstock.InvalidOptionError, match="migrate it as a table"):
+        catalog.migrate_database(directory)
+    with pytest.raises(penstock.NotFoundError):
+        catalog.migrate_database(directory / "nothing")
+    assert catalog.list_databases() == ("d",)

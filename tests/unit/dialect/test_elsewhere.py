@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         ("SHOW TBLPROPERTIES shop.orders", "SELECT * FROM shop.orders$options"),
         ("DESCRIBE HISTORY shop.orders", "SELECT * FROM shop.orders$snapshots"),
         ("DESCRIBE DETAIL orders", "SELECT * FROM orders$files"),
-        ("CALL sys.migrate_database('hive', 'a')", "sys.migrate_table"),
+        ("CALL sys.migrate_file('hive', 'a', 'b')", "sys.migrate_table"),
         ("CALL sys.creat_tag('shop.orders', 'b')", "did you mean sys.create_tag?"),
     ],
 )

@@ -32,7 +32,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
 
 # Words in the names of Paimon procedures that Penstock cannot support.
 _REFUSED: Final = {
-    "migrate": "sys.migrate_table adopts one directory of files; there is no Hive metastore to list tables",
+    "migrate": "sys.migrate_table and sys.migrate_database adopt directories of files",
 }
 
 
