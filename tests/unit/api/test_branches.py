@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 NUMBERS = itertools.count()
 
 
+# Without merges after appends, so that the snapshots are those of the rows.
+QUEUE = {"bucket": "1", "bucket-key": "k", "compaction.min.file-num": "100"}
+
+
 @pytest.fixture
 def catalog() -> penstock.Catalog:
     return penstock.Catalog(f"memory://branches-{next(NUMBERS)}")
@@ -34,7 +38,7 @@ def catalog() -> penstock.Catalog:
 @pytest.fixture
 def table(catalog: penstock.Catalog) -> penstock.Table:
     catalog.create_database("db")
-    table = catalog.create_table("db.t", "k BIGINT", options={"bucket": "1", "bucket-key": "k"})
+    table = catalog.create_table("db.t", "k BIGINT", options=QUEUE)
     for k in range(3):
         table.append([{"k": k}])
     table.create_tag("two", snapshot_id=2)

@@ -31,9 +31,10 @@ def catalog_of() -> penstock.Catalog:
 def filled(catalog: penstock.Catalog, options: dict[str, str], **counts: int) -> penstock.Table:
     """A commit of one row for each file."""
     table = catalog.create_table("db.t", "k BIGINT, p STRING", partition_by=["p"], options=options)
+    writer = table.with_options({"compaction.min.file-num": "1000"})  # appends that merge nothing
     for p, count in counts.items():
         for number in range(count):
-            table.append(rows(number, p))
+            writer.append(rows(number, p))
     return table
 
 

@@ -25,12 +25,13 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from penstock.options import StreamOptions
+from penstock.printable import open_log
 from penstock.spark.plain_errors import without_frames
 from penstock.spark.stream.session import open_session
 from penstock.spark.stream.task import read_task
 from penstock.table.stream.align.progress import AlignmentRule
 from penstock.table.stream.limits import limits_of
-from penstock.table.stream.offset import UNRESOLVED, encode_offset
+from penstock.table.stream.offset import UNRESOLVED, decode_offset, encode_offset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.table.ref import TableRef
     from penstock.table.stream.tasks import StreamTask
 
+_LOG: Final = open_log(__name__)
 # Spark has no limit by snapshots; any limit will do that is not ReadAllAvailable.
 _SOME_LIMIT: Final = ReadMaxFiles(2**31 - 1)
 
@@ -120,7 +122,10 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - PySpark's name
         """Return the end of the next micro-batch; ``start`` itself if there is nothing to read."""
         # Spark passes ReadAllAvailable if no limit is set, and for a trigger that ignores the limits.
-        return self._open().advance(start, applies_limits=not isinstance(limit, ReadAllAvailable))
+        end = self._open().advance(start, applies_limits=not isinstance(limit, ReadAllAvailable))
+        if end != start and decode_offset(end).ended:
+            _warn_of_kept_rows(self._ref.name)
+        return end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - PySpark's name
         """Return the lag of the query behind the table, which Spark shows as the source's latest offset."""
@@ -151,3 +156,13 @@ class PenstockStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._session is None:
             self._session = self._open_session()
         return self._session
+
+
+def _warn_of_kept_rows(table: str) -> None:
+    """Warn at the end of a bounded stream: the driver, which could move the watermark to the end, is not asked here."""
+    _LOG.warning(
+        "table %s: its bounded stream has ended. What the query still keeps for a watermark, such as its last windows, "
+        'is not delivered through readStream.format("penstock"): use Table.read_stream, or spark.readStream.table '
+        "after penstock.attach",
+        table,
+    )

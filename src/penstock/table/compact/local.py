@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.errors import InvalidOptionError, UnsupportedFeatureError
+from penstock.errors import InvalidOptionError, TableStoreError, UnsupportedFeatureError
 from penstock.options import BucketOptions, CompactOptions, WriteOptions, parse_duration_ms
 from penstock.printable import open_log
 from penstock.table.actions.changes import open_committer
 from penstock.table.commit.committer import new_commit_user
+from penstock.table.compact.background import LEASE_NAME
 from penstock.table.compact.job import merge_in_threads, merge_one, plan_only, run_compaction
 from penstock.table.compact.plan import CompactStrategy, plan_compaction, scope_of_filter
 from penstock.table.compact.queue_files import QueueTails
 from penstock.table.compact.task import CompactSizes
+from penstock.table.lease.holder import find_holder
 from penstock.table.partition_scope import scope_of_specs
 from penstock.table.stale_schema import at_latest_schema
 from penstock.table.store import MetadataStore
@@ -160,12 +162,14 @@ def compact_appended(
         messages: of the append.
 
     Returns:
-        None if nothing was due, or the merges failed.
+        None if nothing was due, another job compacts the table beside its writers, or the merges failed.
     """
     tails = committer.index.watch
     if not isinstance(tails, QueueTails):
         return None
     due = frozenset(partition for partition, _ in tails.due((e.partition, e.bucket) for e in messages if e.new_files))
+    if not due or _is_compacted_beside(committer.ref):
+        return None
     user = new_commit_user(committer.options.user_prefix)
     return _merge(committer.ref, committer.store, due, user, merge_on, before=committer)
 
@@ -207,6 +211,13 @@ def _merge(
     except Exception as error:  # noqa: BLE001 - the rows are committed: the caller must not take that for failed
         _LOG.warning("table %s: its small files were not merged; the rows are committed: %s", ref.name, error)
     return None
+
+
+def _is_compacted_beside(ref: TableRef) -> bool:
+    try:
+        return find_holder(ref.file_io, ref.location, LEASE_NAME) is not None
+    except TableStoreError:
+        return False
 
 
 def _strategy(text: str | None) -> CompactStrategy:

@@ -42,6 +42,8 @@ class Setup:
         self.catalog = Catalog(f"memory://beside-{next(_NUMBERS)}")
         self.catalog.create_database("db")
         self.table = self.catalog.create_table("db.t", "id BIGINT", options=options)
+        # Its appends merge nothing, so that there is something for the compaction beside them.
+        self.writer = self.table.with_options({"write-only": "true"})
         self.started: list[BackgroundCompactor] = []
 
     @property
@@ -58,7 +60,7 @@ class Setup:
 
     def append(self, *ids: int) -> None:
         for number in ids:
-            self.table.append(pa.table({"id": pa.array([number], pa.int64())}))
+            self.writer.append(pa.table({"id": pa.array([number], pa.int64())}))
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_what_was_there_before_is_merged_too(queue: Setup) -> None:
 def test_merges_of_one_look_land_as_one_snapshot() -> None:
     setup = Setup(bucket="4", **{"bucket-key": "id"})
     for _ in range(5):
-        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+        setup.writer.append(pa.table({"id": pa.array(range(64), pa.int64())}))
     beside = setup.start()
     until(lambda: beside.state.committed_merges == 4)
     beside.stop()
@@ -206,7 +208,7 @@ def test_an_error_that_stays_is_a_warning(queue: Setup, caplog: pytest.LogCaptur
 def test_a_file_that_cannot_be_read_keeps_no_other_from_being_merged() -> None:
     setup = Setup(bucket="4", **{"bucket-key": "id"})
     for _ in range(6):
-        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+        setup.writer.append(pa.table({"id": pa.array(range(64), pa.int64())}))
     bad = setup.table.files()["file_path"].to_pylist()[0]
     setup.ref.file_io.write(bad, b"rubbish")
     begun: list[CompactTask] = []
@@ -219,7 +221,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_from_being_merged() -> None:
     until(lambda: beside.state.last_error is not None and beside.state.committed_merges == 3)
     landed = beside.state.committed_merges
     for _ in range(6):
-        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+        setup.writer.append(pa.table({"id": pa.array(range(64), pa.int64())}))
     beside.wake()
     until(lambda: beside.state.committed_merges > landed)
     beside.stop()
@@ -296,7 +298,7 @@ def test_a_table_that_becomes_write_only_is_left_alone(queue: Setup) -> None:
 def test_a_round_hands_out_no_more_files_than_the_limit_and_the_next_one_goes_on() -> None:
     setup = Setup(bucket="4", **{"bucket-key": "id", "compaction.file-num-limit": "12"})
     for _ in range(5):
-        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+        setup.writer.append(pa.table({"id": pa.array(range(64), pa.int64())}))
     watch = CompactionWatch(setup.ref, MetadataStore(setup.ref))
     first = watch.plan()
     assert [len(task.files) for task in first] == [5, 5]
@@ -314,7 +316,7 @@ def test_a_full_merge_that_came_to_nothing_is_done_when_it_is_the_next_turn() ->
     setup.append(0)
     assert watch.plan() == ()
     for _ in range(4):
-        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+        setup.writer.append(pa.table({"id": pa.array(range(64), pa.int64())}))
     (failed,) = watch.plan()  # the other bucket is beyond the limit
     watch.finish(failed, is_done=False)
     assert watch.plan() == ()
@@ -329,7 +331,7 @@ def test_a_full_merge_that_came_to_nothing_is_done_when_it_is_the_next_turn() ->
 def test_what_is_being_merged_is_not_planned_again_when_options_change(options: dict[str, str]) -> None:
     setup = Setup(**options)
     for _ in range(6):
-        setup.table.append(pa.table({"id": pa.array(range(64), pa.int64())}))
+        setup.writer.append(pa.table({"id": pa.array(range(64), pa.int64())}))
     watch = CompactionWatch(setup.ref, MetadataStore(setup.ref))
     (first, *others) = watch.plan()
     changed = setup.catalog.alter_table("db.t", SetOption(key="snapshot.num-retained.min", value="11"))
@@ -357,7 +359,7 @@ def test_changed_options_hold_from_the_next_round_on(queue: Setup) -> None:
 def test_merges_make_files_of_the_size_that_is_wanted_by_then(options: dict[str, str]) -> None:
     setup = Setup(**{"target-file-size": "2 kb", "source.split.open-file-cost": "1 kb"}, **options)
     for first in range(0, 12_000, 1_000):
-        setup.table.append(pa.table({"id": pa.array(range(first, first + 1_000), pa.int64())}))
+        setup.writer.append(pa.table({"id": pa.array(range(first, first + 1_000), pa.int64())}))
     setup.catalog.alter_table("db.t", SetOption(key="target-file-size", value="1 mb"))
     beside = setup.start()
     beside.finish()

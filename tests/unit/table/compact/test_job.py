@@ -44,9 +44,12 @@ def table_of(**options: str) -> Table:
 
 def fill(table: Table, *counts: int) -> Table:
     """Commit one row at a time, as many as ``counts`` says for each day."""
+    writer = table.with_options({"compaction.min.file-num": "1000"})  # which merges nothing by itself
     for day, count in zip(DAYS, counts, strict=False):
         for number in range(count):
-            table.append(pa.table({"id": pa.array([number], pa.int64()), "dt": pa.array([dt.date.fromisoformat(day)])}))
+            writer.append(
+                pa.table({"id": pa.array([number], pa.int64()), "dt": pa.array([dt.date.fromisoformat(day)])})
+            )
     return table
 
 
