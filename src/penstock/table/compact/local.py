@@ -162,13 +162,13 @@ def compact_appended(
         messages: of the append.
 
     Returns:
-        None if nothing was due, another job compacts the table beside its writers, or the merges failed.
+        None if nothing was due, another job compacts the table already, or the merges failed.
     """
     tails = committer.index.watch
     if not isinstance(tails, QueueTails):
         return None
     due = frozenset(partition for partition, _ in tails.due((e.partition, e.bucket) for e in messages if e.new_files))
-    if not due or _is_compacted_beside(committer.ref):
+    if not due or _has_compactor(committer.ref):
         return None
     user = new_commit_user(committer.options.user_prefix)
     return _merge(committer.ref, committer.store, due, user, merge_on, before=committer)
@@ -213,7 +213,7 @@ def _merge(
     return None
 
 
-def _is_compacted_beside(ref: TableRef) -> bool:
+def _has_compactor(ref: TableRef) -> bool:
     try:
         return find_holder(ref.file_io, ref.location, LEASE_NAME) is not None
     except TableStoreError:
