@@ -28,7 +28,7 @@ def open_session(job: SparkJob) -> SparkSession:
     }
     if "scheduler" in job.arguments:
         settings["spark.scheduler.mode"] = job.arguments["scheduler"]
-    if job.peer == "delta" and job.kind.startswith(("stream", "sort")):
+    if job.peer == "delta" and job.kind.startswith(("stream", "sort", "dml")):
         # Its 50 are meant for clusters: on two cores they are nine tenths of the time of a small micro-batch or scan.
         settings["spark.databricks.delta.snapshotPartitions"] = str(job.settings.cores)
     if job.peer == "iceberg":
