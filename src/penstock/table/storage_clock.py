@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
 from penstock.errors import StorageError
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.io.file_io import FileIO
+
+# File times may be as coarse as two seconds, and so small a difference does not matter.
+_AGREES_MS: Final = 2_500
 
 
 def load_storage_millis(file_io: FileIO, location: str) -> int | None:
@@ -45,15 +48,17 @@ def storage_clock(file_io: FileIO, location: str) -> Callable[[], int]:
     """Return a clock, in ms since 1970-01-01 UTC, that agrees with those of the other machines that use the table.
 
     On an object store it goes on from the store's time, which is asked for once; so neither a wrong clock of this
-    machine nor a step of it matters. On other storages it is the clock of this machine.
+    machine nor a step of it matters. On other storages, such as a network file system, it is the clock of this machine,
+    corrected by its difference from the times that the storage gives to files, if that is more than a few seconds.
     """
-    if not is_object_store(file_io):
-        return utc_millis
     try:
         stored = load_storage_millis(file_io, location)
     except StorageError:
         return utc_millis  # whoever needs the clock is about to fail, too
     if stored is None:
         return utc_millis
+    if not is_object_store(file_io):
+        ahead = utc_millis() - stored
+        return utc_millis if abs(ahead) <= _AGREES_MS else lambda: utc_millis() - ahead
     started = time.monotonic()
     return lambda: stored + int((time.monotonic() - started) * 1000)

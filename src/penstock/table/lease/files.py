@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
     from penstock.table.lease.process import Process
 
-LEASE_MS: Final = 30_000
-"""How long a lease lasts without renewal: the longest wait for the lease of a holder on a lost machine."""
+LEASE_MS: Final = 9_000
+"""How long a lease lasts without renewal: the longest wait for the lease of a holder on a lost machine.
+
+A new driver takes longer to start, so it hardly waits. Nothing depends on a lease's being long: a holder that lost it
+because it was paused finds that out before it commits.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ the lease, a process creates the file of the next epoch by ``put_if_absent``, so
 The holder rewrites its own file to renew the lease; a holder that lost it finds a higher epoch. Between two checks, a
 holder that has lost its lease does not know it: what it does then must be harmless without the lease, as a commit is.
 
-On object stores, times are those of the store's clock, so it does not matter what the clocks of the machines show. On
-other storages the clocks of competing machines have to agree within a fraction of the lease's time. If a clock is far
-ahead, or steps back, no process waits longer than the time of one lease: a waiting process counts the time that it
-slept, and an expiry time that is implausibly late is ignored unless the holder renews the lease meanwhile.
+Times are those of the storage's clock, so the clocks of competing machines may differ. A clock that steps while a lease
+is held still counts on storages that are no object stores. If it is far ahead, or steps back, no process waits longer
+than the time of one lease: a waiting process counts the time that it slept, and an expiry time that is implausibly late
+is ignored unless the holder renews the lease meanwhile.
 """
 
 from __future__ import annotations
@@ -251,13 +251,11 @@ def find_holder(
         sleep: seconds.
     """
     files = LeaseFiles(file_io, location, name)
-    clock = clock or storage_clock(file_io, location)
     newest = files.load_newest()
-    if (
-        newest is not None
-        and newest.ttl_ms <= _LONGEST_WATCH_MS
-        and newest.expires_millis - clock() > newest.ttl_ms * _PLAUSIBLE_LEASES
-    ):
+    if newest is None or newest.is_settled:
+        return None
+    clock = clock or storage_clock(file_io, location)
+    if newest.ttl_ms <= _LONGEST_WATCH_MS and newest.expires_millis - clock() > newest.ttl_ms * _PLAUSIBLE_LEASES:
         seen = newest
         sleep(seen.ttl_ms / 1000)
         newest = files.load_newest()

@@ -1,18 +1,22 @@
-"""Leases on an object store between machines whose clocks disagree by minutes."""
+"""Leases between machines whose clocks disagree by minutes."""
 
 from __future__ import annotations
 
 import time
 import uuid
+from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock import LeaseHeldError
-from penstock.io.memory import MemoryFileIO
+from penstock.io.local import LocalFileIO
 from penstock.table import storage_clock as module
 from penstock.table.lease.holder import LeaseKeeper, acquire, find_holder
 from penstock.table.storage_clock import load_storage_millis, storage_clock
 from penstock.testing.requests import memory_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MINUTES = 10 * 60_000
 
@@ -41,4 +45,13 @@ def test_the_clock_is_that_of_the_storage_and_leaves_no_file(monkeypatch: pytest
     assert abs(clock() - now) < MINUTES / 2
     assert (load_storage_millis(file_io, location) or 0) > 0
     assert file_io.list(f"{location}/.penstock") == ()
-    assert storage_clock(MemoryFileIO(str(uuid.uuid4())), "/t")() == now + MINUTES
+
+
+@pytest.mark.parametrize(("wrong_by", "shown"), [(MINUTES, 0), (-MINUTES, 0), (1_000, 1_000)])
+def test_a_wrong_clock_is_corrected_by_the_times_of_files(
+    wrong_by: int, shown: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    now = time.time_ns() // 1_000_000
+    monkeypatch.setattr(module, "utc_millis", lambda: time.time_ns() // 1_000_000 + wrong_by)
+    assert abs(storage_clock(LocalFileIO(), str(tmp_path))() - now - shown) < 60_000
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
