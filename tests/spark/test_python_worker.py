@@ -130,11 +130,20 @@ def test_this_python_has_all_that_tasks_import() -> None:
 
 
 def test_executors_of_another_kind_get_nothing(bare_python: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = [("python on machine 'a'", "cpython-311 on linux-riscv64", ("penstock",))]
+    answers = [
+        ("python on machine 'a'", python_kind(), ("penstock",)),
+        ("python on machine 'b'", "cpython-311 on linux-riscv64", ()),
+        ("python on machine 'c'", "cpython-311 on linux-riscv64", ()),
+        ("python on machine 'd'", "cpython-312 on linux-x86_64", ()),
+    ]
     monkeypatch.setattr(shipping, "ask_executors", lambda *_: ExecutorPython(answers))
-    text = "cannot be sent to executors with cpython-311 on linux-riscv64: install penstock on each of their machines"
-    with pytest.raises(UnsupportedFeatureError, match=text):
+    with pytest.raises(UnsupportedFeatureError) as raised:
         shipping.ship(session(bare_python, master="yarn"))
+    assert str(raised.value) == (
+        f"packages of this Python, {python_kind()}, cannot be sent to executors with cpython-311 on linux-riscv64 "
+        "(python on machine 'b'), cpython-312 on linux-x86_64 (python on machine 'd'): install penstock on "
+        "the machines of each kind, with the same version of Python everywhere, and set PYSPARK_PYTHON to its path"
+    )
 
 
 def test_archive_has_the_packages_and_no_tests_of_theirs(tmp_path: Path) -> None:

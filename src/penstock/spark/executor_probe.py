@@ -50,7 +50,8 @@ class ExecutorPython:
     Attributes:
         missing: modules that at least one of them cannot import, in the order of ``PACKAGES`` and ``OPTIONAL``.
         example: path and machine of one that lacks a module, or of any.
-        kinds: versions and platforms, such as ``cpython-311 on linux-x86_64``.
+        others: those of another version or platform than this process, such as ``cpython-312 on linux-aarch64``, each
+            with the place of one.
     """
 
     def __init__(self, answers: Iterable[tuple[str, str, tuple[str, ...]]]) -> None:
@@ -58,7 +59,7 @@ class ExecutorPython:
         lacked = {name for _, _, missing in answers for name in missing}
         self.missing = tuple(name for name in (*PACKAGES, *OPTIONAL) if name in lacked)
         self.example = next((place for place, _, missing in answers if missing), answers[0][0])
-        self.kinds = tuple(sorted({kind for _, kind, _ in answers}))
+        self.others = {kind: place for place, kind, _ in reversed(answers) if kind != python_kind()}
 
 
 def ask_executors(context: SparkContext, modules: Iterable[str] = tuple(PACKAGES)) -> ExecutorPython:

@@ -49,10 +49,11 @@ def ship(spark: SparkSession) -> tuple[str, ...]:
     found = ask_executors(context, _ALL)
     if not found.missing:
         return ()
-    if found.kinds != (python_kind(),):
+    if found.others:
+        named = ", ".join(f"{kind} ({place})" for kind, place in sorted(found.others.items()))
         raise UnsupportedFeatureError(
-            f"packages of this Python, {python_kind()}, cannot be sent to executors with {' and '.join(found.kinds)}: "
-            "install penstock on each of their machines, and set PYSPARK_PYTHON to the Python that has it"
+            f"packages of this Python, {python_kind()}, cannot be sent to executors with {named}: install penstock on "
+            "the machines of each kind, with the same version of Python everywhere, and set PYSPARK_PYTHON to its path"
         )
     folder = Path(tempfile.mkdtemp(prefix="penstock-ship-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
