@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.s3_server import ACCESS_KEY, SECRET_KEY
 
-from penstock import Catalog, Table
+from penstock import Catalog, StorageError, Table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +48,18 @@ def test_rows_are_appended_and_read(spark: SparkSession, catalog: Catalog) -> No
     assert ids(frame) == list(range(30))
     assert SECRET_KEY not in shown(frame)
     assert SECRET_KEY not in shown(table.read_stream(spark))
+
+
+def test_a_missing_jar_is_named(spark: SparkSession, catalog: Catalog) -> None:
+    table = catalog.create_table("d.t", "id BIGINT")
+    started = time.monotonic()
+    for location in ("s3a://bucket/checkpoint", "s3://bucket/checkpoint"):
+        with pytest.raises(
+            StorageError, match=r"Spark has no connector .* add the JAR \(for s3a:// it is hadoop-aws\)"
+        ):
+            table.write_stream(table.read_stream(spark), checkpoint=location)
+    assert time.monotonic() - started < 10
+    assert table.latest_snapshot() is None
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_NO_CONNECTOR: Final = re.compile("ClassNotFoundException|No FileSystem for scheme")
+_CURE: Final = (
+    "Spark has no connector for this location on its class path: add the JAR (for s3a:// it is hadoop-aws), or keep "
+    "the checkpoint on a file system that the next driver sees too"
+)
 _BUFFER_BYTES: Final = 4096
 _BLOCK_BYTES: Final = 1 << 26
 
@@ -175,4 +181,6 @@ def _as_storage_error(verb: str, path: str) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         cause = str(error.java_exception.toString())
+        if _NO_CONNECTOR.search(cause):
+            cause += "; " + _CURE
         raise StorageError(f"cannot {verb} {path} of the query's checkpoint: {cause}", True) from error  # noqa: FBT003 - positional, so that pickling works
