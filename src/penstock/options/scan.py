@@ -102,6 +102,9 @@ class ReadOptions(OptionGroup):
             honoured=True,
         ),
     ] = False
+    file_index_enabled: Annotated[
+        bool, Key("file-index.read.enabled", parse_bool, "skip files by the indexes in manifests", honoured=True)
+    ] = True
     split_target_bytes: Annotated[
         int, Key("source.split.target-size", at_least(1, parse_bytes), "bytes of files in one split", honoured=True)
     ] = 128 * MIB

@@ -36,6 +36,7 @@ _TITLES: Final = {
     "partition": "after partitions",
     "bucket": "after buckets",
     "statistics": "after statistics",
+    "file index": "after file indexes",
     "difference": "not in the start",
 }
 

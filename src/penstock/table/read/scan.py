@@ -25,6 +25,7 @@ from penstock.format.manifest.index_manifest import (
 )
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
+from penstock.table.read.file_indexes import FileIndexPruner
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.stale_schema import check_schema_of_file
 
@@ -272,6 +273,7 @@ class _Scan:
         self._partitions = PartitionPruner(ref.schema, predicate)
         self._buckets = BucketPruner(ref, predicate, store.load_schema)
         self._stats = StatsPruner(store.load_schema)
+        self._indexes = FileIndexPruner(ref, store.load_schema)
         self._totals = self._bucket_counts() if self._buckets.is_active else frozenset[int]()
 
     def _may_hold(self, meta: ManifestFileMeta) -> bool:
@@ -340,6 +342,13 @@ class _Scan:
         }
         groups = _filtered(kept)
         self._note("statistics", groups)
+        if any(entry.file.embedded_file_index is not None for entries in groups.values() for entry in entries):
+            indexed = {
+                data: [entry for entry in entries if self._indexes.keeps(entry.file, verdicts[data].rest)]
+                for data, entries in groups.items()
+            }
+            groups = _filtered(indexed)
+            self._note("file index", groups)
         return groups
 
     def _note(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:

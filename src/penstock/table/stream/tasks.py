@@ -15,6 +15,7 @@ from penstock.options import BucketOptions, ReadOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, Predicate
 from penstock.table.locate import FileLocator
+from penstock.table.read.file_indexes import FileIndexPruner
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.read.split import make_split, pack_files
 from penstock.table.stream.files import is_ordered
@@ -68,6 +69,7 @@ class TaskPlanner:
         self._partitions = PartitionPruner(ref.schema, bound)
         self._buckets = BucketPruner(ref, bound, store.load_schema)
         self._stats = StatsPruner(store.load_schema)
+        self._indexes = FileIndexPruner(ref, store.load_schema)
         self._verdicts: dict[bytes, PartitionPruneResult] = {}
 
     def keeps(self, entry: ManifestEntry, created_from: int | None) -> bool:
@@ -79,7 +81,12 @@ class TaskPlanner:
         if created_from is not None and (entry.file.creation_millis or 0) < created_from:
             return False
         verdict = self._evaluate(entry.partition)
-        return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
+        return (
+            not verdict.is_excluded
+            and self._buckets.keeps(entry)
+            and self._stats.keeps(entry.file, verdict.rest)
+            and self._indexes.keeps(entry.file, verdict.rest)
+        )
 
     def plan(self, deliveries: Iterable[Delivery]) -> tuple[StreamTask, ...]:
         """Assign units to tasks: one task for each bucket number; without an order, runs of about a split's size.

@@ -1,0 +1,180 @@
+"""The index of a data file: for some columns, which values the file may hold.
+
+Bloom filters and bitmaps are read; of other kinds nothing is concluded.
+
+Source:
+    Paimon ``common:fileindex/FileIndexFormat.java``, ``bloomfilter/BloomFilterFileIndex.java``,
+    ``bloomfilter/FastHash.java``, ``bitmap/BitmapFileIndexMeta.java``, ``bitmap/BitmapFileIndexMetaV2.java``.
+"""
+
+from __future__ import annotations
+
+import io
+from struct import Struct, error
+from typing import TYPE_CHECKING, Final
+
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.xxhash import xxh64
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from penstock.format.types.data_types import DataType
+
+BLOOM_FILTER: Final = "bloom-filter"
+BITMAP: Final = "bitmap"
+_MAGIC: Final = 1493475289347502
+_HEAD: Final = Struct(">qii")
+_BYTE, _SHORT, _INT, _LONG, _LENGTH = (Struct(f">{code}") for code in "bhiqH")
+_NANOS_PER_MILLI: Final = 1_000_000
+_NANOS_PER_MICRO: Final = 1_000
+_MASK: Final = (1 << 64) - 1
+_TEXTS: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
+_TIMES: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+# FLOAT and DOUBLE have two zeros, and CHAR padding: equal values with different bytes.
+_NUMBERS: Final = {
+    TypeRoot.BOOLEAN: _BYTE,
+    TypeRoot.TINYINT: _BYTE,
+    TypeRoot.SMALLINT: _SHORT,
+    TypeRoot.INT: _INT,
+    TypeRoot.DATE: _INT,
+    TypeRoot.TIME: _INT,
+    TypeRoot.BIGINT: _LONG,
+    TypeRoot.TIMESTAMP: _LONG,
+    TypeRoot.TIMESTAMP_LTZ: _LONG,
+}
+
+
+def decode_file_index(data: bytes) -> Mapping[str, Mapping[str, bytes]]:
+    """Return the indexes of each column by their kind; empty for what cannot be read, of which nothing is known."""
+    found: dict[str, dict[str, bytes]] = {}
+    try:
+        source = io.BytesIO(data)
+        magic, version, _ = _HEAD.unpack(source.read(_HEAD.size))
+        if (magic, version) != (_MAGIC, 1):
+            return {}
+        for _ in range(_number(source, _INT)):
+            kinds = found.setdefault(_text(source), {})
+            for _ in range(_number(source, _INT)):
+                kind, start, length = _text(source), _number(source, _INT), _number(source, _INT)
+                if 0 <= start <= len(data) - length and length > 0:
+                    kinds[kind] = data[start : start + length]
+    except (error, ValueError):
+        return {}
+    return found
+
+
+def may_hold(index: Mapping[str, bytes], data_type: DataType, values: Collection[object]) -> bool:
+    """Whether a file may have a row with one of the values in a column.
+
+    Args:
+        index: of the column, by kind.
+        data_type: of the column, as the file was written.
+        values: internal values, None for null.
+    """
+    if not isinstance(data_type, AtomicType) or not (data_type.root in _TEXTS or data_type.root in _NUMBERS):
+        return True
+    try:
+        keys = [None if value is None else _key(data_type, value) for value in values]
+        if BITMAP in index and not _bitmap_holds(index[BITMAP], data_type, keys):
+            return False
+        return BLOOM_FILTER not in index or any(_bloom_holds(index[BLOOM_FILTER], data_type, key) for key in keys)
+    except (error, IndexError, KeyError, ValueError, TypeError, ZeroDivisionError):
+        return True  # damaged, or of another kind
+
+
+def _key(data_type: AtomicType, value: object) -> bytes | int:
+    """Return a value in the form that indexes have."""
+    if data_type.root in _TEXTS:
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, bytes):
+            return value
+    if not isinstance(value, int):
+        raise TypeError(f"a column of type {data_type.root} has no such value")
+    if data_type.root in _TIMES:
+        return value // (_NANOS_PER_MILLI if _precision(data_type) <= 3 else _NANOS_PER_MICRO)
+    return int(value)
+
+
+def _precision(data_type: AtomicType) -> int:
+    return 6 if data_type.precision is None else data_type.precision
+
+
+def _bloom_holds(data: bytes, data_type: AtomicType, key: bytes | int | None) -> bool:
+    if key is None or data_type.root is TypeRoot.BOOLEAN:
+        return True
+    found = xxh64(key) if isinstance(key, bytes) else _long_hash(key)
+    low, high = found & 0xFFFFFFFF, found >> 32
+    bits = (len(data) - _INT.size) * 8
+    for number in range(1, _INT.unpack_from(data)[0] + 1):
+        mixed = low + number * high & 0xFFFFFFFF
+        place = (~mixed & 0x7FFFFFFF if mixed & 0x80000000 else mixed) % bits
+        if not data[_INT.size + (place >> 3)] >> (place & 7) & 1:
+            return False
+    return True
+
+
+def _long_hash(key: int) -> int:
+    """Thomas Wang's hash of a 64-bit integer, with shifts that keep the sign."""
+    key = _signed(~key + (key << 21))
+    key = _signed(key ^ key >> 24)
+    key = _signed(key + (key << 3) + (key << 8))
+    key = _signed(key ^ key >> 14)
+    key = _signed(key + (key << 2) + (key << 4))
+    key = _signed(key ^ key >> 28)
+    return key + (key << 31) & _MASK
+
+
+def _signed(value: int) -> int:
+    value &= _MASK
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _bitmap_holds(data: bytes, data_type: AtomicType, keys: Collection[bytes | int | None]) -> bool:
+    version = data[0]
+    if version not in {1, 2}:
+        return True
+    source = io.BytesIO(data[1:])
+    _number(source, _INT)  # of rows
+    count = _number(source, _INT)
+    has_null = bool(_number(source, _BYTE))
+    if has_null:
+        if None in keys:
+            return True
+        source.read(_INT.size * version)  # where the bitmap of the nulls is
+    if version == 1:
+        held = _values(source, data_type, count, 1)
+    else:
+        blocks = _number(source, _INT)
+        _values(source, data_type, blocks, 1)  # the first of each
+        _number(source, _INT)  # bytes of the blocks
+        held = {value for _ in range(blocks) for value in _values(source, data_type, _number(source, _INT), 2)}
+    return not held.isdisjoint(keys)
+
+
+def _values(source: io.BytesIO, data_type: AtomicType, count: int, numbers: int) -> set[bytes | int]:
+    """Read values, each followed by a number of integers."""
+    found = set[bytes | int]()
+    for _ in range(count):
+        if data_type.root is TypeRoot.VARCHAR:
+            found.add(_exactly(source, _number(source, _INT)))
+        else:
+            found.add(_number(source, _NUMBERS[data_type.root]))
+        _exactly(source, numbers * _INT.size)
+    return found
+
+
+def _number(source: io.BytesIO, layout: Struct) -> int:
+    return int(layout.unpack(source.read(layout.size))[0])
+
+
+def _text(source: io.BytesIO) -> str:
+    return _exactly(source, _number(source, _LENGTH)).decode()
+
+
+def _exactly(source: io.BytesIO, size: int) -> bytes:
+    data = source.read(size) if size >= 0 else b""
+    if len(data) != size:
+        raise ValueError(f"{size} bytes are expected, and {len(data)} are there")
+    return data
