@@ -21,7 +21,7 @@ from penstock.api.given import (
 )
 from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
 from penstock.api.table import Table
-from penstock.catalog import databases, filesystem
+from penstock.catalog import tables
 from penstock.catalog.names import is_location
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.selection import select_tables
@@ -58,14 +58,16 @@ class Catalog:
     """Databases and tables of a warehouse directory, as Paimon's file-system catalog lays them out.
 
     Args:
-        warehouse: path or URI of the directory; ``<warehouse>/<database>.db/<table>`` are the tables.
+        warehouse: path or URI of the directory; ``<warehouse>/<database>.db/<table>`` are the tables. With the option
+            ``metastore`` = ``rest``, the name of the catalog on the server at ``uri``.
         options: of the catalog; ``table-default.<key>`` goes to new tables, ``penstock.external-paths.*`` and
             ``penstock.durable`` to every use. Without options of a store, those of a Spark session in this process
             (``spark.hadoop.fs.s3a.*``) are used.
 
     Raises:
         InvalidOptionError: the location cannot be one.
-        UnsupportedFeatureError: a storage that is not built in.
+        UnsupportedFeatureError: a storage or a kind of catalog that is not built in.
+        StorageError: a REST server does not answer, or refuses the token.
     """
 
     def __init__(self, warehouse: str | os.PathLike[str], options: Options | None = None) -> None:
@@ -112,11 +114,11 @@ class Catalog:
             AlreadyExistsError: it is there; not with ``if_not_exists``.
             InvalidSchemaError: it cannot have that name.
         """
-        databases.create_database(self._warehouse, name, if_not_exists=if_not_exists)
+        tables.create_database(self._warehouse, name, if_not_exists=if_not_exists)
 
     def list_databases(self) -> tuple[str, ...]:
         """Names of the databases, sorted."""
-        return databases.list_databases(self._warehouse)
+        return tables.list_databases(self._warehouse)
 
     def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Remove a database; with ``cascade`` its tables too.
@@ -125,11 +127,11 @@ class Catalog:
             NotFoundError: there is none; not with ``if_exists``.
             InvalidOptionError: it has tables, and ``cascade`` is false.
         """
-        databases.drop_database(self._warehouse, name, if_exists=if_exists, cascade=cascade)
+        tables.drop_database(self._warehouse, name, if_exists=if_exists, cascade=cascade)
 
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of the tables of a database, sorted. Raises ``NotFoundError``."""
-        return databases.list_tables(self._warehouse, database)
+        return tables.list_tables(self._warehouse, database)
 
     def create_table(  # noqa: PLR0913 - the clauses of a CREATE TABLE
         self,
@@ -167,7 +169,7 @@ class Catalog:
             comment=comment,
             watermark=(watermark, None) if isinstance(watermark, str) else watermark,
         )
-        return Table(filesystem.create_table(self._warehouse, name, definition, if_not_exists=if_not_exists))
+        return Table(tables.create_table(self._warehouse, name, definition, if_not_exists=if_not_exists))
 
     def migrate(  # noqa: PLR0913 - what a table is made of
         self,
@@ -261,7 +263,7 @@ class Catalog:
             UnsupportedFeatureError: its rows cannot be read right.
         """
         plain, branch = (name, None) if is_location(name) else split_branch(name)
-        table = Table(filesystem.load_table(self._warehouse, plain))
+        table = Table(tables.load_table(self._warehouse, plain))
         given = {"branch": branch, **(options or {})} if branch is not None else options
         return table.with_options(given) if given else table
 
@@ -278,11 +280,11 @@ class Catalog:
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a table and its files. Raises ``NotFoundError`` unless ``if_exists``."""
-        filesystem.drop_table(self._warehouse, name, if_exists=if_exists)
+        tables.drop_table(self._warehouse, name, if_exists=if_exists)
 
     def rename_table(self, source: str, target: str) -> None:
         """Give a table another name in this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
-        filesystem.rename_table(self._warehouse, source, target)
+        tables.rename_table(self._warehouse, source, target)
 
     def alter_table(self, name: str, *changes: SchemaChange) -> Table:
         """Apply changes to a table's schema, all or none; what others change meanwhile is kept.
@@ -291,7 +293,7 @@ class Catalog:
             NotFoundError: no such table or column.
             InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
         """
-        return Table(filesystem.alter_table(self._warehouse, name, changes_of(changes, name)))
+        return Table(tables.alter_table(self._warehouse, name, changes_of(changes, name)))
 
     def compact_database(  # noqa: PLR0913 - the arguments of Paimon's procedure
         self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.api.given import location_of
 from penstock.api.table import Table
-from penstock.catalog import filesystem
+from penstock.catalog import tables
 from penstock.catalog.new_schema import TableDefinition
 from penstock.errors import InvalidOptionError, NotFoundError, TableStoreError
 from penstock.format.file_format import FileFormat
@@ -133,7 +133,7 @@ def migrate(  # noqa: PLR0913 - as Catalog.migrate
     )
     if dry_run:
         return found
-    ref = filesystem.create_table(warehouse, name, definition, if_not_exists=False)
+    ref = tables.create_table(warehouse, name, definition, if_not_exists=False)
     rows = 0
 
     def count(done_rows: int, done_bytes: int) -> None:
@@ -148,7 +148,7 @@ def migrate(  # noqa: PLR0913 - as Catalog.migrate
     except BaseException:
         if not committer.may_be_committed:
             with suppress(TableStoreError):
-                filesystem.drop_table(warehouse, name, if_exists=True)
+                tables.drop_table(warehouse, name, if_exists=True)
         raise
     return Migration(
         table=Table(ref),

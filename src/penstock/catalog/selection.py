@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from penstock.catalog.databases import list_databases, list_tables
 from penstock.catalog.names import TableName
+from penstock.catalog.tables import list_databases, list_tables
 from penstock.errors import InvalidOptionError, NotFoundError
 
 if TYPE_CHECKING:

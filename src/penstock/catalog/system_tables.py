@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from penstock.catalog.databases import list_databases, list_tables
-from penstock.catalog.filesystem import load_table
 from penstock.catalog.names import TableName
+from penstock.catalog.tables import list_databases, list_tables, load_table
 from penstock.errors import NotFoundError
 from penstock.format.layout import partition_success_path
 from penstock.io.shortcuts import has_file

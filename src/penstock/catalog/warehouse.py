@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.catalog.names import check_database_name, is_location, parse_data_table_name
+from penstock.errors import UnsupportedFeatureError
 from penstock.format.layout import database_path, table_path
+from penstock.io.memory import MemoryFileIO
 from penstock.io.resolve import resolve
+from penstock.io.rest.connect import FILESYSTEM, METASTORE, REST, connect
 from penstock.io.settings import with_durability
 from penstock.options.external import PREFIX
 from penstock.options.write import DURABLE_KEY, CommitOptions
@@ -17,27 +20,32 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.io.file_io import FileIO
+    from penstock.io.rest.server import RestServer
 
 # No catalog lists this directory as a database, because database directories end in .db.
 _TRASH_DIRECTORY: Final = ".dropped"
+_NOWHERE: Final = "rest-catalog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warehouse:
-    """A directory of databases. Picklable.
+    """A directory of databases, or a catalog of a REST server. Picklable.
 
     Attributes:
-        location: path in the form that ``file_io`` accepts, without a trailing slash.
+        location: path in the form that ``file_io`` accepts, without a trailing slash; of a REST catalog its name.
+        file_io: of a REST catalog, storage without files: its server says where each table is.
         options: pairs of catalog options; ``table-default.<key>`` options apply to new tables.
+        server: of a REST catalog; None for a directory.
     """
 
     location: str
     file_io: FileIO
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    server: RestServer | None = None
 
     def exists(self) -> bool:
-        """Whether the warehouse directory exists."""
-        return self.file_io.exists(self.location)
+        """Whether the warehouse directory exists; a server has answered."""
+        return self.server is not None or self.file_io.exists(self.location)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +68,28 @@ class TablePlace:
 
 
 def open_warehouse(location: str, options: Mapping[str, str] | None = None) -> Warehouse:
-    """Find the storage of a warehouse, without reading or creating anything.
+    """Find the storage of a warehouse, without reading or creating anything; a REST server is asked what it is.
 
     Args:
-        location: a path or URI.
+        location: a path or URI; with ``metastore = rest`` the name of the catalog on its server.
         options: catalog options.
 
     Raises:
         InvalidOptionError: the location is not valid.
-        UnsupportedFeatureError: there is no built-in support for the storage.
+        UnsupportedFeatureError: there is no built-in support for the storage or the kind of catalog.
+        StorageError: the server does not answer.
     """
+    kind = (options or {}).get(METASTORE, FILESYSTEM)
+    if kind == REST:
+        server, merged = connect(location, options or {})
+        return Warehouse(
+            location=location, file_io=MemoryFileIO(_NOWHERE), options=tuple(merged.items()), server=server
+        )
+    if kind != FILESYSTEM:
+        raise UnsupportedFeatureError(
+            f"option '{METASTORE}' = '{kind}': a catalog is a directory ('{FILESYSTEM}') or a REST server ('{REST}'); "
+            "for the tables of another one, give the directory above their databases as the warehouse"
+        )
     file_io, path = resolve(location, options)
     is_durable = CommitOptions.parse(options or {}).durable
     return Warehouse(
@@ -98,8 +118,13 @@ def place_of(warehouse: Warehouse, name: str) -> TablePlace:
     Raises:
         InvalidSchemaError: the name is not valid.
     """
+    if warehouse.server is not None:
+        raise UnsupportedFeatureError(
+            f"table {name}: this needs a table in a directory, and the REST catalog at {warehouse.server.uri} decides "
+            "where its tables are"
+        )
     if is_location(name):
-        return replace(place_at(name, dict(warehouse.options)), use_options=_use_options(warehouse))
+        return replace(place_at(name, dict(warehouse.options)), use_options=use_options(warehouse))
     parsed = parse_data_table_name(name)
     return TablePlace(
         name=str(parsed),
@@ -107,7 +132,7 @@ def place_of(warehouse: Warehouse, name: str) -> TablePlace:
         file_io=warehouse.file_io,
         database=parsed.database,
         trash=trash_of(warehouse),
-        use_options=_use_options(warehouse),
+        use_options=use_options(warehouse),
     )
 
 
@@ -128,5 +153,6 @@ def trash_path(trash: str, name: str) -> str:
     return f"{trash}/{name}-{uuid.uuid4()}"
 
 
-def _use_options(warehouse: Warehouse) -> tuple[tuple[str, str], ...]:
+def use_options(warehouse: Warehouse) -> tuple[tuple[str, str], ...]:
+    """Return the catalog options that apply to every use of its tables."""
     return tuple((key, value) for key, value in warehouse.options if key == DURABLE_KEY or key.startswith(PREFIX))

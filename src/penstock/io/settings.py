@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.io.bounds import Bounds
@@ -13,11 +13,14 @@ from penstock.io.hdfs import HdfsFileIO
 from penstock.io.local import LocalFileIO
 from penstock.io.object_store.file_io import ObjectFileIO
 from penstock.io.resolve import resolve
+from penstock.io.rest.table import RestTableFileIO
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from penstock.io.file_io import FileIO
+
+_WRAPPERS: Final = (BranchFileIO, RestTableFileIO)
 
 
 def confine(file_io: FileIO, root: str, *, readable: Sequence[str] = (), deletable: Sequence[str] = ()) -> FileIO:
@@ -31,7 +34,7 @@ def confine(file_io: FileIO, root: str, *, readable: Sequence[str] = (), deletab
     Raises:
         InvalidOptionError: one of them is not a valid location.
     """
-    if isinstance(file_io, BranchFileIO):
+    if isinstance(file_io, _WRAPPERS):
         inner = confine(file_io.inner, root, readable=readable, deletable=deletable)
         return replace(file_io, inner=inner)
     if not isinstance(file_io, LocalFileIO):
@@ -56,14 +59,14 @@ def _local_paths(locations: Sequence[str]) -> tuple[str, ...]:
 
 def with_durability(file_io: FileIO, *, durable: bool) -> FileIO:
     """Return the storage with ``durable`` set: whether writes are flushed to disk, to survive a power cut."""
-    if isinstance(file_io, BranchFileIO):
+    if isinstance(file_io, _WRAPPERS):
         return replace(file_io, inner=with_durability(file_io.inner, durable=durable))
     return replace(file_io, durable=durable) if isinstance(file_io, LocalFileIO) else file_io
 
 
 def is_durable(file_io: FileIO) -> bool:
     """Whether the storage flushes writes to disk."""
-    if isinstance(file_io, BranchFileIO):
+    if isinstance(file_io, _WRAPPERS):
         return is_durable(file_io.inner)
     return isinstance(file_io, LocalFileIO) and file_io.durable
 
@@ -81,8 +84,15 @@ def flush(file_io: FileIO, files: Collection[str], *, root: str) -> None:
     """
     if isinstance(file_io, BranchFileIO):
         flush(file_io.inner, [file_io.real(path) for path in files], root=root)
+    if isinstance(file_io, RestTableFileIO):
+        flush(file_io.inner, files, root=root)
     if isinstance(file_io, LocalFileIO):
         file_io.flush(files, root=root)
+
+
+def storage_of_files(file_io: FileIO) -> FileIO:
+    """Return the storage that holds the files, without what a branch or a catalog's server adds."""
+    return storage_of_files(file_io.inner) if isinstance(file_io, _WRAPPERS) else file_io
 
 
 def is_object_store(file_io: FileIO) -> bool:
@@ -92,7 +102,7 @@ def is_object_store(file_io: FileIO) -> bool:
 
 def storage_options(file_io: FileIO) -> dict[str, str]:
     """Return the options with which ``resolve`` returns the same storage in another process; they may hold keys."""
-    if isinstance(file_io, BranchFileIO):
+    if isinstance(file_io, _WRAPPERS):
         return storage_options(file_io.inner)
     if isinstance(file_io, HdfsFileIO):
         return dict(file_io.settings)

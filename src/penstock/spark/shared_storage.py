@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.errors import NotFoundError, StorageError
 from penstock.io.local import LocalFileIO
+from penstock.io.settings import storage_of_files
 from penstock.table.commit.discard import delete_new_files
 from penstock.table.identity import load_identity
 from penstock.table.locate import FileLocator
@@ -69,7 +70,7 @@ def mark_storage(ref: TableRef) -> StorageMark | None:
     Raises:
         NotFoundError: there is no table.
     """
-    if not isinstance(ref.file_io, LocalFileIO):
+    if not isinstance(storage_of_files(ref.file_io), LocalFileIO):
         return None
     return StorageMark(host=socket.gethostname(), identity=load_identity(ref))
 
@@ -80,7 +81,7 @@ def check_files_arrived(ref: TableRef, messages: Sequence[CommitMessage]) -> Non
     Raises:
         StorageError: the driver does not see one of them; the others are deleted.
     """
-    if not isinstance(ref.file_io, LocalFileIO):
+    if not isinstance(storage_of_files(ref.file_io), LocalFileIO):
         return
     locator = FileLocator.of(ref)
     for message in messages:

@@ -31,7 +31,7 @@ from penstock.format.layout import (
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.io.branch import branch_of
 from penstock.table.commit.announced import is_expiring
-from penstock.table.commit.late_put import is_there
+from penstock.table.commit.put import is_there
 from penstock.table.read.branch import at_branch, check_branch_name, load_branches
 from penstock.table.store import MetadataStore
 

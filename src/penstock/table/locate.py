@@ -70,6 +70,17 @@ class FileLocator:
             for each, value in zip(self.partition_fields, values, strict=True)
         )
 
+    def partition_values(self, partition: bytes) -> dict[str, str]:
+        """Return the text of each partition column, not escaped, as the name of the directory has it."""
+        values = decode_row(partition, [field.type for field in self.partition_fields])
+        layout = self.layout
+        return {
+            each.name: layout.default_partition_name
+            if value is None
+            else partition_text(each, value, legacy_name=layout.legacy_partition_name)
+            for each, value in zip(self.partition_fields, values, strict=True)
+        }
+
     def stated_path(self, partition: bytes, bucket: int, file: DataFileMeta) -> str:
         """Return the path of a data file as the manifest has it; only for display, as it is not checked."""
         return file.external_path or f"{self.directory(partition, bucket)}/{file.file_name}"

@@ -262,7 +262,7 @@ def put_snapshot(guards: Guards, snapshot: Snapshot) -> Program:
 
 
 def is_in_time(guards: Guards, snapshot: Snapshot, base: Snapshot | None, request: Request) -> Program:
-    """``late_put.is_in_time``: whether a snapshot that was put is in the table's history; else it is taken back.
+    """``put.is_in_time``: whether a snapshot that was put is in the table's history; else it is taken back.
 
     Snapshots expire from the oldest on, so while the base is there ours cannot have come late. None when nobody knows.
     """

@@ -93,11 +93,11 @@ def create_catalog(state: SqlState, statement: CreateCatalog) -> Outcome:
             return Outcome(message=f"there is a catalog {statement.name} already")
         raise AlreadyExistsError(f"catalog {statement.name} exists already in this session")
     options = dict(statement.options)
-    kind, metastore = options.pop("type", "paimon"), options.pop("metastore", "filesystem")
-    warehouse = options.pop("warehouse", None)
-    if kind != "paimon" or metastore != "filesystem" or warehouse is None:
+    kind, warehouse = options.pop("type", "paimon"), options.pop("warehouse", None)
+    if kind != "paimon" or warehouse is None:
         raise InvalidOptionError(
-            f"catalog {statement.name}: expected WITH ('type' = 'paimon', 'warehouse' = '…'), a file-system catalog"
+            f"catalog {statement.name}: expected WITH ('type' = 'paimon', 'warehouse' = '…'), a file-system catalog; "
+            "or a REST catalog, with 'metastore' = 'rest' and 'uri' = '…' too"
         )
     state.catalogs[statement.name] = Catalog(warehouse, options)
     return Outcome(message=f"catalog {statement.name} is {warehouse}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from penstock.catalog import databases, filesystem
+from penstock.catalog import tables
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE, load_catalog_table
 from penstock.errors import (
     AlreadyExistsError,
@@ -146,7 +146,7 @@ class WarehouseCatalog(Proxy):
         if name is None:
             raise no_such_table(self._bridge, ident)
         try:
-            ref = filesystem.load_table(self._warehouse, name)
+            ref = tables.load_table(self._warehouse, name)
         except NotFoundError:
             raise no_such_table(self._bridge, ident) from None
         if system_table is not None:
@@ -162,7 +162,7 @@ class WarehouseCatalog(Proxy):
         if name.partition(".")[0] == SYSTEM_DATABASE and str(ident.name()) in CATALOG_TABLES:
             return True
         try:
-            filesystem.load_table(self._warehouse, name)
+            tables.load_table(self._warehouse, name)
         except NotFoundError:
             return False
         return True
@@ -186,7 +186,7 @@ class WarehouseCatalog(Proxy):
         schema = schema_of(columns)
         made = definition_of(schema, transforms, given, name, self._defaults_of(schema, name))
         try:
-            ref = filesystem.create_table(self._warehouse, name, made)
+            ref = tables.create_table(self._warehouse, name, made)
         except AlreadyExistsError:
             raise table_exists(self._bridge, ident) from None
         except NotFoundError:
@@ -203,9 +203,9 @@ class WarehouseCatalog(Proxy):
         """Change columns, options and the comment of a table, all or nothing."""
         name = self._needed_name(ident)
         with self._table_is_there(ident):
-            schema = to_spark_schema(filesystem.load_table(self._warehouse, name).schema.fields)
+            schema = to_spark_schema(tables.load_table(self._warehouse, name).schema.fields)
             wanted = changes_of(changes, name, self._defaults_of(schema, name))
-            ref = filesystem.alter_table(self._warehouse, name, wanted)
+            ref = tables.alter_table(self._warehouse, name, wanted)
         return self._table(name, ref)
 
     @from_spark
@@ -215,7 +215,7 @@ class WarehouseCatalog(Proxy):
         try:
             if name is None:
                 return False
-            filesystem.drop_table(self._warehouse, name)
+            tables.drop_table(self._warehouse, name)
         except NotFoundError:
             return False
         return True
@@ -230,7 +230,7 @@ class WarehouseCatalog(Proxy):
         target = self._name_of(new) or f"{old.namespace()[0]}.{new.name()}"
         try:
             with self._table_is_there(old):
-                filesystem.rename_table(self._warehouse, self._needed_name(old), target)
+                tables.rename_table(self._warehouse, self._needed_name(old), target)
         except AlreadyExistsError:
             raise table_exists(self._bridge, new) from None
 
@@ -244,7 +244,7 @@ class WarehouseCatalog(Proxy):
     @from_spark
     def listNamespaces(self, parent: JavaObject = None) -> JavaObject:
         """Return the databases; databases are not nested."""
-        names = databases.list_databases(self._warehouse) if parent is None or not len(parent) else ()
+        names = tables.list_databases(self._warehouse) if parent is None or not len(parent) else ()
         if not names and parent is not None and len(parent):
             self._database(parent)
         texts = self._bridge.java("java.lang.String")
@@ -257,7 +257,7 @@ class WarehouseCatalog(Proxy):
     def namespaceExists(self, namespace: JavaObject) -> bool:
         """Whether there is a database of that name."""
         parts = list(namespace)
-        return len(parts) == 1 and parts[0] in databases.list_databases(self._warehouse)
+        return len(parts) == 1 and parts[0] in tables.list_databases(self._warehouse)
 
     @from_spark
     def loadNamespaceMetadata(self, namespace: JavaObject) -> JavaObject:
@@ -275,7 +275,7 @@ class WarehouseCatalog(Proxy):
         if properties:
             raise _no_properties(parts[0], properties)
         try:
-            databases.create_database(self._warehouse, parts[0])
+            tables.create_database(self._warehouse, parts[0])
         except AlreadyExistsError:
             raise namespace_exists(self._bridge, parts) from None
 
@@ -289,7 +289,7 @@ class WarehouseCatalog(Proxy):
         """Remove a database; with ``cascade`` its tables too."""
         name = self._database(namespace)
         try:
-            databases.drop_database(self._warehouse, name, cascade=cascade)
+            tables.drop_database(self._warehouse, name, cascade=cascade)
         except InvalidOptionError:
             raise namespace_not_empty(self._bridge, [name]) from None
         return True
@@ -349,13 +349,13 @@ class WarehouseCatalog(Proxy):
         return SystemTable(self._bridge, f"{self._name}.{name}.{system_table}", load)
 
     def _tables(self, namespace: JavaObject) -> tuple[str, ...]:
-        return databases.list_tables(self._warehouse, self._database(namespace))
+        return tables.list_tables(self._warehouse, self._database(namespace))
 
     def _database(self, namespace: JavaObject) -> str:
         parts = [str(part) for part in namespace]
         try:
             if len(parts) == 1:
-                databases.check_database_exists(self._warehouse, parts[0])
+                tables.check_database_exists(self._warehouse, parts[0])
                 return parts[0]
         except (NotFoundError, InvalidSchemaError):
             pass

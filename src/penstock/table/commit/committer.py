@@ -35,7 +35,7 @@ from penstock.format.layout import (
     snapshot_path,
 )
 from penstock.format.snapshot import Snapshot
-from penstock.format.snapshot_json import check_snapshot, decode_snapshot, encode_snapshot
+from penstock.format.snapshot_json import check_snapshot, encode_snapshot
 from penstock.io.settings import flush, is_object_store, relaxed
 from penstock.io.shortcuts import requests_ahead
 from penstock.table.commit.announced import is_announced
@@ -43,11 +43,11 @@ from penstock.table.commit.delta import build_delta
 from penstock.table.commit.fence import load_base
 from penstock.table.commit.flush import flush_new_files
 from penstock.table.commit.freed_ids import last_kept_id
-from penstock.table.commit.late_put import is_in_time
 from penstock.table.commit.lookup import search_commits
 from penstock.table.commit.manifest_merge import Merge, apply_merges, merge_manifests
 from penstock.table.commit.manifest_write import ManifestWriter
 from penstock.table.commit.observe import note_committed, note_lost_race, observed
+from penstock.table.commit.put import is_in_time, is_put, put_snapshot
 from penstock.table.commit.sequence import BucketIndex
 from penstock.table.commit.turns import Race
 from penstock.table.identity import check_same_table
@@ -402,8 +402,8 @@ class TableCommitter:
         )
 
     def _put_in_time(self, base: Snapshot | None, prepared: Prepared) -> Attempt:
-        """Create the snapshot file; delete it again if the put was late, see ``late_put``."""
-        attempt = self._put(prepared.snapshot)
+        """Create the snapshot file; delete it again if the put was late, see ``is_in_time``."""
+        attempt = self._put(base, prepared)
         if not isinstance(attempt, Committed):
             return attempt
         for try_number in range(self._put_tries):
@@ -418,16 +418,17 @@ class TableCommitter:
             return attempt if is_ours else LostRace()
         return Unknown(cause)
 
-    def _put(self, snapshot: Snapshot) -> Attempt:
-        """Create the snapshot file; after errors, retry a limited number of times to find out whether it exists."""
+    def _put(self, base: Snapshot | None, prepared: Prepared) -> Attempt:
+        """Create the snapshot; after errors, retry a limited number of times to find out whether it exists."""
+        snapshot = prepared.snapshot
         path = snapshot_path(self.ref.location, snapshot.id)
         data = encode_snapshot(snapshot)
         for try_number in range(self._put_tries):
             try:
-                if self.ref.file_io.put_if_absent(path, data):
+                if put_snapshot(self.ref, base, snapshot, prepared.delta, data):
                     return Committed()
                 # False may mean that an earlier try of ours created the file and its answer was lost.
-                if decode_snapshot(self.ref.file_io.read(path), path).uuid != snapshot.uuid:
+                if not is_put(self.ref, snapshot):
                     return LostRace()
                 # Or an earlier try created the file and then failed to flush it to disk.
                 flush(self.ref.file_io, [path], root=self.ref.location)

@@ -19,8 +19,8 @@ from penstock.format.snapshot import CommitKind
 from penstock.format.snapshot_json import encode_snapshot
 from penstock.options import ManifestOptions
 from penstock.table.commit.freed_ids import ROLLED_BACK_TO, is_built_on_previous, record_freed_ids
-from penstock.table.commit.late_put import is_there
 from penstock.table.commit.manifest_write import ManifestWriter
+from penstock.table.commit.put import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable

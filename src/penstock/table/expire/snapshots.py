@@ -28,7 +28,7 @@ from penstock.table.branches import refuse_on_branch
 from penstock.table.bulk_files import delete_empty_directories, delete_files, thread_count
 from penstock.table.commit.announced import announce_expiration, expiring_end
 from penstock.table.commit.freed_ids import is_built_on_previous
-from penstock.table.commit.late_put import is_there
+from penstock.table.commit.put import is_there
 from penstock.table.commit.rolling_back import is_rolling_back
 from penstock.table.expire.chunk import Chunk, ChunkFinder, add_file_holds
 from penstock.table.expire.plan import ExpirationPlan, ExpireRules, Retainer, plan_expiration

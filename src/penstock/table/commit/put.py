@@ -1,4 +1,4 @@
-"""Detection of late puts: whether a new snapshot is the first one with its id after its base.
+"""The put of a snapshot: by a file that only one writer can create, or by the server of the table's catalog.
 
 ``put_if_absent`` also succeeds if a snapshot with that id existed before: another writer committed on the same base,
 and an expiration or a rollback has deleted its snapshot since. Such a put is late: readers of the latest snapshot never
@@ -7,22 +7,91 @@ see it. See design/0020-late-puts.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import StorageError
+from penstock.errors import NotFoundError, StorageError
 from penstock.format.layout import expiring_path, snapshot_path
 from penstock.format.manifest.entry import FileKind
+from penstock.format.snapshot_json import decode_snapshot
+from penstock.io.rest.table import RestTableFileIO
 from penstock.io.shortcuts import deletes_at_once, requests_ahead
 from penstock.table.commit.announced import is_announced
 from penstock.table.commit.freed_ids import is_built_on_previous
+from penstock.table.locate import FileLocator
 from penstock.table.read.scan import live_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
+    from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+
+
+def put_snapshot(
+    ref: TableRef, base: Snapshot | None, snapshot: Snapshot, delta: Iterable[ManifestEntry], data: bytes
+) -> bool:
+    """Create a snapshot unless there is one with its id; of concurrent callers at most one gets True.
+
+    False may also mean that an earlier call of ours created it and its answer was lost.
+
+    Args:
+        base: the snapshot that it was built on; None for the first one.
+        delta: its own changes.
+        data: its encoding.
+
+    Raises:
+        StorageError: the storage, or the server, failed.
+    """
+    file_io = ref.file_io
+    if isinstance(file_io, RestTableFileIO):
+        return file_io.commit(data, None if base is None else base.uuid, _statistics(ref, delta))
+    return file_io.put_if_absent(snapshot_path(ref.location, snapshot.id), data)
+
+
+def is_put(ref: TableRef, snapshot: Snapshot) -> bool:
+    """Whether the snapshot of that id is this one, after ``put_snapshot`` has returned False.
+
+    Raises:
+        NotFoundError: there is none of that id any more, so it is unknown; not for a table of a REST catalog, whose
+            server also refuses a snapshot because its base has changed.
+        FormatError: it is damaged.
+    """
+    path = snapshot_path(ref.location, snapshot.id)
+    try:
+        return decode_snapshot(ref.file_io.read(path), path).uuid == snapshot.uuid
+    except NotFoundError:
+        if isinstance(ref.file_io, RestTableFileIO):
+            return False
+        raise
+
+
+def _statistics(ref: TableRef, delta: Iterable[ManifestEntry]) -> list[dict[str, Any]]:
+    """Return what a commit adds to each partition; numbers are negative where it removes files.
+
+    Source:
+        Paimon ``core:manifest/PartitionEntry.java``; ``PartitionStatistics`` in ``rest-catalog-open-api.yaml``.
+    """
+    locator = FileLocator.of(ref)
+    found: dict[bytes, dict[str, Any]] = {}
+    for entry in delta:
+        numbers = found.get(entry.partition)
+        if numbers is None:
+            numbers = found[entry.partition] = {
+                "spec": locator.partition_values(entry.partition),
+                "recordCount": 0,
+                "fileSizeInBytes": 0,
+                "fileCount": 0,
+                "lastFileCreationTime": 0,
+                "totalBuckets": entry.total_buckets,
+            }
+        sign = 1 - 2 * entry.kind
+        numbers["recordCount"] += sign * entry.file.row_count
+        numbers["fileSizeInBytes"] += sign * entry.file.file_size
+        numbers["fileCount"] += sign
+        numbers["lastFileCreationTime"] = max(numbers["lastFileCreationTime"], entry.file.creation_millis or 0)
+    return list(found.values())
 
 
 def is_there(store: MetadataStore, snapshot: Snapshot) -> bool:

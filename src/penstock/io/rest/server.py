@@ -1,0 +1,241 @@
+"""Requests to the server of a REST catalog, by the library requests (``penstock[rest]``).
+
+Source:
+    Paimon ``docs/static/rest-catalog-open-api.yaml``, ``api:rest/RESTApi.java``, ``api:rest/DefaultErrorHandler.java``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from urllib.parse import quote
+
+from penstock.errors import (
+    AlreadyExistsError,
+    InvalidOptionError,
+    NotFoundError,
+    StorageError,
+    TableStoreError,
+    UnsupportedFeatureError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from requests import Session
+
+Body: TypeAlias = dict[str, Any]
+
+_LIBRARY: Final = "requests"
+_VERSION: Final = "v1"
+_TIMEOUT_SECONDS: Final = (10, 60)  # to connect, between two bytes of an answer
+_BUSY: Final = (429, 503)
+_PASSING: Final = (429, 500, 502, 503, 504)
+# A server that is not there is reported after about a second, one that is busy after about ten.
+_CONNECT_TRIES: Final = 3
+_BUSY_TRIES: Final = 5
+_WAIT_SECONDS: Final = 0.2
+_LONGEST_WAIT_SECONDS: Final = 10
+_ERRORS: Final[dict[int, tuple[type[TableStoreError], str]]] = {
+    400: (InvalidOptionError, "it refuses what the request holds; change that"),
+    401: (StorageError, "it does not know who asks; give the token provider 'bear' and a valid token"),
+    403: (StorageError, "this user may not do that; have the permission granted there"),
+    405: (UnsupportedFeatureError, "this server cannot do that"),
+    409: (AlreadyExistsError, "the name is taken; choose another one"),
+    501: (UnsupportedFeatureError, "this server cannot do that"),
+}
+_NO_CATALOG: Final = (StorageError, "that is no answer of a Paimon REST catalog; check option 'uri'")
+_ELEMENTS_A_PAGE: Final = 100
+_LONGEST_TEXT: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a server has answered, whatever the status.
+
+    Attributes:
+        body: the JSON object; empty where there is none.
+        text: beginning of what is no JSON object.
+    """
+
+    status: int
+    body: Body
+    text: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the request was carried out."""
+        return 200 <= self.status < 300
+
+    @property
+    def resource_type(self) -> str:
+        """What the error is about, such as ``TABLE`` or ``SNAPSHOT``."""
+        return str(self.body.get("resourceType") or "")
+
+    @property
+    def message(self) -> str:
+        """Return what the server says about an error."""
+        return str(self.body.get("message") or self.text or "no message")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestServer:
+    """The server of a REST catalog, as a value. Picklable.
+
+    Attributes:
+        uri: without a slash at the end.
+        prefix: of this catalog in the paths of requests, as the server's configuration says.
+        headers: of each request; they may hold a token.
+    """
+
+    uri: str
+    prefix: str = ""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def get(self, *path: str, about: str, params: Mapping[str, str] | None = None) -> Body:
+        """Return what is at a path. Raises as ``check``."""
+        return self.check(self.send("GET", *path, about=about, params=params), about)
+
+    def post(self, *path: str, about: str, body: Body) -> Body:
+        """Send a body to a path. Raises as ``check``."""
+        return self.check(self.send("POST", *path, about=about, body=body), about)
+
+    def delete(self, *path: str, about: str) -> None:
+        """Remove what is at a path. Raises as ``check``."""
+        self.check(self.send("DELETE", *path, about=about), about)
+
+    def names(self, *path: str, key: str, about: str) -> Iterator[str]:
+        """Yield the names that a path lists under a key, over all its pages. Raises as ``check``."""
+        params = {"maxResults": str(_ELEMENTS_A_PAGE)}
+        while True:
+            page = self.get(*path, about=about, params=params)
+            yield from (str(name) for name in page.get(key) or ())
+            token = page.get("nextPageToken")
+            if not token or token == params.get("pageToken"):
+                return
+            params["pageToken"] = str(token)
+
+    def send(
+        self,
+        method: str,
+        *path: str,
+        about: str,
+        params: Mapping[str, str] | None = None,
+        body: Body | None = None,
+    ) -> Answer:
+        """Send a request, again where the server is busy; a request that changes something only if it was not begun.
+
+        Args:
+            path: parts below the catalog's prefix, not escaped.
+            about: what the request is about, for messages.
+
+        Raises:
+            StorageError: no answer; for a request that changes something, it may have been carried out.
+        """
+        parts = [_VERSION, *([self.prefix] if self.prefix else []), *(quote(part, safe="") for part in path)]
+        session = _session(_is_safe(method))
+        headers = {"Accept": "application/json", **dict(self.headers)}
+        data = None
+        if body is not None:
+            data = json.dumps(body)
+            headers["Content-Type"] = "application/json"
+        try:
+            found = session.request(
+                method,
+                f"{self.uri}/{'/'.join(parts)}",
+                params=dict(params or {}),
+                data=data,
+                headers=headers,
+                timeout=_TIMEOUT_SECONDS,
+                allow_redirects=False,
+            )
+        except (OSError, ValueError) as error:  # all errors of the library are an OSError or a ValueError
+            raise StorageError(
+                f"{about}: the REST catalog at {self.uri} did not answer ({_cause(error)}); check option 'uri', and "
+                "that the server runs and can be reached from here",
+                True,  # noqa: FBT003 - positional, so that pickling works
+            ) from error
+        return _answer(found.status_code, found.text)
+
+    def check(self, answer: Answer, about: str) -> Body:
+        """Return the body of a good answer.
+
+        Raises:
+            NotFoundError: 404.
+            AlreadyExistsError: 409.
+            InvalidOptionError: 400.
+            UnsupportedFeatureError: 405 and 501.
+            StorageError: 401, 403, errors of the server, and what is no REST catalog.
+        """
+        if answer.is_good and not answer.text:
+            return answer.body
+        raise self.error(answer, about)
+
+    def error(self, answer: Answer, about: str) -> TableStoreError:
+        """Return the error that stands for an answer."""
+        said = f"{about}: the REST catalog at {self.uri} answered {answer.status} ({answer.message})"
+        if answer.status == 404:
+            what = answer.resource_type.lower() or "resource"
+            return NotFoundError(f"{said}: there is no such {what}; check the name")
+        if answer.status in _PASSING:
+            return StorageError(f"{said}: the server has failed or is busy; see its log, or try again", True)  # noqa: FBT003
+        kind, cure = _ERRORS.get(answer.status, _NO_CATALOG)
+        return kind(f"{said}: {cure}")
+
+
+def _is_safe(method: str) -> bool:
+    return method == "GET"
+
+
+def _answer(status: int, text: str) -> Answer:
+    if not text.strip():
+        return Answer(status=status, body={})
+    try:
+        body = json.loads(text)
+    except ValueError:
+        body = None
+    if isinstance(body, dict):
+        return Answer(status=status, body=body)
+    return Answer(status=status, body={}, text=text[:_LONGEST_TEXT])
+
+
+def _cause(error: Exception) -> str:
+    """Return the innermost cause, which is what a user can act on."""
+    cause: BaseException = error
+    while (below := cause.__cause__ or cause.__context__) is not None:
+        cause = below
+    return str(cause) or type(cause).__name__
+
+
+@lru_cache(maxsize=2)
+def _session(is_safe: bool) -> Session:  # noqa: FBT001 - a key of the cache
+    """Return the connections for requests that may be sent twice, or for others; shared by the threads of a process."""
+    if importlib.util.find_spec(_LIBRARY) is None:
+        raise UnsupportedFeatureError("'metastore' = 'rest' needs the package requests: pip install 'penstock[rest]'")
+    library = importlib.import_module(_LIBRARY)
+    retry = importlib.import_module("urllib3").Retry(
+        total=None,
+        connect=_CONNECT_TRIES,
+        read=_CONNECT_TRIES if is_safe else 0,
+        status=_BUSY_TRIES,
+        status_forcelist=_PASSING if is_safe else _BUSY,
+        allowed_methods=None,
+        backoff_factor=_WAIT_SECONDS,
+        backoff_jitter=_WAIT_SECONDS,
+        backoff_max=_LONGEST_WAIT_SECONDS,
+        raise_on_status=False,
+    )
+    session: Session = library.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, library.adapters.HTTPAdapter(max_retries=retry))
+    # What a user's .netrc holds would replace the token.
+    session.auth = _no_auth
+    return session
+
+
+def _no_auth(request: Any) -> Any:  # noqa: ANN401 - of a library that is imported late
+    return request

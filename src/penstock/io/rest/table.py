@@ -1,0 +1,189 @@
+"""Storage of a table of a REST catalog: its files lie in a directory, and the server decides which snapshot is next.
+
+Source:
+    Paimon ``core:catalog/CatalogSnapshotCommit.java``, ``core:utils/SnapshotManager.java``; design/0058.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn
+
+from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
+from penstock.format.hint import encode_hint
+from penstock.format.layout import (
+    branches_directory,
+    earliest_hint_path,
+    latest_hint_path,
+    schema_directory,
+    snapshot_directory,
+    snapshot_id_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.io.file_io import FileIO, FileStatus
+    from penstock.io.rest.server import Body, RestServer
+
+_NO_SNAPSHOT: Final = "SNAPSHOT"
+_REFUSALS: Final = (AlreadyExistsError, InvalidOptionError, NotFoundError, UnsupportedFeatureError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestTableFileIO:
+    """``FileIO`` of a table whose latest snapshot and schema only the server of its catalog changes.
+
+    Files are read and written in the directory. The hint for the latest snapshot is what the server says.
+
+    Attributes:
+        inner: storage of the directory.
+        server: of the catalog.
+        database: of the table.
+        table: its name in the database.
+        table_id: by which the server tells the table from a later one of that name.
+        location: the table's directory.
+    """
+
+    inner: FileIO
+    server: RestServer
+    database: str
+    table: str
+    table_id: str
+    location: str
+
+    def commit(self, data: bytes, base_uuid: str | None, statistics: Sequence[Body]) -> bool:
+        """Have the server make a snapshot; return False if it does not follow the latest one.
+
+        An earlier call whose answer was lost may have made it, as with ``put_if_absent``.
+
+        Args:
+            data: the snapshot, as its file holds it.
+            base_uuid: of the snapshot that it follows.
+            statistics: what it adds to each of its partitions.
+
+        Raises:
+            StorageError: the server failed, and may have made the snapshot; or it refused, and ``retryable`` is false.
+        """
+        about = f"commit to table {self._name}"
+        body = {
+            "tableId": self.table_id,
+            "baseSnapshotUuid": base_uuid,
+            "snapshot": json.loads(data),
+            "statistics": list(statistics),
+        }
+        try:
+            answer = self.server.post(*self._path("commit"), about=about, body=body)
+        except _REFUSALS as error:
+            raise StorageError(str(error)) from error
+        if not isinstance(answer.get("success"), bool):
+            raise StorageError(f"{about}: the REST catalog at {self.server.uri} did not say whether it succeeded", True)  # noqa: FBT003
+        return bool(answer["success"])
+
+    def latest_snapshot_id(self) -> int | None:
+        """Return the id of the latest snapshot, as the server has it; None if there is none yet."""
+        about = f"latest snapshot of table {self._name}"
+        answer = self.server.send("GET", *self._path("snapshot"), about=about)
+        if answer.status == 404 and answer.resource_type == _NO_SNAPSHOT:
+            return None
+        found = self.server.check(answer, about)
+        snapshot = found.get("snapshot") or {}
+        number = (snapshot.get("snapshot") or snapshot).get("id")
+        if not isinstance(number, int):
+            raise StorageError(f"{about}: the REST catalog at {self.server.uri} named no snapshot")
+        return number
+
+    def rollback(self, snapshot_id: int, latest_id: int | None) -> None:
+        """Have the server go back to a snapshot, if its latest one is still the given one.
+
+        Raises:
+            NotFoundError: the server has no such table or snapshot.
+            StorageError: it refused or failed.
+        """
+        body: Body = {"instant": {"type": "snapshot", "snapshotId": snapshot_id}}
+        if latest_id is not None:
+            body["fromSnapshot"] = latest_id
+        about = f"rollback of table {self._name} to snapshot {snapshot_id}"
+        self.server.post(*self._path("rollback"), about=about, body=body)
+
+    def read(self, path: str) -> bytes:
+        """Read a file; the hint for the latest snapshot comes from the server."""
+        if path != latest_hint_path(self.location):
+            return self.inner.read(path)
+        latest = self.latest_snapshot_id()
+        if latest is None:
+            raise NotFoundError(f"table {self._name} has no snapshot yet")
+        return encode_hint(latest)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file; the hints are the server's business."""
+        if path in {latest_hint_path(self.location), earliest_hint_path(self.location)}:
+            return
+        self._check_own(path)
+        self.inner.write(path, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create a file that is neither a snapshot nor a schema."""
+        self._check_own(path)
+        return self.inner.put_if_absent(path, data)
+
+    def open_input(self, path: str) -> BinaryIO | Any:  # noqa: ANN401 - as the protocol has it
+        """Delegate."""
+        return self.inner.open_input(path)
+
+    def open_output(self, path: str) -> BinaryIO | Any:  # noqa: ANN401
+        """Delegate."""
+        return self.inner.open_output(path)
+
+    def list(self, path: str) -> Sequence[FileStatus]:
+        """Delegate."""
+        return self.inner.list(path)
+
+    def exists(self, path: str) -> bool:
+        """Delegate."""
+        return self.inner.exists(path)
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete a file; an expired snapshot too, but not what the server has as the latest one or after it."""
+        directory, _, name = path.rpartition("/")
+        number = snapshot_id_of(name) if directory == snapshot_directory(self.location) else None
+        if number is not None and number >= (self.latest_snapshot_id() or 0):
+            raise StorageError(
+                f"table {self._name}: snapshot {number} is not deleted: the REST catalog at {self.server.uri} decides "
+                "which snapshot is the latest; roll back by Table.rollback"
+            )
+        return self.inner.delete(path, recursive=recursive)
+
+    def rename_file(self, source: str, target: str) -> None:
+        """Delegate."""
+        self.inner.rename_file(source, target)
+
+    def rename_dir(self, source: str, target: str) -> bool:
+        """Delegate."""
+        return self.inner.rename_dir(source, target)
+
+    def to_uri(self, path: str) -> str:
+        """Delegate."""
+        return self.inner.to_uri(path)
+
+    @property
+    def _name(self) -> str:
+        return f"{self.database}.{self.table}"
+
+    def _path(self, operation: str) -> tuple[str, ...]:
+        return ("databases", self.database, "tables", self.table, operation)
+
+    def _check_own(self, path: str) -> None:
+        """Raise for what only the server writes."""
+        if path.startswith(f"{schema_directory(self.location)}/"):
+            self._refuse("its schema", "change it by Catalog.alter_table of that catalog")
+        if path.startswith(f"{branches_directory(self.location)}/"):
+            self._refuse("its branches", "make and change them with Paimon")
+        if path.startswith(f"{snapshot_directory(self.location)}/"):
+            self._refuse("its snapshots", "roll back by Table.rollback, and use no action that rewrites the history")
+
+    def _refuse(self, what: str, cure: str) -> NoReturn:
+        raise UnsupportedFeatureError(
+            f"table {self._name}: only the REST catalog at {self.server.uri} changes {what}: {cure}"
+        )

@@ -1,0 +1,226 @@
+"""What a server may answer, one request after the other; tests/interop/test_rest_catalog.py asks a real one."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.loopback_server import Handler, LoopbackServer
+
+import penstock
+from penstock.errors import (
+    AlreadyExistsError,
+    InvalidOptionError,
+    NotFoundError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from penstock.io.memory import MemoryFileIO
+from penstock.io.rest.server import RestServer, _session
+from penstock.io.rest.table import RestTableFileIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Scripted(Handler):
+    """Gives the answers of the server's list; an answer is a status, a body and headers, or None to hang up."""
+
+    def answer(self) -> None:
+        data = self.body()
+        self.owner.requests.append((self.command, self.path, self.headers.get("Authorization"), data))
+        script = self.owner.answers
+        step = script.pop(0) if script else (500, {"message": "no more answers"}, {})
+        if step is None:
+            self.end()
+            return
+        status, body, headers = step
+        payload = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        self.send_response(status)
+        for key, value in {"Content-Length": str(len(payload)), **headers}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(payload)
+
+    do_GET = do_POST = do_DELETE = answer  # noqa: N815 - names of the standard library
+
+
+class ScriptedServer(LoopbackServer):
+    def __init__(self) -> None:
+        super().__init__(Scripted)
+        self.answers: list[tuple[int, Any, dict[str, str]] | None] = []
+        self.requests: list[tuple[str, str, str | None, bytes]] = []
+
+    def will(self, *answers: tuple[int, Any] | None) -> None:
+        self.answers += [None if each is None else (each[0], each[1], {"Retry-After": "0"}) for each in answers]
+
+
+@pytest.fixture(autouse=True)
+def without_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("penstock.io.rest.server._WAIT_SECONDS", 0)
+    _session.cache_clear()
+    yield
+    _session.cache_clear()
+
+
+@pytest.fixture
+def http() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+def rest(http: ScriptedServer) -> RestServer:
+    return RestServer(uri=http.url, prefix="lake/x", headers=(("Authorization", "Bearer secret"),))
+
+
+def table(http: ScriptedServer) -> RestTableFileIO:
+    return RestTableFileIO(
+        inner=MemoryFileIO("rest-test"),
+        server=rest(http),
+        database="d",
+        table="t$x",
+        table_id="an-id",
+        location="memory://rest-test/t",
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "text"),
+    [
+        (400, InvalidOptionError, "refuses"),
+        (401, StorageError, "token"),
+        (403, StorageError, "permission"),
+        (404, NotFoundError, "no such table"),
+        (409, AlreadyExistsError, "taken"),
+        (418, StorageError, "option 'uri'"),
+        (500, StorageError, "failed or is busy"),
+        (501, UnsupportedFeatureError, "cannot do that"),
+    ],
+)
+def test_each_status_is_one_error_that_names_server_table_cause_and_cure(
+    http: ScriptedServer, status: int, kind: type[Exception], text: str
+) -> None:
+    http.will((status, {"message": "because", "resourceType": "TABLE", "code": status}))
+    with pytest.raises(kind, match=f"table d.t: the REST catalog at {http.url} answered {status} .because.: .*{text}"):
+        rest(http).post("databases", "d", "tables", about="table d.t", body={})
+    assert len(http.requests) == 1
+
+
+def test_names_are_escaped_and_the_token_is_sent_but_not_shown(http: ScriptedServer) -> None:
+    http.will((200, {}))
+    rest(http).get("databases", "a/b ü$", about="it")
+    method, path, token, _ = http.requests[0]
+    assert (method, path, token) == ("GET", "/v1/lake/x/databases/a%2Fb%20%C3%BC%24", "Bearer secret")
+    assert "secret" not in repr(rest(http))
+    assert pickle.loads(pickle.dumps(table(http))) == table(http)
+
+
+def test_all_pages_are_listed(http: ScriptedServer) -> None:
+    http.will((200, {"tables": ["a"], "nextPageToken": "a"}), (200, {"tables": ["b"], "nextPageToken": None}))
+    assert list(rest(http).names("databases", "d", "tables", key="tables", about="it")) == ["a", "b"]
+    assert "pageToken=a" in http.requests[1][1]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_is_asked_again(http: ScriptedServer, status: int) -> None:
+    http.will((status, {}), (status, {}), (200, {"success": True}))
+    assert rest(http).post("commit", about="it", body={}) == {"success": True}
+    assert len(http.requests) == 3
+
+
+def test_a_busy_server_is_not_asked_forever(http: ScriptedServer) -> None:
+    http.will(*[(503, {"message": "busy"})] * 20)
+    with pytest.raises(StorageError, match=r"answered 503 .busy.") as caught:
+        rest(http).get("x", about="it")
+    assert caught.value.retryable
+    assert len(http.requests) == 6
+
+
+def test_only_requests_that_change_nothing_are_sent_again_after_a_lost_answer(http: ScriptedServer) -> None:
+    http.will(None, (200, {"is": "there"}), None)
+    assert rest(http).get("x", about="it") == {"is": "there"}
+    with pytest.raises(StorageError, match="did not answer") as caught:
+        rest(http).post("x", about="it", body={})
+    assert caught.value.retryable
+    assert len(http.requests) == 3
+
+
+def test_what_is_no_rest_catalog_is_said_to_be_none(http: ScriptedServer) -> None:
+    http.will((200, "<html>hello</html>"), (302, ""))
+    for status in (200, 302):
+        with pytest.raises(StorageError, match=rf"answered {status}.*no answer of a Paimon REST catalog.*'uri'"):
+            rest(http).get("config", about="warehouse 'w'")
+
+
+def test_a_server_that_is_not_there_is_one_error() -> None:
+    with pytest.raises(StorageError, match=r"warehouse 'w': the REST catalog at http://127.0.0.1:1 did not answer"):
+        penstock.Catalog("w", {"metastore": "rest", "uri": "127.0.0.1:1"})
+
+
+def test_the_configuration_of_the_server_is_merged(http: ScriptedServer) -> None:
+    config = {"defaults": {"prefix": "p", "table-default.file.format": "orc"}, "overrides": {"header.X-It": "1"}}
+    http.will((200, config), (200, {"databases": ["b", "a"]}))
+    options = {"metastore": "rest", "uri": f"{http.url}/", "token": "secret"}
+    catalog = penstock.Catalog("w", options)
+    assert catalog.list_databases() == ("a", "b")
+    assert [path.partition("?")[0] for _, path, _, _ in http.requests] == ["/v1/config", "/v1/p/databases"]
+    assert "warehouse=w" in http.requests[0][1]
+    assert "secret" not in repr(catalog)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "text"),
+    [
+        ({"metastore": "rest"}, InvalidOptionError, "'uri'"),
+        ({"metastore": "rest", "uri": "ftp://x"}, InvalidOptionError, "'uri'"),
+        ({"metastore": "rest", "uri": "http://user:pass@x"}, InvalidOptionError, "'token'"),
+        ({"metastore": "rest", "uri": "http://x", "token.provider": "dlf"}, UnsupportedFeatureError, "dlf"),
+        ({"metastore": "rest", "uri": "http://x", "token.provider": "bear"}, InvalidOptionError, "token"),
+        ({"metastore": "rest", "uri": "http://x", "token": "a\nb"}, InvalidOptionError, "token"),
+        ({"metastore": "hive", "uri": "thrift://x"}, UnsupportedFeatureError, "hive"),
+    ],
+)
+def test_options_are_checked_before_anything_is_sent(options: dict[str, str], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        penstock.Catalog("w", options)
+
+
+def test_a_commit_says_what_it_is_based_on(http: ScriptedServer) -> None:
+    http.will((200, {"success": True}), (200, {"success": False}), (200, {}), (404, {"resourceType": "TABLE"}))
+    storage = table(http)
+    assert storage.commit(b'{"id": 3}', "base", [{"recordCount": 1}])
+    assert not storage.commit(b'{"id": 3}', "base", [])
+    with pytest.raises(StorageError, match="did not say"):
+        storage.commit(b'{"id": 3}', None, [])
+    with pytest.raises(StorageError, match="no such table") as caught:
+        storage.commit(b'{"id": 3}', None, [])
+    assert not caught.value.retryable
+    assert http.requests[0][1] == "/v1/lake/x/databases/d/tables/t%24x/commit"
+    assert json.loads(http.requests[0][3]) == {
+        "tableId": "an-id",
+        "baseSnapshotUuid": "base",
+        "snapshot": {"id": 3},
+        "statistics": [{"recordCount": 1}],
+    }
+
+
+def test_the_hint_is_what_the_server_says_and_snapshots_are_its_own(http: ScriptedServer) -> None:
+    storage = table(http)
+    hint, snapshot = f"{storage.location}/snapshot/LATEST", f"{storage.location}/snapshot/snapshot-7"
+    http.will((404, {"resourceType": "SNAPSHOT"}), (200, {"snapshot": {"snapshot": {"id": 7}}}))
+    with pytest.raises(NotFoundError):
+        storage.read(hint)
+    assert storage.read(hint) == b"7"
+    storage.write(hint, b"9")
+    assert not storage.inner.exists(hint)
+    for path, text in [(snapshot, "roll back"), ("schema/schema-1", "alter_table"), ("branch/branch-b/x", "branches")]:
+        full = path if "://" in path else f"{storage.location}/{path}"
+        with pytest.raises(UnsupportedFeatureError, match=rf"table d\.t\$x.*{text}"):
+            storage.put_if_absent(full, b"")
+    http.will((200, {"snapshot": {"snapshot": {"id": 7}}}), (200, {"snapshot": {"snapshot": {"id": 8}}}))
+    storage.inner.write(snapshot, b"{}")
+    with pytest.raises(StorageError, match="decides which snapshot is the latest"):
+        storage.delete(snapshot)
+    assert storage.delete(snapshot)
