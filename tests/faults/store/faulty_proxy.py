@@ -42,6 +42,10 @@ class FaultyProxy(LoopbackServer):
         self.counts: Counter[str] = Counter()
         self.chance = random.Random(14)  # noqa: S311 - no secret
 
+    def refusal(self, _command: str, _path: str) -> bytes | None:
+        """Return the body of a 403 for a request that is not allowed; None where it is."""
+        return None
+
     def draw(self) -> str:
         with self.lock:
             drawn, faults = self.chance.random(), self.faults
@@ -62,6 +66,10 @@ class _Handler(Handler, BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.body()
         time.sleep(self.owner.faults.delay_seconds)
+        refusal = self.owner.refusal(self.command, self.path)
+        if refusal is not None:
+            self.answer(403, {}, refusal)
+            return
         outcome = self.owner.draw()
         if outcome == "busy":
             self.answer(503, {}, b"<Error><Code>SlowDown</Code></Error>")

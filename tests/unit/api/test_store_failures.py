@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.faults.store.faulty_proxy import Faults, FaultyProxy
 from tests.s3_server import S3Bucket, free_port
 
 from penstock import Catalog, StorageError
@@ -133,3 +135,37 @@ def test_a_table_of_a_store_that_went_away_says_so(s3_bucket: S3Bucket) -> None:
     location = catalog.create_table("db.t", "id BIGINT").location
     away = Catalog(catalog.warehouse, {**s3_bucket.options, "s3.endpoint": f"http://127.0.0.1:{free_port()}"})
     check(lambda: away.load_table(location).append(pa.table({"id": [1]})), Case("", "the store does not answer"))
+
+
+class Forbidding(FaultyProxy):
+    """A proxy before a store at which everything is allowed but to write paths with a word in them."""
+
+    def __init__(self, url: str, word: str) -> None:
+        super().__init__(url, Faults(busy=0.0, lost=0.0, delay_seconds=0.0))
+        self.word = word
+
+    def refusal(self, command: str, path: str) -> bytes | None:
+        is_refused = command in {"PUT", "POST"} and self.word in path and "?delete" not in path
+        return f"<Error><Code>AccessDenied</Code><Message>{SECRET}</Message></Error>".encode() if is_refused else None
+
+
+@pytest.mark.parametrize("word", ["/bucket-0/", "/manifest/", "/snapshot/snapshot-"])
+def test_an_append_that_may_not_write_leaves_nothing(s3_bucket: S3Bucket, word: str) -> None:
+    catalog = Catalog(f"{s3_bucket.root}/{uuid.uuid4()}", s3_bucket.options)
+    catalog.create_database("db")
+    table = catalog.create_table("db.t", "id BIGINT")
+    table.append(pa.table({"id": [1]}))
+    before = files_of(s3_bucket, table.location)
+    with Forbidding(s3_bucket.url, word) as proxy:
+        refused = Catalog(catalog.warehouse, {**s3_bucket.options, "s3.endpoint": proxy.url}).load_table("db.t")
+        check(lambda: refused.append(pa.table({"id": [2]})), Case("", r"the store denies access \(403 AccessDenied\)"))
+    assert files_of(s3_bucket, table.location) == before
+    assert table.to_arrow()["id"].to_pylist() == [1]
+
+
+def files_of(bucket: S3Bucket, location: str) -> list[str]:
+    """List the files of a table, at any depth, without the directories."""
+    found = []
+    for status in bucket.file_io.list(location):
+        found += files_of(bucket, status.path) if status.is_dir else [status.path]
+    return sorted(found)
