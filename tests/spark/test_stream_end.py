@@ -38,7 +38,10 @@ def told_at_once(spark: SparkSession) -> Iterator[None]:
 def source(catalog: Catalog) -> Table:
     """Five commits of a row."""
     table = catalog.create_table(
-        "d.source", "n INT, t TIMESTAMP(3)", watermark=("t", None), options={"bucket": "1", "bucket-key": "n"}
+        "d.source",
+        "n INT, t TIMESTAMP(3)",
+        watermark=("t", None),
+        options={"bucket": "1", "bucket-key": "n", "write-only": "true"},
     )
     for n in range(5):
         append(table, n)

@@ -47,9 +47,9 @@ def catalog(tmp_path: Path) -> Catalog:
 @pytest.fixture
 def queue(catalog: Catalog) -> Table:
     """Four buckets, three snapshots of 100 rows: n counts, k is the bucket key, p the partition."""
-    table = catalog.create_table(
-        "d.q", "n BIGINT, k INT, p STRING", partition_by=["p"], options={"bucket": "4", "bucket-key": "k"}
-    )
+    # Appends merge nothing, so that all snapshots are those of rows.
+    options = {"bucket": "4", "bucket-key": "k", "compaction.min.file-num": "100"}
+    table = catalog.create_table("d.q", "n BIGINT, k INT, p STRING", partition_by=["p"], options=options)
     for batch in range(3):
         append(table, range(100 * batch, 100 * batch + 100))
     return table
