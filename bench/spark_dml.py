@@ -29,15 +29,16 @@ _STATE: Final = "SELECT count(*), round(sum(v), 2), sum(id), count(DISTINCT s) F
 def measure(spark: SparkSession, job: SparkJob) -> Section:
     """Fill the tables of everybody, then change them in turns: each round other rows, so that none is made anew."""
     sides = _sides(spark, job)
+    partitions = min(PARTITIONS, max(job.settings.rows // 200, 10))  # toys have fewer
     source = spark.range(0, job.settings.rows, 1, job.settings.cores).selectExpr(
         "id",
         "CAST(pmod(xxhash64(id), 1000) AS DOUBLE) AS v",
         "CAST(pmod(xxhash64(id, 2), 1000) AS INT) AS k",
         "concat('text ', id % 977) AS s",
-        f"CAST(pmod(xxhash64(id, 1), {PARTITIONS}) AS INT) AS p",
+        f"CAST(pmod(xxhash64(id, 1), {partitions}) AS INT) AS p",
     )
     source.write.parquet(f"{job.folder}/source")
-    rows = spark.read.parquet(f"{job.folder}/source").repartition(PARTITIONS, "p")
+    rows = spark.read.parquet(f"{job.folder}/source").repartition(partitions, "p")
     rows.createOrReplaceTempView("base")
     for side in sides:
         side.fill(spark)

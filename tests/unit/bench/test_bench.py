@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
-from bench import commit, imports, plan, python_io, requests, result, spark_sections, spark_sort
+from bench import commit, imports, plan, python_io, requests, result, spark_dml, spark_sections, spark_sort
 from bench.measure import Contender, DisagreementError, Series, race
 from bench.result import Check, Section, faster_than, from_json, to_json, to_markdown
 from bench.settings import ROOT, TOY
@@ -64,6 +65,16 @@ def test_sorted_tables_are_scanned_by_every_order() -> None:
     assert {(work, name) for work in spark_sort.FILTERS for name in ours} <= scanned
     files = [check.value for check in section.checks if "files read" in check.name]
     assert len(files) == len(scanned)
+
+
+@pytest.mark.bench
+@pytest.mark.spark
+def test_rows_are_changed_next_to_delta() -> None:
+    section = spark_sections.measure_dml(replace(TOY, peers=("delta",)))
+    assert not section.notes, section.notes
+    works = {each.work for each in section.series}
+    assert works == {spark_dml.DELETE, spark_dml.UPDATE, spark_dml.MERGE}
+    assert len(section.checks) == 6
 
 
 @pytest.mark.bench
