@@ -14,12 +14,19 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
+ROOT: Final = Path(__file__).parents[1]
 ALWAYS: Final = "not slow and not bench"
 NO_JVM: Final = f"not spark and {ALWAYS}"
 NO_TESTS_COLLECTED: Final = 5
 LANES: Final = 2
+# Their sessions are in processes of their own: next to the drivers, so that the longest group has less.
+OWN_SESSIONS: Final = tuple(
+    f"tests/spark/test_{name}.py"
+    for name in ("attempts", "demo_kafka", "shared_storage", "spark_connect", "sql_prompt", "standalone")
+)
 _PRINTING: Final = threading.Lock()
 
 
@@ -31,6 +38,7 @@ class Group:
     paths: tuple[str, ...]
     marks: str = NO_JVM
     ignored: tuple[str, ...] = ()
+    has_drivers: bool = False
     output: bytearray = field(default_factory=bytearray)
     exit_code: int = -1
     seconds: float = 0.0
@@ -39,6 +47,8 @@ class Group:
         """Run to the end, then show the output."""
         start = time.monotonic()
         show(f"---- {self.name}: started\n".encode())
+        if self.has_drivers:
+            make_class_archive()
         command = [
             *(sys.executable, "-m", "pytest", "-m", self.marks),
             *("-o", f"cache_dir=.pytest_cache/{self.name}"),
@@ -67,11 +77,16 @@ def show(data: bytes) -> None:
         sys.stdout.flush()
 
 
+def make_class_archive() -> None:
+    """Make what halves the time in which the JVM of a driver starts, where it is missing."""
+    subprocess.run([sys.executable, "-m", "tests.class_archive"], cwd=ROOT, check=False)
+
+
 def all_groups() -> list[Group]:
     """Return the groups in the order in which they start; a test sees that no folder is left out."""
     return [
-        Group("spark", ("tests/spark",), f"spark and {ALWAYS}"),
-        Group("drivers", ("tests/docs", "tests/faults/streams"), ALWAYS),
+        Group("spark", ("tests/spark",), f"spark and {ALWAYS}", ignored=OWN_SESSIONS),
+        Group("drivers", ("tests/docs", "tests/faults/streams", *OWN_SESSIONS), ALWAYS, has_drivers=True),
         Group("table", ("tests/unit/table",)),
         Group("unit", ("tests/unit",), ignored=("tests/unit/table",)),
         Group("faults", ("tests/faults", "tests/golden", "tests/soak"), ignored=("tests/faults/streams",)),

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import shlex
+from typing import Final
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.class_archive import archive_options
 
 # The optimising compiler of a JVM costs more processor time here than it saves: with it the same 46 Spark tests took
 # 60 s of the processor, without it 35 s.
-JVM_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable")
-_JVM: Final = " ".join(JVM_OPTIONS)
-_SETTINGS: Final = {
-    "spark.driver.extraJavaOptions": _JVM,
-    "spark.executor.extraJavaOptions": _JVM,
-    # Each partition of a stream's state is a file for each micro-batch.
-    "spark.sql.shuffle.partitions": "2",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
+JVM_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", *archive_options())
 
 
-def quick_environment(folder: Path) -> dict[str, str]:
-    """Return the environment variables that give a process these settings; what its program sets itself wins.
+def quick_settings() -> dict[str, str]:
+    """Return the settings of Spark."""
+    return {
+        "spark.executor.extraJavaOptions": " ".join(JVM_OPTIONS),
+        # Each partition of a stream's state is a file for each micro-batch.
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
 
-    Args:
-        folder: for the settings; made where it is missing.
+
+def quick_environment() -> dict[str, str]:
+    """Return the environment variables that give a Python process these settings; what its program sets itself wins.
+
+    Not a directory of settings: it would come first on the class path of each JVM, so that no archive fits.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = [f"{key} {value}\n" for key, value in _SETTINGS.items()]
-    (folder / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
-    return {"SPARK_CONF_DIR": str(folder)}
+    settings = [part for key, value in quick_settings().items() for part in ("--conf", f"{key}={value}")]
+    return {
+        "PYSPARK_SUBMIT_ARGS": shlex.join([*settings, "pyspark-shell"]),
+        "SPARK_SUBMIT_OPTS": " ".join(JVM_OPTIONS),
+    }

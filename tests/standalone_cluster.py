@@ -144,7 +144,7 @@ class StandaloneCluster:
         self.master = f"spark://{self.host}:{free_port()}"
         self.environment = {
             **os.environ,
-            **quick_environment(folder / "settings"),
+            **quick_environment(),
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": " ".join(JVM_OPTIONS),

@@ -31,13 +31,12 @@ def _blocks(page: str, language: str) -> list[str]:
 class PageRunner:
     """A process that runs examples of pages, which share its JVM and what it has imported."""
 
-    def __init__(self, settings: Path) -> None:
-        environment = _environment(settings)
+    def __init__(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, Path(__file__).with_name("page_runner.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment,
+            env=_environment(),
             text=True,
         )
 
@@ -55,20 +54,18 @@ class PageRunner:
         self._process.communicate()
 
 
-def _environment(settings: Path) -> dict[str, str]:
-    quick = quick_environment(settings)
-    return {**os.environ, **quick, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
+def _environment() -> dict[str, str]:
+    return {**os.environ, **quick_environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
 
 
 def _run(command: list[str], directory: Path) -> None:
-    environment = _environment(directory.with_name(f"{directory.name}-spark"))
-    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=directory, env=_environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.fixture(scope="module")
-def page_runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageRunner]:
-    runner = PageRunner(tmp_path_factory.mktemp("settings"))
+def page_runner() -> Iterator[PageRunner]:
+    runner = PageRunner()
     yield runner
     runner.close()
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from scripts.kafka_broker import ROOT
-from tests.quick_spark import quick_environment
 from tests.spark.kafka_broker import fetched_jars
 
 if TYPE_CHECKING:
@@ -20,8 +19,6 @@ pytestmark = pytest.mark.spark
 def test_the_demo_finds_what_it_expects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for use in ("broker", "connector"):
         fetched_jars(use)
-    for key, value in quick_environment(tmp_path / "settings").items():
-        monkeypatch.setenv(key, value)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     done = subprocess.run(

@@ -110,7 +110,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     binary.chmod(0o755)
     environment = {
         **os.environ,
-        **quick_environment(folder / "settings"),
+        **quick_environment(),
         "JAVA_HOME": str(binary.parents[1]),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.quick_spark import JVM_OPTIONS, quick_environment
+from tests.quick_spark import JVM_OPTIONS, quick_settings
 from tests.s3_server import free_port
 from tests.spark.connect_script import ROWS
 from tests.standalone_cluster import SPARK_HOME
@@ -28,6 +28,7 @@ START_SECONDS = 120
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder, port = tmp_path_factory.mktemp("connect"), free_port()
     settings = {
+        **quick_settings(),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.warehouse.dir": str(folder / "tables"),
@@ -37,7 +38,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     }
     environment = {
         **os.environ,
-        **quick_environment(folder / "settings"),
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_SUBMIT_OPTS": " ".join(JVM_OPTIONS),
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def start_session(master: str, scratch: str) -> SparkSession:
-    jvm = " ".join((*JVM_OPTIONS, os.environ["PENSTOCK_TEST_JVM"])).strip()
+    jvm = " ".join(JVM_OPTIONS)
     builder = (
         SparkSession.builder.master(master)
         .config("spark.driver.memory", "1g")

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -31,7 +30,6 @@ HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[2]
 RUN_SECONDS: Final = 300
 START_SECONDS: Final = 150
-END_SECONDS: Final = 120
 _AHEAD: Final = 1
 
 
@@ -55,10 +53,9 @@ class Driver:
 
     Args:
         folder: not there yet; its own.
-        jvm: more options of its JVM.
     """
 
-    def __init__(self, folder: Path, master: str, jvm: str = "") -> None:
+    def __init__(self, folder: Path, master: str) -> None:
         folder.mkdir(parents=True)
         self._folder = folder
         self._runs = 0
@@ -67,7 +64,6 @@ class Driver:
         environment = {
             **os.environ,
             "PENSTOCK_TEST_STATE": str(folder),
-            "PENSTOCK_TEST_JVM": jvm,
             "PYTHONPATH": os.pathsep.join((str(HERE / "site"), str(ROOT), os.environ.get("PYTHONPATH", ""))),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -105,16 +101,6 @@ class Driver:
         """Count the calls so far of the kind that the plan of the present run chose."""
         return count_chosen(self._folder, self._runs)
 
-    def leave(self) -> None:
-        """Let the process end as programs do, and wait for its JVM too."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(END_SECONDS)
-        jvm = Path("/proc", str(json.loads((self._folder / "victims").read_text())[0]))
-        deadline = time.monotonic() + END_SECONDS
-        while jvm.exists() and time.monotonic() < deadline:
-            time.sleep(0.1)
-
     def close(self) -> None:
         """End the process if it is still there."""
         for pipe in (self._process.stdin, self._process.stdout):
@@ -149,16 +135,14 @@ class Drivers:
 
     Args:
         root: what they leave is here.
-        jvm: more options of their JVMs.
 
     Attributes:
         kills_ahead: how many more are going to be killed, so that one starts ahead of its time.
     """
 
-    def __init__(self, root: Path, master: str = "local[2]", jvm: str = "") -> None:
+    def __init__(self, root: Path, master: str = "local[2]") -> None:
         self._root = root
         self._master = master
-        self._jvm = jvm
         self.kills_ahead = 0
         self._waiting: list[Driver] = []
         self._ended: list[Driver] = []
@@ -176,7 +160,7 @@ class Drivers:
         """Run queries to their end, or that of the process; it serves again if it outlives them."""
         while len(self._waiting) < 1 + min(_AHEAD, self.kills_ahead):
             number = len(self._ended) + len(self._waiting)
-            self._waiting.append(Driver(self._root / f"driver-{number}", self._master, self._jvm))
+            self._waiting.append(Driver(self._root / f"driver-{number}", self._master))
         try:
             outcome = self._waiting[0].run(phases, plan)
         except (AssertionError, OSError):
@@ -187,10 +171,6 @@ class Drivers:
             self._ended.append(self._waiting.pop(0))
             self.kills_ahead = max(0, self.kills_ahead - 1)
         return outcome
-
-    def leave(self) -> None:
-        """Let the driver end that has worked last."""
-        self._waiting[0].leave()
 
     def chosen(self) -> int:
         """Count the calls so far of the kind that the plan of the present run chose; may be asked beside ``run``."""

@@ -75,8 +75,8 @@ def test_rows_arrive_once_and_in_order_however_often_the_driver_is_killed(
 
 @pytest.mark.slow
 @pytest.mark.timeout(LIMIT_SECONDS)
-def test_rows_arrive_once_and_in_order_where_tasks_share_nothing_with_the_driver(jvm: str, tmp_path: Path) -> None:
-    with Drivers(tmp_path / "drivers", "local-cluster[2,1,1024]", jvm) as drivers:
+def test_rows_arrive_once_and_in_order_where_tasks_share_nothing_with_the_driver(tmp_path: Path) -> None:
+    with Drivers(tmp_path / "drivers", "local-cluster[2,1,1024]") as drivers:
         chain = Chain(tmp_path, drivers, random.Random(5))  # noqa: S311 - no secret
         drivers.kills_ahead = 1
         chain.produce(8)
@@ -144,8 +144,8 @@ def test_a_long_soak_of_killed_streams(part: int, drivers: Drivers, tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.timeout(SOAK_SECONDS)
 @pytest.mark.parametrize("part", range(2))
-def test_a_soak_where_tasks_share_nothing_with_the_driver(part: int, jvm: str, tmp_path: Path) -> None:
-    with Drivers(tmp_path / "drivers", "local-cluster[2,1,1024]", jvm) as drivers:
+def test_a_soak_where_tasks_share_nothing_with_the_driver(part: int, tmp_path: Path) -> None:
+    with Drivers(tmp_path / "drivers", "local-cluster[2,1,1024]") as drivers:
         chain = Chain(tmp_path, drivers, _chance(part))
         _kill_often(chain, 10, files=6, batches=100)
 

@@ -141,7 +141,7 @@ def test_queries_of_several_threads_run_at_once(spark: SparkSession, catalog: Ca
 def test_a_second_session_of_a_program_goes_on_without_a_choice_of_python(tmp_path: Path) -> None:
     script = Path(__file__).with_name("two_sessions_script.py")
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK")}
-    environment = {**kept, **quick_environment(tmp_path / "conf"), "PATH": "/usr/bin:/bin"}
+    environment = {**kept, **quick_environment(), "PATH": "/usr/bin:/bin"}
     command = [sys.executable, str(script), str(tmp_path / "warehouse"), str(tmp_path / "checkpoint")]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
