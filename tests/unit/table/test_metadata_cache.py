@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.table.metadata_tables import MemoryTable
 
-from penstock.table.metadata_cache import ManifestCache
+from penstock.table.metadata_cache import ManifestCache, entry_bytes
 from penstock.testing.file_io import Operation, RecordingFileIO
 
 
@@ -86,3 +88,17 @@ def test_the_manifests_of_a_snapshot_are_read_once() -> None:
             store.load_manifest(meta.file_name, meta.file_size)
     read = [path for path in storage.paths(Operation.READ) if "/manifest/" in path]
     assert len(read) == len(set(read)) >= 200
+
+
+def test_entries_with_long_statistics_count_for_more() -> None:
+    table = MemoryTable()
+    table.commit(*(table.entry(table.file(f"f{number}")) for number in range(10)))
+    (meta,) = table.store.load_delta_manifests(table.store.load_snapshot(1))
+    entries = table.store.load_manifest(meta.file_name, meta.file_size)
+    stats = replace(entries[0].file.value_stats, min_values=bytes(5_000), max_values=bytes(5_000))
+    wide = [replace(entry, file=replace(entry.file, value_stats=stats)) for entry in entries]
+    assert entry_bytes(wide) - entry_bytes(entries) > 90_000
+    cache = ManifestCache(max_entry_bytes=2 * entry_bytes(wide))
+    for name in ("a", "b", "c"):
+        cache.put_manifest(name, wide)
+    assert [cache.get_manifest(name) is not None for name in "abc"] == [False, True, True]

@@ -19,7 +19,7 @@ from penstock.format.layout import (
 )
 from penstock.format.manifest.files import decode_manifest_list, encode_manifest_list
 from penstock.table.location import TableLocation
-from penstock.table.metadata_cache import ManifestCache
+from penstock.table.metadata_cache import ManifestCache, entry_bytes
 from penstock.table.store import MetadataStore
 from penstock.testing.file_io import RecordingFileIO
 
@@ -203,8 +203,10 @@ def test_manifests_come_base_before_delta_and_are_read_once() -> None:
 
 
 def test_the_cache_forgets_the_least_recently_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.table.store.ManifestCache", partial(ManifestCache, max_entries=2))
     table = table_of(3)
+    (meta,) = table.store.load_delta_manifests(table.snapshots[-1])
+    size = entry_bytes(table.store.load_manifest(meta.file_name, meta.file_size))
+    monkeypatch.setattr("penstock.table.store.ManifestCache", partial(ManifestCache, max_entry_bytes=2 * size))
     recording = RecordingFileIO(table.file_io)
     store = MetadataStore(TableLocation(file_io=recording, location=table.location, name="shop.orders"))
     names = [meta.file_name for meta in store.load_manifests(table.snapshots[-1])]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.table.ref import TableRef
 
-# A store holds up to 50,000 manifest entries, about 100 MB.
+# A store holds up to 100 MB of manifest entries.
 _MOST_TABLES: Final = 4
 
 
