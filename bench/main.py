@@ -39,6 +39,7 @@ BENCHMARKS: Final[dict[str, Callable[[Settings], Section]]] = {
     "select": spark_sections.measure_select,
     "append-partitioned": spark_sections.measure_append_partitioned,
     "dml": spark_sections.measure_dml,
+    "first-row": spark_sections.measure_first_row,
     "compact": spark_sections.measure_compact,
     "sort": spark_sections.measure_sort,
     "plan": plan.measure,

@@ -12,7 +12,7 @@ from bench.spark_compact import WORK as COMPACT
 from bench.spark_dml import DELETE, HANDLE, MERGE, UPDATE
 from bench.spark_job import SparkFailedError, find_peers, run_spark
 from bench.spark_scan import WORK as SCAN
-from bench.spark_select import APPEND, ATTACHED, JOIN, ONE_BUCKET, ONE_KEY, ONE_PARTITION, TIME_RANGE
+from bench.spark_select import APPEND, ATTACHED, FIRST_ROW, JOIN, ONE_BUCKET, ONE_KEY, ONE_PARTITION, TIME_RANGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,6 +119,14 @@ def measure_dml(settings: Settings) -> Section:
     targets = {(ATTACHED, DELTA): 1.2, (ATTACHED, ICEBERG): 1.2, (HANDLE, DELTA): None, (HANDLE, ICEBERG): None}
     checks = tuple(check for work in (DELETE, UPDATE, MERGE) for check in compare(work, series, targets))
     return Section(name="dml", title="DELETE, UPDATE and MERGE", series=series, checks=checks, notes=notes)
+
+
+def measure_first_row(settings: Settings) -> Section:
+    """Ask for one row of a table of many files."""
+    series, notes = in_every_session("first-row", settings)
+    targets = {(ATTACHED, DELTA): 2.0, (ATTACHED, ICEBERG): None, (ATTACHED, PARQUET): None}
+    checks = tuple(compare(FIRST_ROW, series, targets))
+    return Section(name="first-row", title="First row of many files", series=series, checks=checks, notes=notes)
 
 
 def measure_append_partitioned(settings: Settings) -> Section:

@@ -28,6 +28,7 @@ TIME_RANGE: Final = "1 % time range"
 JOIN: Final = "join with a filtered dimension"
 APPEND: Final = "append to 30 partitions"
 APPENDED_PARTITIONS: Final = 30
+FIRST_ROW: Final = "first row of many files"
 # Sums of doubles differ in their last digits.
 _SUMS: Final = ("round(sum(v), 2)", "count(s)", "sum(k)")
 
@@ -86,6 +87,27 @@ def measure_append(spark: SparkSession, job: SparkJob) -> Section:
     rounds, warm_ups = job.settings.rounds, job.settings.warm_ups
     series = race(APPEND, contenders, rounds=rounds, warm_ups=warm_ups, session=job.peer)
     return Section(name="append-partitioned", title="Append to partitions from Spark", series=series)
+
+
+def measure_first_row(spark: SparkSession, job: SparkJob) -> Section:
+    """Ask for one row of tables with many small files, each in a partition of its own."""
+    penstock.attach(spark, f"{job.folder}/penstock").create_database("b", if_not_exists=True)
+    files = job.settings.live_files[0]
+    rows = spark.range(files).selectExpr("id", "CAST(id AS INT) AS p").repartition(job.settings.cores, "p")
+    everybody = _sides(spark, job)
+    for side in everybody.values():
+        side.fill("p", rows)
+    contenders = [
+        Contender(
+            name=name,
+            run=lambda side=side: side.load("p").limit(1).collect(),
+            verify=lambda side=side: side.load("p").count(),
+        )
+        for name, side in everybody.items()
+    ]
+    rounds, warm_ups = job.settings.rounds, 2 * job.settings.warm_ups
+    series = race(FIRST_ROW, contenders, rounds=rounds, warm_ups=warm_ups, session=job.peer)
+    return Section(name="first-row", title="First row of many files", series=series)
 
 
 def _race(job: SparkJob, work: str, runs: dict[str, Callable[[], DataFrame]]) -> tuple[Series, ...]:
@@ -155,7 +177,9 @@ class _Ours(_Side):
 
     def fill(self, layout: str, rows: DataFrame) -> None:
         columns = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in rows.schema.fields)
-        clauses = {"p": "PARTITIONED BY (p)", "b": "CLUSTERED BY (k) INTO 8 BUCKETS"}.get(layout, "")
+        # As Iceberg does by default: each bucket is written by one task. Else each of the 50 tasks writes 8 files.
+        hashed = "CLUSTERED BY (k) INTO 8 BUCKETS TBLPROPERTIES ('partition.sink-strategy' = 'hash')"
+        clauses = {"p": "PARTITIONED BY (p)", "b": hashed}.get(layout, "")
         self._spark.sql(f"CREATE TABLE penstock.b.{layout} ({columns}) {clauses}")
         _arranged(layout, rows).writeTo(f"penstock.b.{layout}").append()
         if layout == "z":

@@ -40,6 +40,7 @@ KINDS: Final[dict[str, Callable[[SparkSession, SparkJob], Section]]] = {
     "select": spark_select.measure,
     "append-partitioned": spark_select.measure_append,
     "dml": spark_dml.measure,
+    "first-row": spark_select.measure_first_row,
     "plan": spark_plan.measure,
     "slope": spark_slope.measure,
     "sort": spark_sort.measure,
