@@ -36,6 +36,8 @@ def main() -> int:
     parser.add_argument("--readers", default="arrow", help=f"of {','.join(_READERS)}; arrow always reads")
     parser.add_argument("--spark", action="store_true", help="the same as a reader spark")
     parser.add_argument("--keep", type=Path, help="directory for the cases that differ")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after the case that passes this time")
+    parser.add_argument("--resume", type=Path, help="file with the next seed: read at the start, written on the way")
     parser.add_argument("--replay", type=Path, nargs="*", help="kept cases to run instead of random ones")
     given = parser.parse_args()
     names = {*given.readers.split(","), *(("spark",) if given.spark else ())}
@@ -58,7 +60,12 @@ def main() -> int:
             if found and given.keep:
                 given.keep.mkdir(parents=True, exist_ok=True)
                 (given.keep / f"{case.name}.json").write_text(encode_case(case))
-            shutil.rmtree(Path(directory) / "fuzz.db" / case.name, ignore_errors=True)
+            for suffix in ("", "_from", "_to"):
+                shutil.rmtree(Path(directory) / "fuzz.db" / f"{case.name}{suffix}", ignore_errors=True)
+            if given.resume:
+                given.resume.write_text(f"{int(case.name.removeprefix('t')) + 1}\n")
+            if time.monotonic() - started > given.seconds:
+                break
         seconds = time.monotonic() - started
     for what, count in sorted(readers.tally.items()):
         sys.stdout.write(f"{what}: {count}\n")
@@ -68,7 +75,8 @@ def main() -> int:
 
 def _cases(given: argparse.Namespace) -> Iterator[Case]:
     if given.replay is None:
-        yield from map(random_case, range(given.seed, given.seed + given.cases))
+        done = int(given.resume.read_text()) if given.resume and given.resume.exists() else given.seed
+        yield from map(random_case, range(done, given.seed + given.cases))
         return
     for path in given.replay:
         yield decode_case(path.read_text())
@@ -97,6 +105,10 @@ def _session() -> Any:  # noqa: ANN401 - pyspark is needed with a reader spark o
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 of the PATH
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    # Code that one small query runs is not worth a compiler.
+    builder = builder.config("spark.sql.codegen.wholeStage", "false").config(
+        "spark.sql.codegen.factoryMode", "NO_CODEGEN"
+    )
     spark = builder.config("spark.sql.session.timeZone", "America/Los_Angeles").getOrCreate()
     spark.dataSource.register(PenstockDataSource)
     spark.sparkContext.setLogLevel("OFF")

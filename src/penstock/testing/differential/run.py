@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -26,10 +28,10 @@ from penstock.testing.differential.kinds import arrow_of
 from penstock.testing.differential.model import FuzzTable
 from penstock.testing.differential.others import exclusion_of
 from penstock.testing.differential.rows import texts_of_rows, texts_of_table
-from penstock.testing.differential.spark_sql import count_rows, select_rows, to_spark_sql
+from penstock.testing.differential.spark_sql import collect_together, count_rows, select_rows, to_spark_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock import Catalog, Table
     from penstock.testing.differential.case import Case, FuzzLeaf, Row
@@ -72,6 +74,25 @@ class Readers:
     tally: Counter[str] = field(default_factory=Counter)
 
 
+class _Asked(NamedTuple):
+    """A DataFrame to compare.
+
+    Attributes:
+        leaf: its condition; None for all rows.
+        frame: makes it.
+    """
+
+    entry_point: str
+    leaf: FuzzLeaf | None
+    frame: Callable[[], Any]
+
+
+def _rows(asked: _Asked, part: pa.Table | None) -> pa.Table:
+    """Return the rows that a common job has found, or else those of a job of their own."""
+    found: pa.Table = asked.frame().toArrow() if part is None else part
+    return found
+
+
 def run_case(catalog: Catalog, case: Case, readers: Readers | None = None) -> list[Finding]:
     """Run one case in database ``fuzz``."""
     return list(_Run(catalog, case, readers or Readers()).findings())
@@ -91,21 +112,23 @@ class _Run:
         options = {"file.format": case.file_format, **case.options}
         table = self._catalog.create_table(self._name, columns, partition_by=case.partition_by, options=options)
         old = table
-        for step in case.steps:
-            match step:
-                case Append(rows=rows):
-                    self._append(table, rows)
-                case Refuse(row=row):
-                    yield from self._refuse(table, row)
-                case Read(leaf=leaf):
-                    yield from self._read(table, leaf)
-                case ReadOld():
-                    yield from self._compare("to_arrow of an older handle", None, old.to_arrow, may_refuse=True)
-                case Insert(pair=pair):
-                    yield from self._insert(pair)
-                case _:
-                    self._change(step)
-                    old, table = table, self._catalog.load_table(self._name)
+        for kind, steps in groupby(case.steps, lambda step: isinstance(step, Read)):
+            if kind:
+                yield from self._read(table, [step.leaf for step in steps if isinstance(step, Read)])
+                continue
+            for step in steps:
+                match step:
+                    case Append(rows=rows):
+                        self._append(table, rows)
+                    case Refuse(row=row):
+                        yield from self._refuse(table, row)
+                    case ReadOld():
+                        yield from self._compare("to_arrow of an older handle", None, old.to_arrow, may_refuse=True)
+                    case Insert(pair=pair):
+                        yield from self._insert(pair)
+                    case Add() | Drop() | Rename() | Widen():
+                        self._change(step)
+                        old, table = table, self._catalog.load_table(self._name)
 
     def _append(self, table: Table, rows: Iterable[Row]) -> None:
         table.append(self._arrow(rows))
@@ -148,30 +171,53 @@ class _Run:
             if wrong is not None:
                 yield self._finding("INSERT", wrong, "the same values, or refused", "others")
 
-    def _read(self, table: Table, leaf: FuzzLeaf | None) -> Iterator[Finding]:
-        text = None if leaf is None else leaf.to_sql(self._model.column(leaf.column))
-        yield from self._compare("to_arrow", leaf, lambda: table.to_arrow(filter=text))
-        for other in self._readers.others:
-            yield from self._read_other(other, table, leaf)
-        if self._readers.spark is not None:
-            yield from self._read_spark(table, leaf, text)
+    def _read(self, table: Table, leaves: Sequence[FuzzLeaf | None]) -> Iterator[Finding]:
+        for leaf in leaves:
+            text = self._text(leaf)
+            yield from self._compare("to_arrow", leaf, partial(table.to_arrow, filter=text))
+            for other in self._readers.others:
+                yield from self._read_other(other, table, leaf)
+        asked = [each for leaf in leaves for each in (*self._of_spark(table, leaf), *self._of_catalog(leaf))]
+        if asked:
+            yield from self._read_frames(asked)
         if self._readers.catalog is not None:
-            yield from self._read_catalog(leaf)
+            yield from self._count([leaf for leaf in leaves if self._condition(leaf) is not None or leaf is None])
 
-    def _read_catalog(self, leaf: FuzzLeaf | None) -> Iterator[Finding]:
+    def _text(self, leaf: FuzzLeaf | None) -> str | None:
+        return None if leaf is None else leaf.to_sql(self._model.column(leaf.column))
+
+    def _condition(self, leaf: FuzzLeaf | None) -> str | None:
+        return None if leaf is None else to_spark_sql(leaf, self._model.column(leaf.column))
+
+    def _read_frames(self, asked: Sequence[_Asked]) -> Iterator[Finding]:
+        """Compare DataFrames; all in one job, and one after the other if that fails."""
+        try:
+            parts: list[pa.Table | None] = list(collect_together([each.frame() for each in asked]))
+        except Exception:  # noqa: BLE001 - the reads one by one say which of them it was
+            self._readers.tally["jobs of several reads that failed"] += 1
+            parts = [None] * len(asked)
+        for each, part in zip(asked, parts, strict=True):
+            yield from self._compare(each.entry_point, each.leaf, partial(_rows, each, part))
+
+    def _of_catalog(self, leaf: FuzzLeaf | None) -> Iterator[_Asked]:
         spark = self._readers.catalog
-        condition = None if leaf is None else to_spark_sql(leaf, self._model.column(leaf.column))
+        condition = self._condition(leaf)
+        if spark is None:
+            return
         if leaf is not None and condition is None:
             self._readers.tally["catalog not asked: a number that fits no DOUBLE"] += 1
             return
-        yield from self._compare("catalog", leaf, lambda: select_rows(spark, self._name, condition))
-        expected = len(self._model.expected(leaf))
+        yield _Asked("catalog", leaf, partial(select_rows, spark, self._name, condition))
+
+    def _count(self, leaves: Sequence[FuzzLeaf | None]) -> Iterator[Finding]:
+        conditions = [self._condition(leaf) for leaf in leaves]
+        expected = [len(self._model.expected(leaf)) for leaf in leaves]
         try:
-            found: object = count_rows(spark, self._name, condition)
+            found: object = count_rows(self._readers.catalog, self._name, conditions)
         except Exception as error:  # noqa: BLE001 - whatever an engine raises is a finding
             found = f"{type(error).__name__}: {str(error)[:300]}"
         if found != expected:
-            yield self._finding("catalog count", f"{self._model} filter {condition}", f"{expected}", f"{found}")
+            yield self._finding("catalog count", f"{self._model} filters {conditions}", f"{expected}", f"{found}")
 
     def _read_other(self, other: OtherReader, table: Table, leaf: FuzzLeaf | None) -> Iterator[Finding]:
         excluded = exclusion_of(other.name, self._model, leaf)
@@ -181,18 +227,22 @@ class _Run:
         condition = None if leaf is None else (self._model.column(leaf.column), leaf)
         yield from self._compare(other.name, leaf, lambda: other.read(table.location, table.arrow_schema, condition))
 
-    def _read_spark(self, table: Table, leaf: FuzzLeaf | None, text: str | None) -> Iterator[Finding]:
-        spark = self._readers.spark
-        yield from self._compare("to_spark", leaf, lambda: table.to_spark(spark, filter=text).toArrow())
+    def _of_spark(self, table: Table, leaf: FuzzLeaf | None) -> Iterator[_Asked]:
+        spark, text = self._readers.spark, self._text(leaf)
+        if spark is None:
+            return
+        yield _Asked("to_spark", leaf, partial(table.to_spark, spark, filter=text))
         reader = spark.read.format("penstock")
         if text is not None:
             reader = reader.option("filter", text)
-        yield from self._compare("format", leaf, lambda: reader.load(table.location).toArrow())
+        yield _Asked("format", leaf, partial(reader.load, table.location))
         # Only literals with the same meaning in Spark: numbers without an exponent or a point.
         is_float = leaf is not None and self._model.column(leaf.column).sql in {"FLOAT", "DOUBLE"}
         if leaf is not None and is_float and leaf.operator in {">", ">=", "="} and leaf.texts[0] in "015":
-            frame = table.to_spark(spark)
-            yield from self._compare("to_spark().where", leaf, lambda: frame.where(str(text)).toArrow())
+            yield _Asked("to_spark().where", leaf, lambda: table.to_spark(spark).where(str(text)))
+        condition = self._condition(leaf)
+        if condition is not None:
+            yield _Asked("to_spark().where", leaf, lambda: table.to_spark(spark).where(condition))
 
     def _compare(
         self, entry_point: str, leaf: FuzzLeaf | None, read: Callable[[], pa.Table | None], *, may_refuse: bool = False
@@ -213,8 +263,7 @@ class _Run:
         if found != expected:
             missing = [row for row in expected if row not in found]
             extra = [row for row in found if row not in expected]
-            text = None if leaf is None else leaf.to_sql(self._model.column(leaf.column))
-            what = f"{self._model} filter {text}"
+            what = f"{self._model} filter {self._text(leaf)}"
             yield self._finding(
                 entry_point, what, f"{len(expected)} rows, with {missing}", f"{len(found)}, with {extra}"
             )

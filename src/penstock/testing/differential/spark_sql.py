@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
 
 from penstock.testing.differential.case import FuzzColumn, FuzzLeaf
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import pyarrow as pa
 
 CATALOG: Final = "penstock"
@@ -16,15 +21,32 @@ CATALOG: Final = "penstock"
 _TOO_LARGE: Final = "1e400"
 
 
-def select_rows(spark: Any, table: str, condition: str | None) -> pa.Table:  # noqa: ANN401 - a session
-    """Return the rows of a table that match a condition."""
-    found: pa.Table = spark.sql(f"SELECT * FROM {CATALOG}.{table}{_where(condition)}").toArrow()  # noqa: S608 - our own names
-    return found
+_PLACE: Final = "__place"
 
 
-def count_rows(spark: Any, table: str, condition: str | None) -> int:  # noqa: ANN401 - a session
-    """Return the number of rows of a table that match a condition."""
-    return int(spark.sql(f"SELECT count(*) FROM {CATALOG}.{table}{_where(condition)}").first()[0])  # noqa: S608 - as above
+def select_rows(spark: Any, table: str, condition: str | None) -> Any:  # noqa: ANN401 - a session, a DataFrame
+    """Return the rows of a table that match a condition, as a DataFrame."""
+    return spark.sql(f"SELECT * FROM {CATALOG}.{table}{_where(condition)}")  # noqa: S608 - our own names
+
+
+def count_rows(spark: Any, table: str, conditions: Sequence[str | None]) -> list[int]:  # noqa: ANN401 - a session
+    """Return the numbers of rows of a table that match conditions, counted in one job."""
+    counts = [
+        f"SELECT {place} AS place, count(*) AS rows FROM {CATALOG}.{table}{_where(condition)}"  # noqa: S608 - as above
+        for place, condition in enumerate(conditions)
+    ]
+    found = spark.sql(" UNION ALL ".join(counts)).collect()
+    return [int(row["rows"]) for row in sorted(found, key=lambda row: int(row["place"]))]
+
+
+def collect_together(frames: Sequence[Any]) -> Iterator[pa.Table]:
+    """Yield the rows of DataFrames with the same columns, read in one job, since small jobs take long to start."""
+    parts = [frame.selectExpr(f"{place} AS {_PLACE}", "*") for place, frame in enumerate(frames)]
+    together: pa.Table = reduce(lambda left, right: left.union(right), parts).toArrow()
+    places = together.column(0)
+    rows = together.drop_columns([_PLACE])
+    for place in range(len(frames)):
+        yield rows.filter(pc.equal(places, place))
 
 
 def to_spark_sql(leaf: FuzzLeaf, column: FuzzColumn) -> str | None:
