@@ -2,20 +2,25 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 # A hook: it folds the skips of all tests that miss the same thing into one line.
 from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
 from tests.spark.kafka_broker import Kafka, running_kafka
 
-from penstock import Catalog
+from penstock import Catalog, register
+from penstock.format.text.names import quoted
+from penstock.predicate.tree import TRUE
+from penstock.spark import entry
 from penstock.spark.connector import gateway
+from penstock.spark.read.filters import to_column
 from penstock.spark.write import native_sink, sink
+from penstock.table.read.query import Query
 
 # Not UTC and with daylight saving: a time zone that leaks into stored values shows at once.
 SESSION_ZONE = "America/Los_Angeles"
@@ -32,6 +37,12 @@ IN_BOTH_WAYS = {
     "test_both_doors_give_the_same_rows_with_columns_and_filter",
     "test_limits_cut_and_progress_says_how_far_the_query_is_behind",
     "test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order",
+}
+# Tests with the fixture read_way that always run in both ways; the others read through the format in long runs.
+READ_IN_BOTH_WAYS = {
+    "test_days_that_the_julian_calendar_lacks_are_found",
+    "test_each_way_to_name_a_snapshot_reads_it",
+    "test_values_of_all_types_come_back_from_spark_as_they_went_in",
 }
 # What a stream that Spark plans in a process of its own does not do.
 DRIVER_ALONE = {
@@ -70,7 +81,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the tests of streams in both ways: planned by the driver's process, and by a Python process of Spark's."""
+    """Run tests in both ways of a stream, or of a read: planned by the driver's process, or by a process of Spark's."""
+    if "read_way" in metafunc.fixturenames:
+        marks = () if metafunc.function.__name__ in READ_IN_BOTH_WAYS else (pytest.mark.slow,)
+        metafunc.parametrize("read_way", ["catalog", pytest.param("format", marks=marks)], indirect=True)
     if metafunc.module.__name__.rpartition(".")[2] in STREAM_MODULES:
         marks = () if metafunc.function.__name__ in IN_BOTH_WAYS else (pytest.mark.slow,)
         ways = ["driver", pytest.param("python", marks=marks)]
@@ -85,6 +99,25 @@ def stream_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     if way == "python":
         monkeypatch.setattr(gateway, "SUPPORTED", ())
     return way
+
+
+@pytest.fixture
+def read_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How ``to_spark`` reads in this test: by the scan of the catalog, or through ``format("penstock")``."""
+    way: str = request.param
+    if way == "format":
+        monkeypatch.setattr(entry, "batch_frame", _frame_by_format)
+    return way
+
+
+def _frame_by_format(
+    spark: SparkSession, query: Query, _store: object, columns: Sequence[str] | None = None
+) -> DataFrame:
+    register(spark)
+    frame = spark.read.format("penstock").options(**dict(query.ref.dynamic_options)).load(query.ref.location)
+    if query.plan.predicate.root != TRUE:
+        frame = frame.where(to_column(query.plan.predicate))
+    return frame if columns is None else frame.select(*[quoted(name) for name in columns])
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.spark.plans import BY_SPARK, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,7 +129,7 @@ def test_settings_of_the_session_change_nothing_in_the_rows_of_a_native_scan(
     session = session_with(spark, SCAN)
     frame = table.to_spark(session, columns=["s", "n", "f"])
     assert frame.sparkSession is session
-    assert "FileScan" in frame._jdf.queryExecution().executedPlan().toString()
+    assert BY_SPARK in plan_of(frame)
     assert [repr(tuple(row)) for row in frame.orderBy("n").collect()] == [
         "('a', 1, 1.5)",
         "('b', 2, nan)",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from penstock.spark.compact.job import SparkMerger
 from penstock.spark.compact.sort import sort_compact
 from penstock.spark.connector.attach import attach
+from penstock.spark.connector.frame import batch_frame
 from penstock.spark.connector.procedures import ProcedureSource
 from penstock.spark.connector.stream.frame import stream_frame
 from penstock.spark.external.files import read_files
@@ -18,7 +19,6 @@ from penstock.spark.external.sinks import ConnectorSink, QueryStart, start_conne
 from penstock.spark.hadoop_options import hadoop_store_options
 from penstock.spark.kafka.frame import read_kafka
 from penstock.spark.python_worker import ensure_python_worker
-from penstock.spark.read.frame import to_frame
 from penstock.spark.session import open_session
 from penstock.spark.ship import ship
 from penstock.spark.source import PenstockDataSource
@@ -118,8 +118,8 @@ class SparkEntry:
 
     @staticmethod
     def read(spark: SparkSession, query: Query, store: MetadataStore, columns: Sequence[str] | None) -> DataFrame:
-        """Return a planned read as a DataFrame; see ``to_frame``."""
-        return to_frame(spark, query.ref, store, query.plan, columns)
+        """Return a planned read as a DataFrame; see ``batch_frame``."""
+        return batch_frame(spark, query, store, columns)
 
     @staticmethod
     def read_stream(

@@ -79,9 +79,7 @@ class _SizedCache(Generic[_Item]):
         most: limit of the total size.
     """
 
-    def __init__(
-        self, size_of: Callable[[Sequence[_Item]], int], *, most: int, max_names: int | None = None
-    ) -> None:
+    def __init__(self, size_of: Callable[[Sequence[_Item]], int], *, most: int, max_names: int | None = None) -> None:
         self._size_of = size_of
         self._most = most
         self._max_names = max_names

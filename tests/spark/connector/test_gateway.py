@@ -12,6 +12,7 @@ import pytest
 import penstock
 from penstock import Catalog, InvalidOptionError, UnsupportedFeatureError
 from penstock.spark.connector import catalog as catalog_module
+from penstock.spark.connector import frame as batch_frames
 from penstock.spark.connector import gateway, local_rows, procedures, scan, scan_builder, table, write
 from penstock.spark.connector.actions import dynamic_overwrite
 from penstock.spark.connector.changes import group_scan, operation, replace_files
@@ -42,6 +43,7 @@ PROXIES = sorted(
             operation,
             replace_files,
             frame,
+            batch_frames,
         )
         for _, member in inspect.getmembers(module, inspect.isclass)
         if issubclass(member, Proxy) and member.interfaces

@@ -53,6 +53,7 @@ PRIVATE: Final = {
     "PythonBatchWriterFactory": f"{_SQL}execution.datasources.v2.python.PythonBatchWriterFactory",
     "PythonInputPartition": f"{_SQL}execution.datasources.v2.python.PythonInputPartition",
     "PythonPartitionReaderFactory": f"{_SQL}execution.datasources.v2.python.PythonPartitionReaderFactory",
+    "Relation": f"{_SQL}execution.datasources.v2.DataSourceV2Relation",
     "SerializedOffset": f"{_SQL}execution.streaming.runtime.SerializedOffset",
     "SparkSession": f"{_SQL}classic.SparkSession",
     "SpecificInternalRow": f"{_SQL}catalyst.expressions.SpecificInternalRow",
@@ -242,6 +243,17 @@ class Bridge:
     def case_insensitive(self, options: Mapping[str, str]) -> JavaObject:
         """Return options as a case-insensitive map, which Spark's readers take."""
         return self.java(f"{_SQL}util.CaseInsensitiveStringMap")(self.java_map(options))
+
+    def batch_frame(self, session: SparkSession, table: JavaObject) -> DataFrame:
+        """Return a DataFrame of a table that no catalog has.
+
+        Args:
+            table: implements ``SupportsRead``.
+        """
+        given: JavaObject = session._jsparkSession
+        nothing = self.nothing()
+        plan = self.private("Relation").create(table, nothing, nothing)
+        return DataFrame(self.private("Dataset").ofRows(given, plan), session)
 
     def stream_frame(self, session: SparkSession, name: str, table: object, schema: StructType) -> DataFrame:
         """Return a streaming DataFrame of a table that no catalog has.

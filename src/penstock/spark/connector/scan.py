@@ -81,7 +81,9 @@ class ScanRequest:
 
     def key(self) -> str:
         """Return the key of the scan: scans with equal keys read the same rows."""
-        filters = format_predicate(And(operands=tuple(each.predicate for each in self.pushed)))
+        fixed = self.read.predicate
+        pushed = (each.predicate for each in self.pushed)
+        filters = format_predicate(And(operands=(*(() if fixed is None else (fixed,)), *pushed)))
         point = self.read.point
         snapshot = "changes" if point is None else point.snapshot.id if point.snapshot else "empty"
         options = sorted(self.read.ref.dynamic_options)

@@ -72,6 +72,10 @@ class TableScanBuilder(Proxy):
         self._given_count = 0
         self._planned: tuple[Predicate | None, ScanPlan] | None = None
 
+    def start_from(self, plan: ScanPlan) -> None:
+        """Take the plan of the read without filters of the query, which was made already."""
+        self._planned = None, plan
+
     @cached_property
     def _read(self) -> PinnedRead:
         return self._pin()

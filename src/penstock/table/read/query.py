@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.options import ReadOptions, check_reads
@@ -32,10 +32,12 @@ class Query:
 
     Attributes:
         ref: the table with the columns to read: those of the past state if one is read, else the latest.
+        pinned: the read, to plan it again with more filters.
     """
 
     ref: TableRef
     plan: ScanPlan
+    pinned: PinnedRead
 
 
 def read_ref(ref: TableRef, store: MetadataStore) -> TableRef:
@@ -56,15 +58,18 @@ class PinnedRead:
         ref: as for ``Query``.
         point: the state; None for an incremental read, whose range each plan resolves.
         fallback: the state of the branch from which partitions come that this one does not have.
+        predicate: a filter that every plan has beside its own.
     """
 
     ref: TableRef
     point: ReadPoint | None
     fallback: Fallback | None = None
+    predicate: Predicate | None = None
 
     def plan(self, store: MetadataStore, predicate: Predicate | None = None, *, with_vectors: bool = False) -> ScanPlan:
         """Plan the read; errors as ``plan_query``, but without a check that the table still exists."""
         ref, point = self.ref, self.point
+        predicate = _both(self.predicate, predicate)
         if point is None:
             options = ref.parsed(ReadOptions)
             return plan_changes(
@@ -116,9 +121,9 @@ def plan_query(
             not have.
         FormatError: metadata is damaged.
     """
-    pinned = pin_read(ref, store)
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate
-    return Query(ref=pinned.ref, plan=pinned.plan(store, parsed, with_vectors=with_vectors))
+    pinned = replace(pin_read(ref, store), predicate=parsed)
+    return Query(ref=pinned.ref, plan=pinned.plan(store, with_vectors=with_vectors), pinned=pinned)
 
 
 def _in_partitions(
@@ -126,7 +131,10 @@ def _in_partitions(
 ) -> Predicate | None:
     """Return the filter combined with the filter of the partitions that the table's options name."""
     text = ref.options.get(PARTITIONS)
-    wanted = None if text is None else filter_of_partitions(store, ref, snapshot, text)
-    if wanted is None or predicate is None:
-        return predicate if wanted is None else wanted
-    return And(operands=(predicate, wanted))
+    return _both(predicate, None if text is None else filter_of_partitions(store, ref, snapshot, text))
+
+
+def _both(one: Predicate | None, other: Predicate | None) -> Predicate | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return And(operands=(one, other))

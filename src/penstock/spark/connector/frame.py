@@ -1,0 +1,108 @@
+"""DataFrames of planned reads, for ``Table.to_spark``: the same scan as a catalog's, of a table that no catalog has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from penstock.errors import UnsupportedFeatureError
+from penstock.format.text.names import quoted
+from penstock.predicate.tree import TRUE
+from penstock.spark.connector.gateway import open_bridge
+from penstock.spark.connector.native_files import NativeReading, plan_reading
+from penstock.spark.connector.native_reader import is_vectorised
+from penstock.spark.connector.proxy import PlainTable, from_spark
+from penstock.spark.connector.scan_builder import TableScanBuilder
+from penstock.spark.read.filters import to_column
+from penstock.spark.read.frame import to_frame
+from penstock.spark.types import nullable, to_spark_schema
+from penstock.table.identity import load_identity
+from penstock.table.read.batches import select_fields
+from penstock.table.read.split import plan_splits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+    from penstock.table.read.query import Query
+    from penstock.table.store import MetadataStore
+
+_CATALOG: Final = "org.apache.spark.sql.connector.catalog."
+
+
+def batch_frame(
+    spark: SparkSession, query: Query, store: MetadataStore, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """Return the rows of a planned read that match its filter; their order is not kept.
+
+    Files that Spark's reader reads with one schema are a scan that later filters and joins prune. Other reads are
+    a union of scans by ``to_frame``, in which only some of the files are read by Python workers.
+
+    Args:
+        columns: column names, in the order of the result; None for all.
+    """
+    bridge = _bridge_for(spark, query, store, columns)
+    if bridge is None:
+        return to_frame(spark, query.ref, store, query.plan, columns)
+    table = PlannedTable(bridge, spark, query)
+    frame = bridge.batch_frame(spark, table.exposed())
+    if query.plan.predicate.root != TRUE:
+        frame = frame.where(to_column(query.plan.predicate))
+    return frame if columns is None else frame.select(*[F.col(quoted(name)) for name in columns])
+
+
+def _bridge_for(
+    spark: SparkSession, query: Query, store: MetadataStore, columns: Sequence[str] | None
+) -> Bridge | None:
+    """Return the bridge, if one scan of Spark's reader can have all rows of the read."""
+    fields = select_fields(query.ref, columns)
+    if query.pinned.point is None or query.plan.vectors:
+        return None
+    try:
+        bridge = open_bridge(spark)
+    except UnsupportedFeatureError:
+        return None
+    needed = (*fields, *(field for field in query.plan.predicate.fields if field not in fields))
+    splits = plan_splits(query.ref, query.plan)
+    reading = plan_reading(query.ref, store, splits, needed, may_use_ids=is_vectorised(bridge))
+    return bridge if isinstance(reading, NativeReading) else None
+
+
+class PlannedTable(PlainTable):
+    """A read with a fixed state and a filter of its own, as the table of one DataFrame."""
+
+    interfaces: ClassVar = (f"{_CATALOG}SupportsRead",)
+    capability: ClassVar = "BATCH_READ"
+    keeps: ClassVar = frozenset(
+        {"capabilities", "columns", "constraints", "id", "name", "partitioning", "properties", "schema", "version"}
+    )
+
+    def __init__(self, bridge: Bridge, spark: SparkSession, query: Query) -> None:
+        ref = query.ref
+        self._identity = load_identity(ref)
+        schema = nullable(to_spark_schema(ref.schema.fields))
+        # Two DataFrames are never the same relation to Spark, but their equal scans are.
+        super().__init__(bridge, f"{ref.name} {self._identity} {id(self)}", ref.name, schema)
+        self._spark = spark
+        self._query = query
+
+    @from_spark
+    def newScanBuilder(self, options: JavaObject) -> JavaObject:
+        """Return the scan builder; ``to_spark`` has taken the options of the read."""
+        query = self._query
+        builder = TableScanBuilder(
+            self._bridge, self._spark, lambda: query.pinned, query.ref, self._identity, self._schema
+        )
+        builder.start_from(query.plan)
+        return builder.exposed()
+
+    def reportDriverMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.no_items("metric.CustomTaskMetric")
+
+    def supportedCustomMetrics(self) -> JavaObject:
+        """Return none."""
+        return self._bridge.no_items("metric.CustomMetric")

@@ -1,0 +1,23 @@
+"""What Spark's physical plan of a DataFrame says about the files that a scan opens."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BY_SPARK = "reader of Spark"
+"""In plans with a scan by Spark's own reader."""
+_FILES = re.compile(r"snapshot \d+, (\d+) of \d+ files")
+
+
+def plan_of(frame: DataFrame) -> str:
+    """Return the physical plan as text."""
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def files_opened(frame: DataFrame) -> int:
+    """Return how many files Spark's own readers open for a DataFrame."""
+    return sum(map(int, _FILES.findall(plan_of(frame)))) + len(frame.inputFiles())
