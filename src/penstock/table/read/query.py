@@ -58,7 +58,7 @@ class PinnedRead:
         ref: as for ``Query``.
         point: the state; None for an incremental read, whose range each plan resolves.
         fallback: the state of the branch from which partitions come that this one does not have.
-        predicate: a filter that every plan has beside its own.
+        predicate: a filter that every plan has in addition to its own.
     """
 
     ref: TableRef
