@@ -297,7 +297,6 @@ def test_counts_of_a_dataframe_come_from_metadata(spark: SparkSession, days: Tab
     assert days.to_spark(spark, filter="n >= 300").count() == 300
 
 
-@pytest.mark.usefixtures("read_way")
 def test_each_way_to_name_a_snapshot_reads_it(spark: SparkSession, days: Table) -> None:
     first = days._store.load_snapshot(1)
     if "one" not in days.tags()["tag_name"].to_pylist():
