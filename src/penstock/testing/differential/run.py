@@ -126,7 +126,9 @@ class _Run:
                         yield from self._compare("to_arrow of an older handle", None, old.to_arrow, may_refuse=True)
                     case Insert(pair=pair):
                         yield from self._insert(pair)
-                    case Add() | Drop() | Rename() | Widen():
+                    case Read():
+                        pass  # in a group of their own
+                    case _:
                         self._change(step)
                         old, table = table, self._catalog.load_table(self._name)
 

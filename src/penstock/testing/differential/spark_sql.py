@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.testing.differential.case import FuzzColumn, FuzzLeaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    import pyarrow as pa
 
 CATALOG: Final = "penstock"
 """Name under which the warehouse is attached to the session."""
@@ -46,7 +45,7 @@ def collect_together(frames: Sequence[Any]) -> Iterator[pa.Table]:
     places = together.column(0)
     rows = together.drop_columns([_PLACE])
     for place in range(len(frames)):
-        yield rows.filter(pc.equal(places, place))
+        yield rows.filter(pc.equal(places, pa.scalar(place, places.type)))
 
 
 def to_spark_sql(leaf: FuzzLeaf, column: FuzzColumn) -> str | None:
