@@ -2,11 +2,13 @@
 #
 #   PYTHON=python3.12   the interpreter that .venv is made from
 #   ARGS="-k name"      more arguments for pytest, the demo or the benchmarks
+#   SERVERS=azurite     those of test-cloud; all without it
 
 PYTHON ?= python3
 export PYTHON
 ARGS ?=
 PART ?=
+SERVERS ?=
 
 # Where compiled files are not wanted beside the sources they are kept apart: without any, each of the many processes
 # that tests start would compile all that it imports, which takes it two seconds.
@@ -55,7 +57,7 @@ test-slow: java $(SYNCED) ## Run the long tests, in parts of 50 minutes at most 
 	$(BIN)/python scripts/run_slow_tests.py $(PART) -- $(ARGS)
 
 test-cloud: $(SYNCED) ## Run the tests against Azure, HDFS and S3 servers that npm, Maven and Go fetch
-	scripts/cloud_servers.sh
+	scripts/cloud_servers.sh $(SERVERS)
 	$(BIN)/pytest -m "cloud" $(ARGS)
 
 fuzz-files: $(SYNCED) ## Give damaged files to every decoder

@@ -1,12 +1,18 @@
 #!/bin/sh
-# Fetches the servers of `make test-cloud` into .cloud/, unless they are there: Azurite by npm, versitygw by Go, an HDFS
-# and s3proxy by Maven. Without one of these programs, or where it does not fetch its server within five minutes, that
-# server is left out, with one line, and its tests are skipped. With --probe, the exit code says whether there is any.
+# Fetches the servers of `make test-cloud` into .cloud/, unless they are there: azurite by npm, versitygw by Go, hdfs and
+# s3proxy by Maven. Arguments are the names of those that are wanted, all of them without arguments. Without one of these
+# programs, or where it does not fetch its server in time, that server is left out, with one line, and its tests are
+# skipped.
 set -eu
 cd "$(dirname "$0")/.."
 versitygw=v1.8.0
-limit="timeout 300"
+limit="timeout 240"
+wanted=" ${*:-azurite versitygw hdfs s3proxy} "
 command -v timeout >/dev/null || limit=
+
+is_wanted() {
+    case "$wanted" in *" $1 "*) true ;; *) false ;; esac
+}
 
 # fetch NAME PROGRAM COMMAND...
 fetch() {
@@ -22,24 +28,19 @@ fetch() {
 }
 
 mkdir -p .cloud
-azurite=.cloud/node_modules/.bin/azurite-blob
-[ -x "$azurite" ] || fetch Azurite npm scripts/azurite.sh || true
+if is_wanted azurite && [ ! -x .cloud/node_modules/.bin/azurite-blob ]; then
+    fetch azurite npm scripts/azurite.sh || true
+fi
 
-if [ ! -x .cloud/versitygw/versitygw ]; then
+if is_wanted versitygw && [ ! -x .cloud/versitygw/versitygw ]; then
     export GOBIN="$PWD/.cloud/versitygw"
     fetch versitygw go go install "github.com/versity/versitygw/cmd/versitygw@$versitygw" || true
 fi
 
 for server in hdfs s3proxy; do
-    if [ ! -d ".cloud/$server" ]; then
+    if is_wanted "$server" && [ ! -d ".cloud/$server" ]; then
         fetch "$server" mvn mvn -q -B -f "scripts/servers/$server.xml" dependency:copy-dependencies \
             -DincludeScope=runtime "-DoutputDirectory=$PWD/.cloud/$server.part" &&
             mv ".cloud/$server.part" ".cloud/$server" || true
     fi
 done
-
-[ "${1:-}" = --probe ] || exit 0
-for server in "$azurite" .cloud/versitygw/versitygw .cloud/hdfs .cloud/s3proxy; do
-    [ ! -e "$server" ] || exit 0
-done
-exit 1
