@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 
 from penstock.errors import StorageError, TableStoreError
 from penstock.options import CompactOptions
+from penstock.spark.compact.failure import failed_job
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.shared_storage import check_files_arrived, mark_storage
 from penstock.table.commit.discard import delete_job_files
@@ -73,7 +74,7 @@ class SparkMerger:
             self._wait_for_tasks(job_id)
             delete_job_files(self.ref, job_id, keep=())
             if isinstance(error, Py4JError | PySparkException):
-                raise self._failure(task, error) from error
+                raise failed_job(self.ref, f"merges {len(task.files)} files", error) from error
             raise
         if not is_alone:
             self._wait_for_tasks(job_id)
@@ -117,14 +118,6 @@ class SparkMerger:
         speculates = context.getConf().get("spark.speculation", "false") == "true"
         return merged, attempt == 0 and not speculates
 
-    def _failure(self, task: CompactTask, error: Exception) -> TableStoreError:
-        cause = _cause(error)
-        text = (
-            f"table {self.ref.name}: the Spark job that merges {len(task.files)} files failed or was cancelled, and "
-            f"nothing of it is left: {cause}"
-        )
-        return StorageError(text) if "StorageError" in cause else TableStoreError(text)
-
     def _wait_for_tasks(self, job_id: str) -> None:
         """Wait until no task of the job is running: a cancelled task continues to write until Spark kills it."""
         tracker = self.spark.sparkContext.statusTracker()
@@ -147,10 +140,3 @@ def _merge(task: CompactTask, *, ref: TableRef, job_id: str, storage: StorageMar
     if isinstance(merged.error, StorageError) and not isinstance(merged.error, LookupError):
         raise merged.error  # a retry of the task may succeed
     return attempt, merged
-
-
-def _cause(error: Exception) -> str:
-    """Return the line of Spark's error text that names the cause."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    named = [line for line in lines if line.startswith("penstock.errors.")]
-    return (named or lines or [type(error).__name__])[-1 if named else 0]

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.pandas.functions import arrow_udf
 
@@ -16,6 +18,7 @@ from penstock.format.manifest.entry import FileKind, ManifestEntry
 from penstock.format.row.row import decode_row
 from penstock.format.snapshot import CommitKind
 from penstock.options import CommitOptions, CompactOptions, SortOptions, WriteOptions
+from penstock.spark.compact.failure import failed_job, spark_cause
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.frame import to_frame
 from penstock.spark.write.sink import write_dataframe
@@ -106,7 +109,7 @@ class SparkSorter:
         """Rewrite the files of a task in the order of the job; nothing is committed.
 
         Raises:
-            Exception: Spark's error if a job failed or was cancelled; no new file is left.
+            TableStoreError: a Spark job failed or was cancelled; no new file is left.
         """
         started = time.perf_counter()
         context = self.spark.sparkContext
@@ -118,9 +121,11 @@ class SparkSorter:
             message = self._write(task)
         except Exception as failure:
             if not has_lost_race(task, self.job.ref, MetadataStore(self.job.ref)):
+                if isinstance(failure, Py4JError | PySparkException):
+                    raise failed_job(self.job.ref, f"sorts {len(task.files)} files", failure) from failure
                 raise
             # A file has expired meanwhile; Spark reports that as a Java stack trace.
-            error = NotFoundError(f"table {self.job.ref.name}: a file to sort is gone: {failure}")
+            error = NotFoundError(f"table {self.job.ref.name}: a file to sort is gone: {spark_cause(failure)}")
         return MergedFiles(task=task, message=message, error=error, seconds=time.perf_counter() - started)
 
     def _write(self, task: CompactTask) -> CommitMessage:
