@@ -63,7 +63,9 @@ class TableMachine(RuleBasedStateMachine):
         self.store_name = f"machine-{next(MACHINES)}"
         self.catalog = penstock.Catalog(f"memory://{self.store_name}")
         self.catalog.create_database("db")
-        options = {"bucket": str(buckets), "target-file-row-num": file_rows, **manifests}
+        # The model has no merges, so appends make none.
+        no_merges = {"compaction.min.file-num": "1000"}
+        options = {"bucket": str(buckets), "target-file-row-num": file_rows, **no_merges, **manifests}
         if buckets > 1:
             options["bucket-key"] = "k"
         partition_by = ["p"] if is_partitioned else []
