@@ -32,7 +32,7 @@ ATTEMPTS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jar:
-    """One pinned JAR; ``artifact`` is ``group:name:version``."""
+    """One pinned JAR; ``artifact`` is ``group:name:version``, or with ``:jar:classifier`` after it."""
 
     artifact: str
     sha256: str
@@ -40,14 +40,14 @@ class Jar:
     @property
     def repository_path(self) -> str:
         """Path inside every Maven repository."""
-        group, name, version = self.artifact.split(":")
+        group, name, version, *_ = self.artifact.split(":")
         return f"{group.replace('.', '/')}/{name}/{version}/{self.file_name}"
 
     @property
     def file_name(self) -> str:
         """Name of the file."""
-        _, name, version = self.artifact.split(":")
-        return f"{name}-{version}.jar"
+        _, name, *rest = self.artifact.split(":")
+        return "-".join([name, rest[0], *rest[2:]]) + ".jar"
 
     def is_at(self, path: Path) -> bool:
         """Whether ``path`` holds exactly this JAR."""

@@ -51,7 +51,7 @@ def make_filter(builder: Any, conditions: list[list[Any]]) -> Any:
 
 def create(request: Request) -> None:
     """Create a table; a field's type is the JSON of a schema file."""
-    catalog = CatalogFactory.create({"warehouse": request["warehouse"]})
+    catalog = CatalogFactory.create({"warehouse": request["warehouse"], **request.get("catalog", {})})
     catalog.create_database(request["table"].split(".")[0], True)  # noqa: FBT003 - ignore_if_exists, positional there
     fields = [
         DataField.from_dict({"id": i, "name": name, "type": kind}) for i, (name, kind) in enumerate(request["fields"])

@@ -101,7 +101,8 @@ public final class Engine {
     }
 
     private JsonNode serve(JsonNode request) throws Exception {
-        Catalog catalog = catalog(request.get("warehouse").asText());
+        if (request.get("op").asText().equals("rest_server")) return RestServer.start(request);
+        Catalog catalog = catalog(request.get("warehouse").asText(), request);
         Identifier name = Identifier.fromString(request.get("table").asText());
         switch (request.get("op").asText()) {
             case "create":
@@ -212,10 +213,12 @@ public final class Engine {
     }
 
     /** Without a cache: other engines change the tables between two requests. */
-    private Catalog catalog(String warehouse) {
-        return catalogs.computeIfAbsent(warehouse, path -> {
+    private Catalog catalog(String warehouse, JsonNode request) {
+        Map<String, String> more = request.has("catalog") ? strings(request.get("catalog")) : Map.of();
+        return catalogs.computeIfAbsent(warehouse + more, key -> {
             Options options = new Options();
-            options.set("warehouse", path);
+            options.set("warehouse", warehouse);
+            more.forEach(options::set);
             options.set("cache-enabled", "false");
             return CatalogFactory.createCatalog(CatalogContext.create(options));
         });

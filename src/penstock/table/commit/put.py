@@ -60,11 +60,13 @@ def is_put(ref: TableRef, snapshot: Snapshot) -> bool:
     """
     path = snapshot_path(ref.location, snapshot.id)
     try:
-        return decode_snapshot(ref.file_io.read(path), path).uuid == snapshot.uuid
+        found = decode_snapshot(ref.file_io.read(path), path)
     except NotFoundError:
         if isinstance(ref.file_io, RestTableFileIO):
             return False
         raise
+    # A server writes the snapshot itself, and older ones know no uuid. The name of the list is as unique.
+    return found.delta_manifest_list == snapshot.delta_manifest_list and found.uuid in {snapshot.uuid, None}
 
 
 def _statistics(ref: TableRef, delta: Iterable[ManifestEntry]) -> list[dict[str, Any]]:
