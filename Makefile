@@ -24,7 +24,7 @@ BENCH_SYNCED := .venv/.synced-bench
 SETUP := scripts/setup.sh scripts/uv.sh scripts/find_python.sh scripts/find_uv.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-s3 demo-kafka test test-unit test-spark test-interop test-slow test-cloud test-matrix bench model site \
+.PHONY: help setup demo demo-s3 demo-kafka demo-live test test-unit test-spark test-interop test-slow test-cloud test-matrix bench model site \
 	fuzz fuzz-files check check-format check-lint check-types check-pyright check-imports check-text audit sbom soak format java clean clean-all
 
 help: ## Show this list
@@ -40,6 +40,9 @@ demo-s3: java $(SYNCED) ## Run the main job on an S3 server of this machine, its
 
 demo-kafka: java $(SYNCED) ## Run flights through a Kafka broker, a queue and windows, in SQL
 	PYTHONPATH=. $(BIN)/python scripts/demo_kafka.py $(ARGS)
+
+demo-live: java $(SYNCED) ## Watch Kafka, a queue and windows while their driver is killed (ARGS="--seconds 30 --days 10")
+	PYTHONPATH=. $(BIN)/python -m scripts.demo_live $(ARGS)
 
 test: java $(SYNCED) ## Run the tests: unit, Spark, and the reference engines
 	$(BIN)/python scripts/run_tests.py $(ARGS)
@@ -128,7 +131,7 @@ $(BENCH_SYNCED): $(SYNCED)
 	@touch $@
 
 clean: ## Remove what runs left behind (environment and downloads stay)
-	rm -rf demo-warehouse demo-kafka-warehouse spark-warehouse metastore_db derby.log dist build site .interop/classes \
+	rm -rf demo-warehouse demo-kafka-warehouse demo-live-warehouse spark-warehouse metastore_db derby.log dist build site .interop/classes \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -path ./.venv -prune -o -path ./.interop -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
