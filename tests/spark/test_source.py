@@ -252,3 +252,17 @@ def test_writes_that_make_no_sense_are_refused(spark: SparkSession, table: Table
         with pytest.raises(AnalysisException, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
             writer.mode(mode).save(table.location)
     assert table.latest_snapshot().id == 2
+
+
+def test_where_prunes_once_the_session_lets_python_sources_have_filters(spark: SparkSession, table: Table) -> None:
+    frame = spark.read.format("penstock").load(table.location).where("p = 'y' AND a > 1")
+    before = frame.rdd.getNumPartitions()
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        pruned = spark.read.format("penstock").load(table.location).where("p = 'y' AND a > 1")
+        assert (before, pruned.rdd.getNumPartitions()) == (2, 1)
+        assert pruned.collect() == frame.collect() == [(2, "two", "y")]
+        assert spark.read.format("penstock").load(table.location).where("length(b) = 3").count() == 2
+        assert spark.read.format("penstock").load(table.location).count() == 3
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")

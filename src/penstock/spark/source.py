@@ -24,9 +24,11 @@ from penstock.catalog.filesystem import load_location
 from penstock.errors import InvalidOptionError, SchemaMismatchError
 from penstock.options import KNOWN_KEYS, Side, check_batch, check_keys, check_side
 from penstock.predicate.parse import parse_filter
+from penstock.predicate.tree import And
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start, why_rows_may_not_fit
 from penstock.spark.plain_errors import without_frames
+from penstock.spark.read.source_filters import take_filters
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.options import (
     HANDED_OVER,
@@ -58,8 +60,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
+    from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
+    from penstock.predicate.tree import Predicate
     from penstock.table.ref import TableRef
 
 _FILTER: Final = "filter"
@@ -162,6 +166,29 @@ class SplitPartition(InputPartition):
     split: DataSplit
 
 
+class PushFilters:
+    """The method ``pushFilters`` of a reader: keeps what prunes, and leaves all filters to Spark.
+
+    It says of itself that it is the method of PySpark's class, as a reader without the method has it. Where
+    ``spark.sql.python.filterPushdown.enabled`` is false, as it is by default, Spark refuses readers that have a method
+    of their own; such a session reads without pruning.
+
+    Source:
+        ``pyspark.sql.worker.plan_data_source_read``, ``is_pushdown_implemented``.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, ref: TableRef) -> None:
+        self._ref = ref
+        self.pushed: Predicate | None = None
+
+    def __call__(self, filters: list[Filter]) -> list[Filter]:
+        """Keep what our predicates can say of the filters, and return all of them."""
+        self.pushed = take_filters(self._ref, filters)
+        return filters
+
+
 class TableSourceReader(DataSourceReader):
     """Reads the columns in ``schema``.
 
@@ -176,11 +203,16 @@ class TableSourceReader(DataSourceReader):
         self._filter = filter_text
         check_columns(self._ref, schema)
         self._schema = to_spark_schema(select_fields(self._ref, self._columns))
+        self._push_filters = PushFilters(self._ref)
+        self.pushFilters = self._push_filters  # type: ignore[method-assign] # see PushFilters
 
     @without_frames
     def partitions(self) -> list[InputPartition]:
         """Plan the read: one task per split."""
-        query = plan_query(self._ref, MetadataStore(self._ref), self._filter, with_vectors=True)
+        given = () if self._filter is None else (parse_filter(self._filter),)
+        pushed = () if self._push_filters.pushed is None else (self._push_filters.pushed,)
+        predicate = And(operands=(*given, *pushed)) if given or pushed else None
+        query = plan_query(self._ref, MetadataStore(self._ref), predicate, with_vectors=True)
         # For an empty list, Spark makes one partition without a value.
         splits = plan_splits(query.ref, query.plan)
         return [SplitPartition(split) for split in splits] or [InputPartition(None)]

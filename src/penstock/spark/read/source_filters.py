@@ -1,0 +1,86 @@
+"""Filters that Spark offers to a data source in Python, as our predicates, which prune what a read opens.
+
+Source:
+    ``pyspark.sql.datasource.DataSourceReader.pushFilters``: the conditions of a query, joined by AND.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import datasource as source
+
+from penstock.errors import InvalidFilterError
+from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.predicate.bind import bind
+from penstock.predicate.tree import And, Compare, In, IsNull, Not, Operator, Predicate, StartsWith
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from penstock.table.ref import TableRef
+
+# Values of these types compare here as they do in Spark.
+_ALIKE: Final = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.DATE,
+        TypeRoot.VARCHAR,
+    }
+)
+_COMPARISONS: Final[Mapping[type[source.Filter], Operator]] = {
+    source.EqualTo: Operator.EQ,
+    source.GreaterThan: Operator.GT,
+    source.GreaterThanOrEqual: Operator.GE,
+    source.LessThan: Operator.LT,
+    source.LessThanOrEqual: Operator.LE,
+}
+
+
+def take_filters(ref: TableRef, given: Iterable[source.Filter]) -> Predicate | None:
+    """Return what can be said of them in our predicates, joined by AND; None where that is nothing.
+
+    Spark applies all of them to the rows, so leaving one out costs time only.
+    """
+    alike = {
+        field.name for field in ref.schema.fields if isinstance(field.type, AtomicType) and field.type.root in _ALIKE
+    }
+    found = [predicate for each in given if (predicate := _translate(each, alike)) is not None]
+    taken = tuple(predicate for predicate in found if _fits(ref, predicate))
+    return And(operands=taken) if taken else None
+
+
+def _fits(ref: TableRef, predicate: Predicate) -> bool:
+    try:
+        bind(predicate, ref.schema.fields, ref.name)
+    except InvalidFilterError:
+        return False
+    return True
+
+
+def _translate(given: source.Filter, alike: set[str]) -> Predicate | None:
+    if isinstance(given, source.Not):
+        operand = _translate(given.child, alike)
+        return None if operand is None else Not(operand=operand)
+    path: tuple[str, ...] = getattr(given, "attribute", ())
+    is_known = len(path) == 1 and path[0] in alike
+    return _leaf(path[0], given) if is_known else None
+
+
+def _leaf(column: str, given: source.Filter) -> Predicate | None:
+    match given:
+        case source.In(value=values):
+            return In(column=column, values=tuple(values))
+        case source.IsNull() | source.IsNotNull():
+            return IsNull(column=column, negated=isinstance(given, source.IsNotNull))
+        case source.StringStartsWith(value=prefix):
+            return StartsWith(column=column, prefix=prefix)
+        case _ if (sign := _COMPARISONS.get(type(given))) is not None:
+            value: object = getattr(given, "value", None)
+            return Compare(column=column, operator=sign, value=value)
+        case _:
+            return None
