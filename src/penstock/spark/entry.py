@@ -15,6 +15,7 @@ from penstock.spark.connector.procedures import ProcedureSource
 from penstock.spark.connector.stream.frame import stream_frame
 from penstock.spark.external.files import read_files
 from penstock.spark.external.generated import read_generated
+from penstock.spark.external.iceberg import read_iceberg
 from penstock.spark.external.sinks import ConnectorSink, QueryStart, start_connector, write_connector
 from penstock.spark.hadoop_options import hadoop_store_options
 from penstock.spark.kafka.frame import read_kafka
@@ -72,6 +73,11 @@ class SparkEntry:
     def columns_of(schema: StructType) -> tuple[ColumnSpec, ...]:
         """Return the columns of a new table with Spark's schema; see ``from_spark_schema``."""
         return from_spark_schema(schema)
+
+    @staticmethod
+    def read_iceberg(spark: SparkSession, metadata: str) -> DataFrame:
+        """Return the rows of a table of Iceberg; see ``spark.external.iceberg``."""
+        return read_iceberg(spark, metadata)
 
     @staticmethod
     def register(spark: SparkSession) -> None:

@@ -101,7 +101,7 @@ def convert(  # noqa: PLR0913 - the options of a command
 
     Args:
         name: ``database.table``, which must not exist yet. The database is made if it does not exist.
-        source: the directory; with Spark also whatever ``load`` takes.
+        source: the directory; with Spark also whatever ``load`` takes, but for Iceberg.
         format: ``parquet``, ``orc``, ``csv``, ``json``, ``delta`` or ``iceberg``; None finds it out.
         partition_by: partition columns; None for those of the directories, or of the Delta or Iceberg table.
         types: of columns whose inferred type is not the one wanted, such as ``{"dt": "DATE"}``.
@@ -236,7 +236,7 @@ class _FileReading(_Reading):
 class _SparkReading(_Reading):
     def __init__(self, file_io: FileIO, root: str, spark: SparkSession | None, name: SourceFormat) -> None:
         self.place, self._name = root, name
-        self._frame: DataFrame = load_with_spark(spark, root, name)
+        self._frame: DataFrame = load_with_spark(spark, file_io, root, name)
         self._keys = partition_columns(file_io, root, name)
 
     def columns(self) -> tuple[ColumnSpec, ...]:

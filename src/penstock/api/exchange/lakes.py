@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
 
+from penstock.api.deferred import spark_entry
 from penstock.api.exchange.source import SourceFormat
-from penstock.errors import UnsupportedFeatureError
+from penstock.errors import NotFoundError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,10 +22,19 @@ _PACKAGES: Final = {
 }
 
 
-def load_with_spark(spark: SparkSession | None, source: str, name: SourceFormat) -> DataFrame:
+_WITHOUT_JAR: Final = (
+    "DATA_SOURCE_NOT_FOUND",
+    "ClassNotFoundException",
+    "NoClassDefFoundError",
+    "does not have the JAR",
+)
+
+
+def load_with_spark(spark: SparkSession | None, file_io: FileIO, source: str, name: SourceFormat) -> DataFrame:
     """Return the rows of a table of another format.
 
     Raises:
+        NotFoundError: a table of Iceberg has no metadata file.
         UnsupportedFeatureError: there is no session, or it cannot read the format.
     """
     package = _PACKAGES.get(name, f"the JAR that reads {name}")
@@ -34,10 +44,12 @@ def load_with_spark(spark: SparkSession | None, source: str, name: SourceFormat)
             "convert(..., spark=spark), or penstock convert --spark local[2] --packages group:name:version"
         )
     try:
+        if name is SourceFormat.ICEBERG:
+            return spark_entry().read_iceberg(spark, _newest_of_iceberg(file_io, f"{source}/metadata"))
         return spark.read.format(str(name)).load(source)
     except Exception as error:
         text = str(error)
-        if "DATA_SOURCE_NOT_FOUND" in text or "ClassNotFoundException" in text or "NoClassDefFoundError" in text:
+        if any(sign in text for sign in _WITHOUT_JAR):
             raise UnsupportedFeatureError(
                 f"{source} is a table of {name}, which this session of Spark cannot read: put {package} into "
                 "spark.jars.packages before the session starts"
@@ -70,11 +82,19 @@ def _of_delta(file_io: FileIO, log: str) -> tuple[str, ...]:
 
 
 def _of_iceberg(file_io: FileIO, directory: str) -> tuple[str, ...]:
-    found = [each for each in file_io.list(directory) if each.name.endswith(".metadata.json")]
-    newest = max(found, key=lambda each: (each.modified_millis, each.name))
-    metadata: dict[str, Any] = json.loads(file_io.read(newest.path))
+    metadata: dict[str, Any] = json.loads(file_io.read(_newest_of_iceberg(file_io, directory)))
     schemas = metadata.get("schemas") or [metadata["schema"]]
     names = {field["id"]: field["name"] for schema in schemas for field in schema["fields"]}
     specs = {each["spec-id"]: each for each in metadata.get("partition-specs", ())}
     fields = specs.get(metadata.get("default-spec-id"), {}).get("fields", ())
     return tuple(names[field["source-id"]] for field in fields if field["transform"] == "identity")
+
+
+def _newest_of_iceberg(file_io: FileIO, directory: str) -> str:
+    """Return the path of the newest metadata file."""
+    found = [each for each in file_io.list(directory) if each.name.endswith(".metadata.json")]
+    if not found:
+        raise NotFoundError(
+            f"{directory} has no metadata file of Iceberg (*.metadata.json); give the table's directory"
+        )
+    return max(found, key=lambda each: (each.modified_millis, each.name)).path

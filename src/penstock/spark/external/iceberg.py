@@ -1,0 +1,40 @@
+"""Tables of Iceberg, read from one of their metadata files with the JAR that the session has.
+
+Spark's own way, ``read.format("iceberg").load(path)``, goes through a catalog of Iceberg's, and Spark 4.2 refuses the
+catalogs of Iceberg 1.11, which was built for Spark 4.1. Tables and scans of that JAR work there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import DataFrame
+
+from penstock.errors import UnsupportedFeatureError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def read_iceberg(spark: SparkSession, metadata: str) -> DataFrame:
+    """Return the rows of a table as a metadata file describes it.
+
+    Args:
+        metadata: path or URI of the file, as Hadoop reads it.
+
+    Raises:
+        UnsupportedFeatureError: the session does not have the JAR.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public way to a table without a catalog
+    given: Any = spark._jsparkSession  # noqa: SLF001 - as above
+    iceberg = jvm.org.apache.iceberg
+    # What the JVM does not find is taken for a package.
+    if not isinstance(iceberg.spark.source.SparkTable, JavaClass):
+        raise UnsupportedFeatureError("the session of Spark does not have the JAR of Iceberg")
+    storage = iceberg.hadoop.HadoopFileIO(given.sessionState().newHadoopConf())
+    table = iceberg.BaseTable(iceberg.StaticTableOperations(metadata, storage), metadata)
+    relation = jvm.org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+    nothing = jvm.scala.Option.empty()
+    plan = relation.create(iceberg.spark.source.SparkTable(table), nothing, nothing)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(given, plan), spark)
