@@ -66,7 +66,7 @@ class Driver:
         queue, windows = self._start("departures", _INTO_QUEUE), self._into_windows()
         while not ended.wait(0.2):
             for query in (queue, windows):
-                query.awaitTermination(0)
+                query.awaitTermination(0.1)
         for query in (queue, windows):
             query.stop()
         latest = self._catalog.load_table(QUEUE).latest_snapshot()

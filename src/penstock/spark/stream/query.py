@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkValueError
 from pyspark.sql.streaming.query import StreamingQuery
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class TableStreamingQuery(StreamingQuery):
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
             has_ended = super().awaitTermination(timeout)  # type: ignore[arg-type] # it takes parts of a second too
+        except PySparkValueError:  # no number of seconds: the query goes on
+            raise
         except PySparkException:
             self._tail.join()
             raise
