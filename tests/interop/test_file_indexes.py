@@ -1,0 +1,64 @@
+"""Files of Java Paimon with Bloom filters and bitmaps: some are skipped, and no row is lost."""
+
+import random
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.interop import ours
+from tests.interop.engines import Engine
+from tests.interop.values import SCALARS, Case
+
+import penstock
+
+FILES: Final = 8
+BYTES: Final = ("BINARY", "VARBINARY", "BYTES")
+TEXTS_AND_NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "CHAR", "VARCHAR", "STRING")
+TYPES: Final = {
+    "bloom-filter": (*TEXTS_AND_NUMBERS, *BYTES, "DATE", "TIME"),
+    "bitmap": (*TEXTS_AND_NUMBERS, "BOOLEAN", "DATE", "TIME"),
+}
+# Equal values of these may differ in bytes, so nothing is concluded.
+NOT_USED: Final = ("FLOAT", "DOUBLE", "CHAR")
+
+pytestmark = pytest.mark.jvm
+
+
+def cases(kind: str) -> list[Case]:
+    """Types that the index knows; Python has no timestamps of nine digits to ask for."""
+    return [each for each in SCALARS if each.sql.startswith(TYPES[kind]) and "(9)" not in each.sql]
+
+
+@pytest.mark.parametrize(("kind", "more"), [("bloom-filter", {}), ("bitmap", {}), ("bitmap", {"version": "1"})])
+def test_points_find_the_rows_that_a_read_without_indexes_finds(
+    java: Engine, location: Path, kind: str, more: dict[str, str]
+) -> None:
+    source = random.Random(kind)  # noqa: S311 - not for secrets
+    columns = {f"c{number}": case for number, case in enumerate(cases(kind))}
+    options = {
+        f"file-index.{kind}.columns": ",".join(columns),
+        "file-index.in-manifest-threshold": "1 mb",
+        "metadata.stats-mode": "none",
+        **({f"file-index.{kind}.{name}.items": "64" for name in columns} if kind == "bloom-filter" else {}),
+        **{f"file-index.{kind}.{name}.{key}": value for name in columns for key, value in more.items()},
+    }
+    java.create(location, [("id", "INT"), *((name, case.json_type) for name, case in columns.items())], options=options)
+    for number in range(FILES):
+        chosen = {name: source.sample([*case.values, None], 2) for name, case in columns.items()}
+        java.append(
+            location, [{"id": 2 * number + i, **{name: two[i] for name, two in chosen.items()}} for i in (0, 1)]
+        )
+    table = ours.load(location)
+    plain = table.with_options({"file-index.read.enabled": "false"})
+    rows = plain.to_arrow()
+    assert rows.num_rows == 2 * FILES
+    skipped = dict.fromkeys(columns, 0)
+    for name in columns:
+        for value in {*rows.column(name).unique().to_pylist()}:
+            where = penstock.col(name).is_null() if value is None else penstock.col(name) == value
+            found, expected = table.to_arrow(filter=where), plain.to_arrow(filter=where)
+            assert sorted(found.column("id").to_pylist()) == sorted(expected.column("id").to_pylist()), (name, value)
+            assert value is None or expected.num_rows, (name, value)
+            skipped[name] += plain.explain_values(where)["files"] - table.explain_values(where)["files"]
+    without = {name for name, case in columns.items() if case.sql.startswith(NOT_USED)}
+    assert {name for name, files in skipped.items() if not files} == without
