@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
-from tests.spark.sql_runner import Sql, new_session, wait_for
+from tests.spark.sql_runner import SECONDS, Sql, new_session, wait_for
 
 from penstock.errors import InvalidOptionError, NotFoundError, SchemaMismatchError, UnsupportedFeatureError
 
@@ -133,3 +133,25 @@ def test_a_black_hole_takes_rows_of_batches_and_streams(sql: Sql) -> None:
         sql("INSERT INTO hole SELECT 'x'")
     with pytest.raises(InvalidOptionError, match="it cannot be overwritten"):
         sql("INSERT OVERWRITE hole SELECT * FROM t")
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_a_stream_fills_a_directory_of_files_each_row_once(sql: Sql, tmp_path: Path, kind: str) -> None:
+    sql(files(tmp_path / "out", kind, "id BIGINT, dt STRING", partition="PARTITIONED BY (dt)"))
+    sql("CREATE TABLE t (id BIGINT, dt STRING); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    sql(f"SET 'execution.checkpointing.dir' = '{tmp_path}/checkpoints'")
+    insert = "INSERT INTO files SELECT * FROM t /*+ OPTIONS('scan.bounded' = 'true') */"
+    assert sql(insert).awaitTermination(SECONDS)
+    assert sql.rows("SELECT * FROM files ORDER BY id") == [(1, "a"), (2, "b")]
+    assert sql(insert).awaitTermination(SECONDS)
+    assert sql.rows("SELECT count(*) FROM files") == [(2,)]
+    # Spark reads such a directory by the log of its streams, which a batch does not write to.
+    with pytest.raises(UnsupportedFeatureError, match=r"a stream has written .* insert from a stream"):
+        sql("INSERT INTO files VALUES (3, 'a')")
+
+
+def test_a_stream_prints_its_rows(sql: Sql, capsys: pytest.CaptureFixture[str]) -> None:
+    sql("CREATE TABLE p (id BIGINT) WITH ('connector' = 'print'); CREATE TABLE t (id BIGINT); INSERT INTO t VALUES (7)")
+    query = sql("INSERT INTO p SELECT * FROM t /*+ OPTIONS('scan.bounded' = 'true') */")
+    assert query.awaitTermination(SECONDS)
+    assert capsys.readouterr().out == "+I[7]\n"

@@ -7,7 +7,7 @@ import socket
 import socketserver
 import threading
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -178,3 +178,39 @@ def test_what_kafka_cannot_take_or_show_is_refused(kafka: Kafka, sql: Sql) -> No
         sql("CREATE TABLE p LIKE o (EXCLUDING OPTIONS)")
     sql("CREATE TABLE p LIKE o (EXCLUDING OPTIONS EXCLUDING METADATA)")
     assert sql.catalog.load_table("default.p").schema.field_names == ("id",)
+
+
+def test_keys_are_written_and_read_back(kafka: Kafka, sql: Sql) -> None:
+    kafka.create_topic("keyed", partitions=1)
+    options = f"""'connector' = 'kafka', 'topic' = 'keyed', 'properties.bootstrap.servers' = '{kafka.servers}',
+        'scan.startup.mode' = 'earliest-offset'"""
+    keyed = "'key.format' = 'json', 'value.format' = 'csv'"
+    sql(f"""CREATE TABLE k (k_id BIGINT, id STRING, k_day DATE, n INT, place BIGINT METADATA FROM 'offset' VIRTUAL)
+        WITH ({options}, {keyed}, 'key.fields' = 'k_id;k_day', 'key.fields-prefix' = 'k_',
+        'value.fields-include' = 'EXCEPT_KEY')""")
+    sql("INSERT INTO k VALUES (1, 'a', DATE '2026-01-01', 5)")
+    sql("INSERT INTO k VALUES (2, 'b', NULL, 6)")
+    bound = "/*+ OPTIONS('scan.bounded.mode' = 'latest-offset') */"
+    rows = sql.rows(f"SELECT * FROM k {bound}")  # noqa: S608 - our own
+    assert rows == [(1, "a", date(2026, 1, 1), 5, 0), (2, "b", None, 6, 1)]
+    # What Kafka has, as another reader sees it.
+    records = sql.spark.read.format("kafka").option("kafka.bootstrap.servers", kafka.servers)
+    stored = records.option("subscribe", "keyed").load().orderBy("offset").selectExpr("string(key)", "string(value)")
+    assert [json.loads(row.key) for row in stored.collect()] == [{"id": 1, "day": "2026-01-01"}, {"id": 2, "day": None}]
+    assert [row.value for row in stored.collect()] == ["a,5", "b,6"]
+
+    # A record without a key gives no row, as in Flink; with ALL, all columns come from the value.
+    sql(f"CREATE TABLE plain (id STRING, n INT) WITH ({options}, 'format' = 'csv')")
+    sql("INSERT INTO plain VALUES ('c', 7)")
+    assert sql.rows(f"SELECT * FROM k {bound}") == rows  # noqa: S608 - our own
+    sql(f"CREATE TABLE every (id STRING, n INT) WITH ({options}, {keyed}, 'key.fields' = 'n')")
+    sql("INSERT INTO every VALUES ('d', 8)")
+    assert sql.rows(f"SELECT * FROM plain {bound}")[-1] == ("d", 8)  # noqa: S608 - our own
+    assert sql.rows(f"SELECT * FROM every {bound} WHERE n = 8") == [("d", 8)]  # noqa: S608 - our own
+    with pytest.raises(InvalidOptionError, match="names 'x'"):
+        sql(
+            f"CREATE TABLE bad (id INT, at BIGINT METADATA FROM 'offset' VIRTUAL) "
+            f"WITH ({options}, {keyed}, 'key.fields' = 'x')"
+        )
+    with pytest.raises(UnsupportedFeatureError, match="an append table has no keys"):
+        sql("CREATE TABLE up (id INT) WITH ('connector' = 'upsert-kafka', 'topic' = 'keyed')")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, TypeVar
 
 from penstock.errors import InvalidOptionError
 from penstock.options.group import Key, OptionGroup, option_fields
-from penstock.options.kafka import CsvFormat, JsonFormat, parse_kafka
+from penstock.options.kafka import CsvFormat, JsonFormat, parse_kafka, parse_kafka_key
 from penstock.options.values import (
     at_least,
     parse_bool,
@@ -29,7 +29,7 @@ from penstock.options.values import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.options.kafka import KafkaOptions, ValueFormat
+    from penstock.options.kafka import KafkaKey, KafkaOptions, ValueFormat
 
 _Options = TypeVar("_Options", bound=OptionGroup)
 
@@ -142,11 +142,13 @@ class KafkaTable:
 
     Attributes:
         sink: the options that begin with ``sink.``.
+        key: None where records have no key.
     """
 
     options: KafkaOptions
     value_format: ValueFormat
     sink: Mapping[str, str]
+    key: KafkaKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +170,14 @@ _FIELDS: Final = "fields."
 _WITHOUT_EFFECT: Final = ("sink.parallelism", "scan.parallelism", "sink.rolling-policy.", "json.encode.", "csv.write-")
 
 
-def parse_kafka_sink(options: Mapping[str, str], columns: Sequence[str], table: str) -> KafkaTable:  # noqa: ARG001 - as the others
-    """Read the options of a topic that is written to. Raises as ``parse_kafka``."""
+def parse_kafka_sink(options: Mapping[str, str], columns: Sequence[str], table: str) -> KafkaTable:
+    """Read the options of a topic that is written to. Raises as ``parse_kafka`` and ``parse_kafka_key``."""
     kafka, how = parse_kafka(options, table, is_read=False)
     return KafkaTable(
-        options=kafka, value_format=how, sink={key: text for key, text in options.items() if key.startswith("sink.")}
+        options=kafka,
+        value_format=how,
+        sink={key: text for key, text in options.items() if key.startswith("sink.")},
+        key=parse_kafka_key(options, columns, table),
     )
 
 

@@ -19,7 +19,7 @@ from penstock.options.group import Family, Key, OptionGroup, option_fields
 from penstock.options.values import ValueKind, at_least, parse_bool, parse_long, parse_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 class StartMode(StrEnum):
@@ -47,6 +47,13 @@ class TimestampStandard(StrEnum):
 
     SQL = "SQL"
     ISO = "ISO-8601"
+
+
+class ValueColumns(StrEnum):
+    """Which columns the value of a record holds."""
+
+    ALL = "ALL"
+    EXCEPT_KEY = "EXCEPT_KEY"
 
 
 Offsets: TypeAlias = tuple[tuple[int, int], ...]
@@ -80,6 +87,14 @@ def _decode_topics(text: str) -> tuple[str, ...]:
     return names
 
 
+def _decode_names(text: str) -> tuple[str, ...]:
+    names = tuple(name for name in text.split(";") if name)
+    if not names or len(set(names)) < len(names):
+        raise ValueError("columns, each once, with semicolons between them")
+    return names
+
+
+_parse_names: Final = ValueKind("columns", _decode_names, ";".join)
 _parse_offsets: Final = ValueKind("offsets", _decode_offsets)
 _parse_character: Final = ValueKind("character", _decode_character)
 _parse_topics: Final = ValueKind("topics", _decode_topics, ";".join)
@@ -114,6 +129,14 @@ class KafkaOptions(OptionGroup):
     ] = ()
     format: Annotated[str | None, Key("format", parse_text, "of the values: json, csv or raw")] = None
     value_format: Annotated[str | None, Key("value.format", parse_text, "the same")] = None
+    key_format: Annotated[str | None, Key("key.format", parse_text, "of the keys: json, csv or raw")] = None
+    key_fields: Annotated[tuple[str, ...], Key("key.fields", _parse_names, "columns of the key")] = ()
+    key_prefix: Annotated[
+        str, Key("key.fields-prefix", parse_text, "begins the names of the key's columns, and is not in the key")
+    ] = ""
+    value_columns: Annotated[
+        ValueColumns, Key("value.fields-include", ValueColumns, "whether the key's columns are in the value too")
+    ] = ValueColumns.ALL
     max_rows: Annotated[
         int | None, Key("read.stream.maxRowsPerTrigger", at_least(1, parse_long), "records of one micro-batch")
     ] = None
@@ -163,11 +186,27 @@ class RawFormat(OptionGroup):
 
 ValueFormat: TypeAlias = JsonFormat | CsvFormat | RawFormat
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaKey:
+    """The columns that are in the keys of records.
+
+    Attributes:
+        fields: columns of the table.
+        prefix: with which their names begin; the key has the names without it.
+        is_in_value: whether the value has them too. A table that is read takes them from the value then.
+    """
+
+    format: ValueFormat
+    fields: tuple[str, ...]
+    prefix: str
+    is_in_value: bool
+
+
 _FORMATS: Final[dict[str, type[ValueFormat]]] = {"json": JsonFormat, "csv": CsvFormat, "raw": RawFormat}
 # Options for writing, or for Flink's parallelism; they have no effect on reads.
 _WITHOUT_EFFECT: Final = ("sink.", "json.encode.", "json.map-null-key.", "json.decode.", "csv.write-")
 _WITHOUT_EFFECT_KEYS: Final = frozenset({"scan.topic-partition-discovery.interval", "scan.parallelism"})
-_OF_KEYS: Final = ("key.", "value.fields-include")
 # Spark sets these properties itself, and refuses them with an error of its own.
 _REFUSED_PROPERTIES: Final = frozenset(
     {
@@ -206,6 +245,64 @@ def parse_kafka(options: Mapping[str, str], table: str, *, is_read: bool = True)
     return kafka, _parse_format(_FORMATS[name], of_format, table)
 
 
+def parse_kafka_key(options: Mapping[str, str], columns: Sequence[str], table: str) -> KafkaKey | None:
+    """Read the options of the keys of a Kafka table; None where keys are neither read nor written.
+
+    Args:
+        columns: of the table, without those of metadata.
+        table: table name for messages.
+
+    Raises:
+        InvalidOptionError: the options contradict each other, or name other columns.
+        UnsupportedFeatureError: the format is not supported.
+
+    Source:
+        Flink ``KafkaConnectorOptionsUtil``: ``createKeyFormatProjection``, ``createValueFormatProjection``.
+    """
+    kafka = KafkaOptions.parse(options, table=table)
+    name, fields, prefix = kafka.key_format, kafka.key_fields, kafka.key_prefix
+    is_in_value = kafka.value_columns is ValueColumns.ALL
+    if name is None:
+        if fields or prefix or not is_in_value:
+            raise InvalidOptionError(f"table {table}: options of keys need 'key.format': give json, csv or raw")
+        return None
+    if not fields:
+        raise InvalidOptionError(f"table {table}: 'key.format' needs 'key.fields': name columns, such as 'id;name'")
+    _check_format(name, table)
+    for column in fields:
+        if column not in columns:
+            raise InvalidOptionError(
+                f"table {table}: 'key.fields' names '{column}': the table's columns are {', '.join(columns)}"
+            )
+        if not column.startswith(prefix) or column == prefix:
+            raise InvalidOptionError(
+                f"table {table}: 'key.fields' names '{column}', which does not begin with '{prefix}', the value of "
+                "'key.fields-prefix': rename the column, or leave the prefix out"
+            )
+    if prefix and is_in_value:
+        raise InvalidOptionError(
+            f"table {table}: 'key.fields-prefix' needs 'value.fields-include' = 'EXCEPT_KEY': the value has the names "
+            "of the columns, with the prefix"
+        )
+    if not is_in_value and len(fields) == len(columns):
+        raise InvalidOptionError(
+            f"table {table}: 'value.fields-include' = 'EXCEPT_KEY' leaves no column for the value: add one, or say ALL"
+        )
+    start = f"key.{name}."
+    given = {key.removeprefix("key."): text for key, text in options.items() if key.startswith(start)}
+    return KafkaKey(
+        format=_parse_format(_FORMATS[name], given, table), fields=fields, prefix=prefix, is_in_value=is_in_value
+    )
+
+
+def _check_format(name: str, table: str) -> None:
+    if name not in _FORMATS:
+        raise UnsupportedFeatureError(
+            f"table {table}: format '{name}' cannot be read: json, csv and raw can; with raw and one BYTES column "
+            "you can decode the values yourself"
+        )
+
+
 def _parse_format(kind: type[ValueFormat], options: Mapping[str, str], table: str) -> ValueFormat:
     found = kind.parse(options, table=table)
     if isinstance(found, JsonFormat) and found.ignores_errors and found.fails_on_missing:
@@ -223,11 +320,7 @@ def _format_of(kafka: KafkaOptions, table: str) -> tuple[str, str]:
     if len(given) != 1:
         problem = "two formats" if given else "no format"
         raise InvalidOptionError(f"table {table}: {problem}: give 'format', or 'value.format', as json, csv or raw")
-    if given[0] not in _FORMATS:
-        raise UnsupportedFeatureError(
-            f"table {table}: format '{given[0]}' cannot be read: json, csv and raw can; with raw and one BYTES column "
-            "you can decode the values yourself"
-        )
+    _check_format(given[0], table)
     return given[0], "" if kafka.format is not None else "value."
 
 
@@ -235,15 +328,13 @@ def _check_keys(options: Mapping[str, str], name: str, prefix: str, table: str) 
     known = {field.option.name for field in option_fields(KafkaOptions) if isinstance(field.option, Key)}
     known |= {prefix + field.option.name for field in option_fields(_FORMATS[name])}
     known.add("properties.bootstrap.servers")
+    of_key = _FORMATS.get(options.get("key.format", ""))
+    if of_key is not None:
+        known |= {f"key.{field.option.name}" for field in option_fields(of_key)}
     for key in options:
         plain = key.removeprefix(prefix)
         if key.startswith("properties.") or key in known | _WITHOUT_EFFECT_KEYS or plain.startswith(_WITHOUT_EFFECT):
             continue
-        if key.startswith(_OF_KEYS):
-            raise UnsupportedFeatureError(
-                f"table {table}: option '{key}': Penstock reads the value of a Kafka record and not its key: leave "
-                "the options of the key out"
-            )
         near = difflib.get_close_matches(key, sorted(known), n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"a Kafka table with format '{name}' has no such option"
         raise InvalidOptionError(f"table {table}: option '{key}' is not known: {hint}")

@@ -15,6 +15,7 @@ from penstock.options.kafka import (
     StartMode,
     TimestampStandard,
     parse_kafka,
+    parse_kafka_key,
 )
 
 LEAST = {
@@ -142,10 +143,49 @@ def test_what_makes_no_sense_is_refused_with_the_cure(changes: dict[str, str | N
     ("changes", "message"),
     [
         ({"format": "avro"}, "format 'avro' cannot be read: json, csv and raw can"),
-        ({"key.format": "json"}, "option 'key.format': Penstock reads the value of a Kafka record and not its key"),
-        ({"value.fields-include": "EXCEPT_KEY"}, "option 'value.fields-include': Penstock reads the value"),
     ],
 )
 def test_what_flink_can_and_we_cannot_is_refused_with_the_reason(changes: dict[str, str], message: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=f"^table t: .*{re.escape(message)}"):
         parse_kafka(merged(changes), "t")
+
+
+KEYED: dict[str, str | None] = {"key.format": "json", "key.fields": "k_id;k_day", "key.fields-prefix": "k_"}
+EXCEPT: dict[str, str | None] = {"value.fields-include": "EXCEPT_KEY"}
+
+
+def test_a_key_has_columns_and_a_format_of_its_own() -> None:
+    given = merged({**KEYED, **EXCEPT, "key.json.ignore-parse-errors": "true"})
+    parse_kafka(given, "t")
+    key = parse_kafka_key(given, ["k_id", "k_day", "id"], "t")
+    assert key is not None
+    assert (key.fields, key.prefix, key.is_in_value) == (("k_id", "k_day"), "k_", False)
+    assert key.format == JsonFormat(ignores_errors=True)
+    assert parse_kafka_key(LEAST, ["id"], "t") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"key.fields": "k_id"}, "options of keys need 'key.format'"),
+        (EXCEPT, "options of keys need 'key.format'"),
+        ({"key.format": "json"}, "'key.format' needs 'key.fields'"),
+        ({**KEYED, "key.fields": "nothing"}, "'key.fields' names 'nothing': the table's columns are k_id, k_day, id"),
+        ({**KEYED, **EXCEPT, "key.fields": "id"}, "names 'id', which does not begin with 'k_'"),
+        (KEYED, "'key.fields-prefix' needs 'value.fields-include' = 'EXCEPT_KEY'"),
+        (
+            {**EXCEPT, "key.format": "json", "key.fields": "k_id;k_day;id"},
+            "'EXCEPT_KEY' leaves no column for the value",
+        ),
+    ],
+)
+def test_options_of_a_key_that_contradict_each_other_are_refused(changes: dict[str, str | None], message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=f"^table t: .*{re.escape(message)}"):
+        parse_kafka_key(merged(changes), ["k_id", "k_day", "id"], "t")
+
+
+def test_options_of_the_format_of_a_key_are_checked() -> None:
+    with pytest.raises(InvalidOptionError, match=r"'key.json.ignore-parse-erors' is not known: did you mean 'key.json"):
+        parse_kafka(merged({**KEYED, "key.json.ignore-parse-erors": "true"}), "t")
+    with pytest.raises(UnsupportedFeatureError, match="format 'avro'"):
+        parse_kafka_key(merged({"key.format": "avro", "key.fields": "id"}), ["id"], "t")

@@ -5,16 +5,17 @@ Lines are decoded as the values of Kafka records are, by the rules of Flink's fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql.types import StringType, StructField, StructType
 
-from penstock.errors import NotFoundError
+from penstock.errors import NotFoundError, UnsupportedFeatureError
 from penstock.format.text.names import quoted
 from penstock.spark.kafka.decode import ORIGIN, decode_values
 from penstock.spark.kafka.encode import encode_value
+from penstock.spark.read.native_scan import LOG_DIRECTORY
 from penstock.spark.types import nullable, to_spark_schema
 
 if TYPE_CHECKING:
@@ -78,6 +79,18 @@ def read_files(
             for field in fields
         )
     )
+
+
+def check_no_stream_log(spark: SparkSession, given: FilesystemTable, table: str) -> None:
+    """Raise ``UnsupportedFeatureError`` if a stream has written to the directory, whose log does not name our rows."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - Spark's own file systems
+    path = jvm.org.apache.hadoop.fs.Path(given.options.path, LOG_DIRECTORY)
+    settings: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - as above
+    if path.getFileSystem(settings).exists(path):
+        raise UnsupportedFeatureError(
+            f"table {table}: a stream has written to {given.options.path}, and Spark reads what the log of its streams "
+            f"names, {LOG_DIRECTORY}: insert from a stream, or give these rows a directory of their own"
+        )
 
 
 def file_writer_input(

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 from penstock.errors import InvalidOptionError, SchemaMismatchError
 from penstock.options.connectors import BlackholeOptions, FilesystemTable, KafkaTable, PrintOptions
-from penstock.spark.external.files import file_writer_input
+from penstock.spark.external.files import check_no_stream_log, file_writer_input
 from penstock.spark.kafka.sink import kafka_writer_input
 from penstock.spark.types import to_spark_type
 
@@ -80,6 +80,8 @@ def write_connector(rows: DataFrame, sink: ConnectorSink, *, is_overwrite: bool)
     if target.format == _PRINT:
         _print(target.rows, sink.connector)
         return
+    if isinstance(sink.connector, FilesystemTable):
+        check_no_stream_log(rows.sparkSession, sink.connector, sink.name)
     options = {**target.options, **({"partitionOverwriteMode": "dynamic"} if target.partition_by else {})}
     writer = target.rows.write.format(target.format).options(**options)
     if target.partition_by:

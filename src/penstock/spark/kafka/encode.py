@@ -24,18 +24,19 @@ _TEXTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
 _TIME: Final = "HH:mm:ss.SSSSSS"
 
 
-def encode_value(fields: Sequence[DataField], how: ValueFormat, table: str) -> Column:
+def encode_value(fields: Sequence[DataField], how: ValueFormat, table: str, *, prefix: str = "") -> Column:
     """Return the expression for the text of a row, or for the value of its only column in the raw format.
 
     Args:
         fields: the columns of the text; the row may have others.
         table: name of the table, for messages.
+        prefix: of the names of the columns, which the text does not have.
 
     Raises:
         UnsupportedFeatureError: the format does not support these columns.
     """
     check_columns(fields, how, table)
-    row = F.struct(*(F.col(quoted(field.name)) for field in fields))
+    row = F.struct(*(F.col(quoted(field.name)).alias(field.name.removeprefix(prefix)) for field in fields))
     match how:
         case JsonFormat():
             between = " " if how.timestamps is TimestampStandard.SQL else "'T'"

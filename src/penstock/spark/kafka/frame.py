@@ -16,9 +16,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.errors import InvalidOptionError, NotFoundError, StorageError, UnsupportedFeatureError
-from penstock.options.kafka import EndMode, StartMode, parse_kafka
+from penstock.options.kafka import EndMode, StartMode, parse_kafka, parse_kafka_key
 from penstock.printable import open_log
 from penstock.spark.kafka.decode import ORIGIN, check_columns, decode_values
+from penstock.spark.kafka.keys import KEY, with_key
 from penstock.spark.kafka.metadata import HEADERS, check_metadata, origin_of, with_metadata
 from penstock.spark.watermark.observed_times import observe_times, partition_name
 
@@ -85,7 +86,11 @@ def read_kafka(  # noqa: PLR0913 - what a table of Kafka declares
     kafka, how = parse_kafka(options, table)
     shown = dict(metadata or {})
     check_metadata(shown, table)
-    stored = [field for field in fields if field.name not in shown]
+    physical = [field for field in fields if field.name not in shown]
+    key = parse_kafka_key(options, [field.name for field in physical], table)
+    # Where the value has the columns of the key too, Flink takes them from the value.
+    key = None if key is None or key.is_in_value else key
+    stored = [field for field in physical if key is None or field.name not in key.fields]
     check_columns(stored, how, table)
     _check_kind(kafka, table, is_stream=is_stream)
     check_connector(spark, table)
@@ -95,7 +100,10 @@ def read_kafka(  # noqa: PLR0913 - what a table of Kafka declares
     if HEADERS in shown.values():
         settings["includeHeaders"] = "true"
     records = reader.format("kafka").options(**settings).load()
-    rows = decode_values(records, stored, how, table, origin=origin_of(shown.values()) if shown else None)
+    besides = [*shown.values(), *([] if key is None else [KEY])]
+    rows = decode_values(records, stored, how, table, origin=origin_of(besides) if besides else None)
+    if key is not None:
+        rows = with_key(rows, key, physical, table)
     rows = with_metadata(rows, fields, shown)
     if is_stream and watermark is not None:
         rows = _observed(rows, topics, watermark, table)

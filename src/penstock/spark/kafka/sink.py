@@ -1,7 +1,7 @@
 """Write rows to Kafka through Spark's own sink, with the options of Flink's connector.
 
 Source:
-    Spark's Kafka sink: columns ``value`` and ``topic``; it delivers each record at least once.
+    Spark's Kafka sink: columns ``key`` and ``value``, option ``topic``; it delivers each record at least once.
 """
 
 from __future__ import annotations
@@ -47,8 +47,14 @@ def kafka_writer_input(
             f"table {table}: '{_PARTITIONER}' = '{kafka.sink[_PARTITIONER]}': Kafka's own partitioner chooses; say "
             "'default', or set 'properties.partitioner.class'"
         )
-    value = encode_value(fields, kafka.value_format, table)
+    key = kafka.key
+    stored = [field for field in fields if key is None or key.is_in_value or field.name not in key.fields]
+    columns = [encode_value(stored, kafka.value_format, table).alias("value")]
+    if key is not None:
+        by_name = {field.name: field for field in fields}
+        of_key = [by_name[name] for name in key.fields]
+        columns.append(encode_value(of_key, key.format, table, prefix=key.prefix).alias("key"))
     check_connector(rows.sparkSession, table)
     describe_topics(rows.sparkSession, options, table)
     properties = {f"kafka.{name}": text for name, text in options.properties if name != "group.id"}
-    return rows.select(value.alias("value")), {**properties, "topic": options.topics[0]}
+    return rows.select(*columns), {**properties, "topic": options.topics[0]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import InvalidOptionError, InvalidSqlError
+from penstock.errors import InvalidOptionError, InvalidSqlError, UnsupportedFeatureError
 from penstock.format.types.data_types import DataField
 from penstock.options.connectors import (
     DatagenTable,
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 KAFKA: Final = "kafka"
 _FILES: Final = "filesystem"
+# Connectors of Flink that cannot be, with the reason.
+_REFUSED: Final = {
+    "upsert-kafka": "its records change and delete rows by their key, and an append table has no keys: with 'kafka', "
+    "'key.format' and 'key.fields' every record is a row, which MERGE INTO brings into a table by its key",
+}
 _PARSERS: Final[Mapping[str, Callable[[Mapping[str, str], Sequence[str], str], ConnectorTable]]] = {
     KAFKA: parse_kafka_sink,
     _FILES: parse_filesystem,
@@ -48,9 +53,12 @@ def check_declaration(table: CreateTable) -> None:
 
     Raises:
         InvalidOptionError: the connector, or an option of it, is not known or does not accept its value.
+        UnsupportedFeatureError: the connector is one of Flink's that cannot be.
         InvalidSqlError: the connector has no partitions, no computed columns or no metadata columns.
     """
     name, connector = ".".join(table.name), connector_of(table)
+    if connector in _REFUSED:
+        raise UnsupportedFeatureError(f"table {name}: 'connector' = '{connector}': {_REFUSED[connector]}")
     if connector not in CONNECTORS:
         near = get_close_matches(connector, CONNECTORS, n=1)
         hint = f" (did you mean '{near[0]}'?)" if near else ""
@@ -79,7 +87,9 @@ def connector_table(table: CreateTable, hint: Pairs = ()) -> ConnectorTable:
         hint: options of one use, which override those of the table.
     """
     options = {**dict(table.options), **dict(hint)}
-    return _PARSERS[connector_of(table)](options, [column.name for column in table.columns], ".".join(table.name))
+    shown = {column.name for column in table.metadata}
+    columns = [column.name for column in table.columns if column.name not in shown]
+    return _PARSERS[connector_of(table)](options, columns, ".".join(table.name))
 
 
 def is_endless(table: CreateTable, hint: Pairs = ()) -> bool:
