@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FETCHED: Final = Path(__file__).parents[1] / ".cloud"
 START_SECONDS: Final = 120.0
+HADOOP_AWS: Final = FETCHED / "hadoop-aws"
+"""JARs of Hadoop's connector for S3, for Spark."""
 BUCKET: Final = "lake"
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from tests.s3_server import ACCESS_KEY, SECRET_KEY
 
 from penstock import Catalog, StorageError, Table
+from penstock.spark.hadoop_options import why_not_by_spark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,9 @@ def test_rows_are_appended_and_read(spark: SparkSession, catalog: Catalog) -> No
 
 def test_a_missing_jar_is_named(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "id BIGINT")
+    assert why_not_by_spark(table._handle.ref.file_io) == (
+        "its files are on S3, and there is no hadoop-aws on Spark's class path"
+    )
     started = time.monotonic()
     for location in ("s3a://bucket/checkpoint", "s3://bucket/checkpoint"):
         with pytest.raises(

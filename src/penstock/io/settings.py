@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from penstock.io.file_io import FileIO
+    from penstock.io.object_store.settings import StoreSettings
 
 _WRAPPERS: Final = (BranchFileIO, RestTableFileIO)
 
@@ -98,6 +99,13 @@ def storage_of_files(file_io: FileIO) -> FileIO:
 def is_object_store(file_io: FileIO) -> bool:
     """Whether files are objects of a store, to which other processes may lack access."""
     return isinstance(file_io, ObjectFileIO)
+
+
+def settings_of_store(file_io: FileIO) -> StoreSettings | None:
+    """Return how the object store of a table, or of a branch, is opened; None if it is on no object store."""
+    if isinstance(file_io, BranchFileIO):
+        return settings_of_store(file_io.inner)
+    return file_io.settings if isinstance(file_io, ObjectFileIO) else None
 
 
 def storage_options(file_io: FileIO) -> dict[str, str]:

@@ -1,4 +1,8 @@
-"""Access to S3 as Spark's Hadoop settings have it, so that nobody has to configure the same store twice."""
+"""Access to S3 as Spark's Hadoop settings have it, so that nobody has to configure the same store twice.
+
+And whether Spark can read a table's files there by itself: it can with Hadoop's connector on the class path
+and the same access to the bucket.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,14 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pyspark import SparkContext
 
+from penstock.io.object_store.address import StoreKind
+from penstock.io.object_store.settings import store_settings
+from penstock.io.settings import settings_of_store
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from penstock.io.file_io import FileIO
 
     Lookup = Callable[[str], str | None]
 
@@ -23,6 +33,30 @@ _ENDPOINT: Final = "endpoint"
 _HAS_TLS: Final = "connection.ssl.enabled"
 # AWS itself, which needs no endpoint here.
 _CENTRAL: Final = ("s3.amazonaws.com", "https://s3.amazonaws.com")
+# Hadoop's connector for S3, of the JAR hadoop-aws.
+_CONNECTOR: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+
+
+def why_not_by_spark(file_io: FileIO) -> str | None:
+    """Return why Spark's readers cannot open files of an object store; None if they can, or for other storages.
+
+    They can on S3, if Hadoop's connector is on the class path and has the access to the bucket that the table has.
+    """
+    settings = settings_of_store(file_io)
+    if settings is None:
+        return None
+    if settings.address.kind is not StoreKind.S3:
+        return "its files are on an object store other than S3"
+    context = SparkContext._active_spark_context  # noqa: SLF001 - the public method would start one
+    if context is None or not context._jvm.org.apache.spark.util.Utils.classIsLoadable(_CONNECTOR):  # type: ignore[union-attr] # noqa: SLF001 - see above
+        return "its files are on S3, and there is no hadoop-aws on Spark's class path"
+    # Hadoop's default, while here it depends on the endpoint.
+    known = {"s3.path.style.access": "false", **hadoop_store_options(settings.address.bucket)}
+    if store_settings(settings.address, known).config != settings.config:
+        return "its files are on S3, and spark.hadoop.fs.s3a has other settings for the bucket than the catalog"
+    if dict(settings.config).get("endpoint") is not None and "s3.endpoint" not in known:
+        return "its files are on S3, and spark.hadoop.fs.s3a.endpoint is not set"
+    return None
 
 
 def hadoop_store_options(bucket: str) -> dict[str, str]:

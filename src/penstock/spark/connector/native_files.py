@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from penstock.datafile.parquet.footer import load_field_ids
 from penstock.format.file_format import FileFormat, format_of
-from penstock.io.settings import is_object_store
+from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns
 from penstock.spark.types import to_spark_type
 from penstock.table.external_paths import ExternalPaths
@@ -76,8 +76,9 @@ def plan_reading(
         fields: columns to read; other columns do not matter. May be empty.
         may_use_ids: columns may be found by field ids.
     """
-    if is_object_store(ref.file_io):
-        return "its files are on an object store, for which Spark would need a JAR"
+    refused = why_not_by_spark(ref.file_io)
+    if refused is not None:
+        return refused
     file_format = common_format(splits)
     if file_format is None:
         return "its files have several formats"

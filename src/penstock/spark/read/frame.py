@@ -1,6 +1,6 @@
 """Read tables as DataFrames: native scans if Spark's readers read every value correctly, else our reader.
 
-Our reader also reads files on object stores: Spark would need a JAR, and keys in its own configuration.
+Our reader also reads files on object stores that Spark cannot open: it needs a JAR, and keys in its own configuration.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from penstock.format.file_format import FileFormat, format_of
 from penstock.format.text.names import quoted
-from penstock.io.settings import is_object_store
 from penstock.predicate.tree import TRUE
+from penstock.printable import mask_locations, open_log
 from penstock.spark.batches import to_spark_batches
+from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
 
+_LOG: Final = open_log(__name__)
 _SPLIT_COLUMN: Final = "split"
 
 
@@ -103,10 +105,14 @@ class _GroupPlanner:
         self._store = store
         self._fields = fields
         self._known: dict[tuple[int, FileFormat], _NativeGroup | None] = {}
+        reason = why_not_by_spark(ref.file_io)
+        self._is_refused = reason is not None
+        if reason is not None:
+            _LOG.info("table %s is read by Python workers, because %s", mask_locations(ref.name), reason)
         self._stats = ColumnStatsReader(store.load_schema, fields)
 
     def group_of(self, file: DataFileMeta) -> _NativeGroup | None:
-        if is_object_store(self._ref.file_io):
+        if self._is_refused:
             return None
         key = (file.schema_id, format_of(file.file_name))
         if key not in self._known:
