@@ -161,9 +161,10 @@ def test_many_files_are_deleted_with_few_requests(table: Table, s3_bucket: S3Buc
     for number in range(12):
         table.append(rows(number * 100, 4))
     table.compact()
+    earlier = [row["snapshot_id"] for row in table.snapshots().to_pylist()][:-1]
     with counted(s3_bucket) as calls:
         expired = table.expire_snapshots(retain_max=1, retain_min=1, older_than=0)
-    assert len(expired.snapshot_ids) == 12
+    assert list(expired.snapshot_ids) == earlier
     assert expired.data_files >= 24
     assert calls.count("delete") < 20  # 12 snapshots one after another, all files of each kind at once
     assert len(calls) < 60
