@@ -214,3 +214,17 @@ def test_in_sql(catalog: penstock.Catalog, table: penstock.Table) -> None:
     hinted = penstock.sql(None, catalog, "SELECT * FROM db.t /*+ OPTIONS('branch' = 'dev') */")
     assert hinted.column("k").to_pylist() == [1, 20]
     assert keys(table) == [0, 1, 2]
+
+
+def test_fast_forward_in_sql(catalog: penstock.Catalog, table: penstock.Table) -> None:
+    penstock.sql(
+        None,
+        catalog,
+        """
+        CALL sys.create_tag('db.t', 'three');
+        CALL sys.create_branch(`table` => 'db.t', branch => 'next', tag => 'three');
+        INSERT INTO db.`t$branch_next` VALUES (30);
+        CALL sys.fast_forward(`table` => 'db.t', branch => 'next');
+        """,
+    )
+    assert keys(table) == [0, 1, 2, 30]

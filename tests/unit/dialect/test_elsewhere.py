@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ("OPTIMIZE shop.orders ZORDER BY (id)", "CALL sys.compact("),
         ("VACUUM shop.orders RETAIN 168 HOURS", "CALL sys.expire_snapshots("),
         ("RESTORE TABLE orders TO VERSION AS OF 1", "CALL sys.rollback_to("),
+        ("ANALYZE TABLE orders COMPUTE STATISTICS", "there are no statistics of tables"),
         ("SHOW TBLPROPERTIES shop.orders", "SELECT * FROM shop.orders$options"),
         ("DESCRIBE HISTORY shop.orders", "SELECT * FROM shop.orders$snapshots"),
         ("DESCRIBE DETAIL orders", "SELECT * FROM orders$files"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock import InvalidFilterError, NotFoundError, SchemaMismatchError, UnsupportedFeatureError
+from penstock import InvalidFilterError, NotFoundError, OptionWarning, SchemaMismatchError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql
@@ -82,6 +82,14 @@ def test_older_states_by_version_time_and_tag(shop: Sql) -> None:
     assert ids(shop, "/*+ OPTIONS('scan.tag-name' = 'first') */") == [1, 2]
     with pytest.raises(NotFoundError, match="no snapshot at or before"):
         ids(shop, "TIMESTAMP AS OF '2001-01-01'")
+
+
+def test_an_option_of_a_hint_that_is_not_acted_on_is_refused_or_warned_of(shop: Sql) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"'scan\.bucket' = '1' is not supported"):
+        ids(shop, "/*+ OPTIONS('scan.bucket' = '1') */")
+    with pytest.warns(OptionWarning, match=r"'scan\.parallelism' = '3' has no effect here"):
+        assert ids(shop, "/*+ OPTIONS('scan.parallelism' = '3') */") == [1, 2]
+    assert ids(shop, "/*+ OPTIONS('scan.partitions' = 'dt=b') */") == [2]
 
 
 def test_columns_conditions_and_limits(shop: Sql) -> None:

@@ -172,7 +172,22 @@ def test_nothing_is_run_of_a_script_that_is_not_understood_to_its_end(sql: Sql) 
         ),
         ("CREATE TABLE t (id INT) WITH ('connector' = 'kafka', 'topic' = 'a')", InvalidOptionError, "table t: "),
         ("CREATE TEMPORARY TABLE t (id INT)", InvalidSqlError, "needs a connector"),
+        (
+            "CREATE TABLE t (id INT) WITH ('connector' = 'upsert-kafka', 'topic' = 'a')",
+            UnsupportedFeatureError,
+            "an append table has no keys",
+        ),
         ("CREATE CATALOG c WITH ('type' = 'hive')", InvalidOptionError, "'type' = 'paimon'"),
+        (
+            "CREATE CATALOG c WITH ('type' = 'paimon', 'metastore' = 'hive', 'uri' = 'thrift://x', 'warehouse' = 'w')",
+            UnsupportedFeatureError,
+            "'metastore' = 'hive': a catalog is a directory",
+        ),
+        (
+            "CREATE CATALOG c WITH ('type' = 'paimon', 'metastore' = 'jdbc', 'uri' = 'jdbc:x', 'warehouse' = 'w')",
+            UnsupportedFeatureError,
+            "'metastore' = 'jdbc': a catalog is a directory",
+        ),
         ("SET 'execution.runtime-mode' = 'automatic'", InvalidOptionError, "'batch' or 'streaming'"),
         ("SET 'execution.checkpointing.interval' = 'often'", InvalidOptionError, "duration"),
         ("SET 'spark.sql.shuffle.partitions' = '2'", InvalidOptionError, "no Spark session"),

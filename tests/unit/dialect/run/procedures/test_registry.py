@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -11,6 +13,8 @@ from penstock.dialect.run.procedures.registry import PROCEDURES
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql
+
+PAGE: Final = Path(__file__).parents[5] / "docs" / "sql.md"
 
 
 def test_arguments_may_be_casts_as_in_the_texts_of_paimon(shop: Sql) -> None:
@@ -26,6 +30,8 @@ def test_arguments_may_be_casts_as_in_the_texts_of_paimon(shop: Sql) -> None:
     ("call", "error", "says"),
     [
         ("sys.compat('orders')", InvalidSqlError, "did you mean sys.compact?"),
+        ("sys.remove_unexisting_manifests('orders')", InvalidSqlError, "did you mean sys.remove_unexisting_files?"),
+        ("sys.query_service('orders', 2)", InvalidSqlError, "no procedure sys.query_service; there are compact,"),
         ("sys.compact()", InvalidOptionError, "needs the argument table"),
         ("sys.compact(tabel => 'orders')", InvalidOptionError, "did you mean table?"),
         ("sys.compact('orders', `table` => 'orders')", InvalidOptionError, "'table' twice"),
@@ -44,3 +50,14 @@ def test_wrong_calls_say_what_is_right(shop: Sql, call: str, error: type[Excepti
 
 def test_every_procedure_begins_with_what_it_works_on() -> None:
     assert {each.parameters[0] for each in PROCEDURES.values()} == {"table", "including_databases", "connector"}
+
+
+def test_the_page_lists_every_procedure_with_its_arguments() -> None:
+    section = PAGE.read_text("utf-8").partition("## Procedures")[2].partition("\n## ")[0]
+    listed: dict[str, tuple[str, ...]] = {}
+    for line in section.splitlines():
+        if line.startswith("| `"):
+            names, arguments, *_ = line.strip("| ").split(" | ")
+            named = [text for text in re.findall("`([^`]+)`", arguments) if "*" not in text]
+            listed |= dict.fromkeys(re.findall(r"`(\w+)`", names), tuple(", ".join(named).split(", ")))
+    assert listed == {name: procedure.parameters for name, procedure in PROCEDURES.items()}
