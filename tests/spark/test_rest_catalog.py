@@ -1,0 +1,66 @@
+"""A REST catalog in Spark: its name in Spark SQL, streams, executors, and in the dialect of Flink."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.interop.conftest import java
+from tests.interop.test_rest_catalog import TOKEN, Server, server, shop
+
+import penstock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["java", "server", "shop"]
+
+pytestmark = pytest.mark.interop
+
+
+def test_spark_sql_reads_and_writes_tables_of_the_server(
+    spark: SparkSession, server: Server, shop: penstock.Catalog
+) -> None:
+    shop.attach(spark, "lake")
+    spark.sql("CREATE TABLE lake.shop.t (id BIGINT, name STRING, dt STRING) PARTITIONED BY (dt)")
+    spark.sql("INSERT INTO lake.shop.t VALUES (1, 'a', 'x'), (2, NULL, 'y'), (3, 'c', 'x')")
+    spark.sql("INSERT INTO lake.shop.t SELECT id + 10, name, dt FROM lake.shop.t WHERE dt = 'x'")
+    found = spark.sql("SELECT id, name, dt FROM lake.shop.t WHERE dt = 'x'").collect()
+    assert sorted(map(tuple, found)) == [(1, "a", "x"), (3, "c", "x"), (11, "a", "x"), (13, "c", "x")]
+    spark.sql("DELETE FROM lake.shop.t WHERE dt = 'y'")
+    spark.sql("ALTER TABLE lake.shop.t ADD COLUMNS (price INT)")
+    seen = server.ask(server.java, "read", "shop.t")["rows"]
+    assert sorted((row["id"], row["price"]) for row in seen) == [(1, None), (3, None), (11, None), (13, None)]
+    assert [row["snapshot_id"] for row in shop.load_table("shop.t").snapshots().to_pylist()] == [1, 2, 3]
+
+
+def test_executors_and_streams_write_and_the_server_decides(
+    spark: SparkSession, server: Server, shop: penstock.Catalog, tmp_path: Path
+) -> None:
+    queue = shop.create_table("shop.queue", "id BIGINT, name STRING", options={"bucket": "2", "bucket-key": "id"})
+    queue.append(spark.range(40).selectExpr("id", "cast(id AS STRING) AS name"))
+    copy = shop.create_table("shop.copy", "id BIGINT, name STRING")
+    stream = copy.write_stream(
+        queue.read_stream(spark), checkpoint=str(tmp_path / "checkpoint"), trigger={"availableNow": True}
+    )
+    stream.awaitTermination(120)
+    assert not stream.isActive
+    assert sorted(row.id for row in copy.to_spark(spark).collect()) == list(range(40))
+    assert len(server.ask(server.java, "read", "shop.copy")["rows"]) == 40
+
+
+def test_catalog_of_the_dialect_has_the_options_of_the_server(
+    spark: SparkSession, server: Server, shop: penstock.Catalog, tmp_path: Path
+) -> None:
+    shop.create_table("shop.t", "id BIGINT, name STRING")
+    options = {"type": "paimon", "warehouse": "lake", "metastore": "rest", "uri": server.uri}
+    options |= {"token.provider": "bear", "token": TOKEN}
+    given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+    home = penstock.Catalog(str(tmp_path))
+    penstock.sql(spark, home, f"CREATE CATALOG lake WITH ({given}); USE CATALOG lake; USE shop")
+    penstock.sql(spark, home, "INSERT INTO t VALUES (1, 'a'), (2, 'b'); INSERT INTO t SELECT id + 10, name FROM t")
+    found = penstock.sql(spark, home, "SELECT id FROM t WHERE name = 'b'").collect()
+    assert sorted(row.id for row in found) == [2, 12]
+    assert len(server.ask(server.java, "read", "shop.t")["rows"]) == 4
