@@ -21,6 +21,7 @@ CORPUS = Path(__file__).parents[1] / "corpus" / "differential"
 @pytest.mark.parametrize(
     "name",
     [
+        "back-quote-in-orc",
         "nan-left-out-by-footers",
         *(
             pytest.param(name, marks=pytest.mark.slow)

@@ -99,6 +99,8 @@ def plan_native_columns(
     by_id = {field.id: field for field in file_fields}
     if not fields or has_names_alike(by_id.values()) or has_names_alike(fields):
         return None  # Spark matches names without regard to case, and a scan needs a column
+    if file_format is FileFormat.ORC and any("`" in field.name for field in by_id.values()):
+        return None  # to Spark such a name ends at the back quote, and may be that of another column
     columns = []
     for field in fields:
         column = _native_column(file_format, by_id.get(field.id), field)
