@@ -78,7 +78,7 @@ def numbers_by_bucket(table: Table) -> dict[tuple[str, int], list[int]]:
 
 
 def test_order_is_kept_in_every_bucket_without_a_shuffle(spark: SparkSession, catalog: Catalog) -> None:
-    table = queue(catalog)
+    table = queue(catalog, **{"write-only": "true"})
     snapshot = table.append(numbered(spark))
     assert (snapshot.id, snapshot.total_record_count) == (1, ROWS)
     found = numbers_by_bucket(table)
