@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from penstock import AddColumn, Catalog, CommitUnknownError, Table
+from penstock import AddColumn, Catalog, CommitUnknownError
 from penstock.format.layout import snapshot_path
 from penstock.table.commit.announced import announce_expiration
 from penstock.table.commit.freed_ids import record_freed_ids
@@ -102,4 +102,4 @@ def test_a_snapshot_whose_successor_expired_before_it_is_unknown(
     monkeypatch.setattr(type(store.file_io), "put_if_absent", others_expire)
     with pytest.raises(CommitUnknownError, match="look at the latest snapshots"):
         table.append(ROWS)
-    assert Table.to_arrow(catalog.load_table("db.t")).num_rows == 18
+    assert catalog.load_table("db.t").to_arrow().num_rows == 18
