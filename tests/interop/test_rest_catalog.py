@@ -204,6 +204,11 @@ def test_old_snapshots_tags_rollback_and_expiration(server: Server, shop: pensto
     table.expire_snapshots(retain_max=1, retain_min=1, older_than=2**40 * 1000)
     assert ids_of(shop.load_table("shop.v")) == [0, 1, 2, 3, 9]
     assert len(server.ask(server.java, "read", "shop.v")["rows"]) == 5
+    table = shop.load_table("shop.v")
+    again = table.rollback_to_as_latest(tag="two")
+    assert again is not None
+    assert again.id == 6
+    assert sorted(row["id"] for row in server.ask(server.java, "read", "shop.v")["rows"]) == [0, 1]
 
 
 def test_what_only_the_server_does_is_refused(shop: penstock.Catalog) -> None:
