@@ -69,6 +69,7 @@ def make_table(root: Path) -> penstock.Table:
             # Writers that do nothing but commit make the others lose many races in a row.
             "commit.max-retries": "1000",
             "commit.max-retry-wait": "100 ms",
+            "write-only": "true",  # each snapshot is a commit of the writers
         },
     )
 

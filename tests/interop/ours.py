@@ -50,9 +50,9 @@ def load(location: Path) -> penstock.Table:
     return catalog_of(location).load_table(name_of(location))
 
 
-def append(location: Path, rows: Sequence[Row]) -> None:
-    """Append canonical rows in one commit."""
-    table = load(location)
+def append(location: Path, rows: Sequence[Row], options: Mapping[str, str] | None = None) -> None:
+    """Append canonical rows in one commit, with options of this use."""
+    table = load(location).with_options(options or {})
     table.append(table_of(list(rows), table.arrow_schema))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.clocks import utc_millis
@@ -81,7 +82,8 @@ def check_same_table(ref: TableRef) -> None:
             f"table {ref.name}: {ref.location} holds no table: it was dropped or renamed since it was loaded; "
             "load it by the name that it has now"
         ) from error
-    if found != ref.schema:
+    # A read of the past has the columns of its schema and the current options.
+    if replace(found, options=ref.schema.options) != ref.schema:
         raise _made_anew(ref)
 
 

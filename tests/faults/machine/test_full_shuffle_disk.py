@@ -14,7 +14,7 @@ import pytest
 SCRIPT = Path(__file__).with_name("full_shuffle_disk.py")
 IN_NAMESPACE = ("unshare", "-Urm", "sh", "-c")
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+pytestmark = pytest.mark.slow
 
 
 def test_full_disk_of_a_shuffle_changes_nothing_and_the_next_sort_succeeds(tmp_path: Path) -> None:
