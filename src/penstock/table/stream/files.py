@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.table.store import MetadataStore
 
 Units: TypeAlias = "tuple[ManifestEntry, ...]"
+_Key: TypeAlias = "tuple[str, Phase, bool]"
 
 # About 1 KB for each unit that only this cache holds. The last list is always kept, whatever its size, so a full phase
 # stays cached; older lists are evicted beyond this number.
@@ -46,7 +47,7 @@ class UnitStore:
         self._store = store
         self._tracker = CreationTracker(store)
         self._decode = row_decoder(tuple(field.type for field in ref.schema.partition_fields))
-        self._lists: OrderedDict[tuple[str, Phase, bool], Units] = OrderedDict()
+        self._lists: OrderedDict[_Key, tuple[int, Units]] = OrderedDict()
         self._checked_index: str | None = None
 
     def load_units(self, snapshot: Snapshot, phase: Phase, *, by_value: bool) -> Units:
@@ -62,15 +63,20 @@ class UnitStore:
             FormatError: metadata is damaged.
         """
         key = (snapshot.delta_manifest_list, phase, by_value)
-        units = self._lists.pop(key, None)
+        _, units = self._lists.pop(key, (snapshot.id, None))
         if units is None:
             self._check_deletion_vectors(snapshot)
             load = self._load_full if phase is Phase.FULL else self._load_changes
             units = load(snapshot, by_value)
-        self._lists[key] = units
-        while len(self._lists) > 1 and sum(map(len, self._lists.values())) > _CACHED_UNITS:
+        self._lists[key] = snapshot.id, units
+        while len(self._lists) > 1 and sum(len(each) for _, each in self._lists.values()) > _CACHED_UNITS:
             self._lists.popitem(last=False)
         return units
+
+    def forget_before(self, snapshot_id: int) -> None:
+        """Evict the lists of the snapshots that a stream has passed; it reads them again only after a restart."""
+        for key in [key for key, (listed_id, _) in self._lists.items() if listed_id < snapshot_id]:
+            del self._lists[key]
 
     def _load_full(self, snapshot: Snapshot, by_value: bool) -> Units:  # noqa: FBT001 - one of two of a kind
         plan = plan_scan(self._store, self._ref, snapshot)

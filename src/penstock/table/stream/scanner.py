@@ -161,6 +161,7 @@ class StreamScanner:
         begun = self._begin() if offset.start is None else self._resumed(offset)
         if begun is None or begun.ended or begun.position is None:
             return BatchEnd(offset=begun or offset)
+        self._table.units.forget_before(begun.position.snapshot_id)
         latest = self._latest_id = self._store.latest_snapshot_id()
         horizon = latest if until is None else min(until, latest or 0)
         planner = self._resumed_planner(begun, limits, horizon, limit_by_watermark, may_wait=until is None)

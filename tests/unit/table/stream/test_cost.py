@@ -40,6 +40,16 @@ def test_a_micro_batch_reads_as_much_however_long_the_history(partitions: int) -
     assert len(few) <= 7 + (partitions > 1)
 
 
+def test_a_stream_keeps_no_files_of_snapshots_that_it_has_passed() -> None:
+    queue = Queue()
+    follower = queue.with_options(EARLIEST)
+    offset = UNRESOLVED
+    for number in range(50):
+        queue.append(f"0:f{number}", f"1:g{number}")
+        offset = follower.advance(offset, NO_LIMITS)
+    assert len(follower._table.units._lists) <= 2
+
+
 def test_looking_at_an_unchanged_table_costs_three_calls() -> None:
     queue = Queue()
     for number in range(20):
