@@ -17,6 +17,7 @@ from bench import (
     imports,
     latest_offset,
     page,
+    paimon_spark,
     plan,
     python_io,
     requests,
@@ -111,6 +112,8 @@ def _settings(given: argparse.Namespace) -> Settings:
 
 def _save(sections: Sequence[Section], settings: Settings, loads: Sequence[float], name: str) -> None:
     versions = describe_versions() | {peer: peer_version(peer) for peer in settings.peers}
+    if "paimon" in settings.peers:
+        versions["pyspark of paimon"] = paimon_spark.spark_version()
     now = datetime.now(UTC)
     context = {
         "date": f"{now:%Y-%m-%d}",

@@ -22,6 +22,7 @@ class Contender:
         run: the work, which is timed.
         before: makes ready, untimed.
         after: cleans up, untimed.
+        seconds_of: takes the time from what the run returns, where the work is timed in another process.
         verify: what the run has made, untimed and after the first warm-up only; all contenders must say the same.
     """
 
@@ -30,6 +31,7 @@ class Contender:
     before: Callable[[], object] | None = None
     after: Callable[[], object] | None = None
     verify: Callable[[], object] | None = None
+    seconds_of: Callable[[object], float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +132,8 @@ def _run_once(contender: Contender, said: dict[str, object] | None) -> Turn:
     os.sync()  # what others left to be written must not be written on our time
     started = time.perf_counter()
     answer = contender.run()
-    turn = Turn(seconds=time.perf_counter() - started, answer=answer)
+    seconds = time.perf_counter() - started
+    turn = Turn(seconds=contender.seconds_of(answer) if contender.seconds_of else seconds, answer=answer)
     if said is not None and contender.verify:
         said[contender.name] = contender.verify()
     if contender.after:

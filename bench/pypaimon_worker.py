@@ -1,15 +1,13 @@
-"""pypaimon as a worker, in its own environment: one JSON request a line, one answer with its seconds a line."""
+"""pypaimon as a worker, in its own environment: ``line_server`` says how it is asked."""
 
-import json
-import os
 import shutil
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 from pypaimon import CatalogFactory, Schema
+
+from bench.line_server import serve
 
 ROWS: dict[str, Any] = {}
 
@@ -54,20 +52,5 @@ def read(request: dict[str, Any]) -> int:
 STEPS = {"load": load, "create": create, "append": append, "read": read}
 
 
-def main() -> None:
-    """Serve until standard input ends."""
-    # What a library prints must not get among the answers.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        request = json.loads(line)
-        started = time.perf_counter()
-        try:
-            result = {"ok": STEPS[request["op"]](request)}
-        except Exception as error:  # noqa: BLE001 - whatever happened is the answer
-            result = {"error": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps({**result, "seconds": time.perf_counter() - started}) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    serve(STEPS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import tempfile
@@ -14,10 +13,11 @@ import pyarrow.parquet as pq
 from tests.interop.engines import UnavailableError, install_pypaimon
 
 import penstock
+from bench.child import Child
 from bench.data import make_orders, read_orders
 from bench.measure import Contender, Series, race
 from bench.result import OURS, PYARROW, PYPAIMON, Check, Section, faster_than, find_series
-from bench.settings import DATA, ROOT
+from bench.settings import DATA
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -38,10 +38,7 @@ class PyPaimonWorker:
     def __init__(self, source: Path, folder: Path) -> None:
         self._folder = folder
         python = install_pypaimon() / "bin" / "python"
-        command = [str(python), "-W", "ignore", str(ROOT / "bench" / "pypaimon_worker.py")]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        self._child = Child(PYPAIMON, str(python), "bench.pypaimon_worker", log=subprocess.DEVNULL)
         self.ask("load", source=str(source))
 
     def __enter__(self) -> Self:
@@ -50,26 +47,15 @@ class PyPaimonWorker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._process as process:
-            assert process.stdin
-            process.stdin.close()
+        self._child.__exit__(kind, error, trace)
 
     def ask(self, op: str, table: str = "", **request: Any) -> Any:  # noqa: ANN401 - JSON
-        """Send a request and wait for its answer.
+        """Send a request about one of its tables and wait for its answer.
 
         Raises:
             RuntimeError: pypaimon refused it.
         """
-        request |= {"op": op, "warehouse": str(self._folder / f"pypaimon-{table}")}
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
-        if "error" in answer:
-            message = f"pypaimon, {op}: {answer['error']}"
-            raise RuntimeError(message)
-        return answer["ok"]
+        return self._child.ask(op, warehouse=str(self._folder / f"pypaimon-{table}"), **request).value
 
 
 class OurTables:

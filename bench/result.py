@@ -15,6 +15,8 @@ OURS: Final = "Penstock"
 PARQUET: Final = "Spark Parquet"
 DELTA: Final = "Delta"
 ICEBERG: Final = "Iceberg"
+PAIMON: Final = "Paimon on Spark 3.5"
+PARQUET_35: Final = "Parquet on Spark 3.5"
 PYPAIMON: Final = "pypaimon"
 PYARROW: Final = "pyarrow"
 

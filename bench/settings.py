@@ -58,7 +58,7 @@ class Settings:
     sort_files: int = 50
     cores: int = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     driver_memory: str = "4g"
-    peers: tuple[str, ...] = ("delta", "iceberg")
+    peers: tuple[str, ...] = ("delta", "iceberg", "paimon")
 
 
 QUICK: Final = Settings(

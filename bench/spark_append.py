@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.data import count_rows
-from bench.measure import Contender, Series, race
+from bench.measure import Contender, race
+from bench.paimon_spark import open_other_spark
 from bench.result import Section
 from bench.spark_tables import OurTarget, ParquetTarget, peer_targets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from bench.measure import Series
+    from bench.paimon_spark import OtherTable
     from bench.spark_job import SparkJob
     from bench.spark_tables import Target
 
@@ -20,23 +25,30 @@ if TYPE_CHECKING:
 def measure(spark: SparkSession, job: SparkJob) -> Section:
     """Append every source to every table."""
     series: list[Series] = []
-    for source in job.arguments["sources"]:
-        rows = spark.read.parquet(source["path"])
-        targets = [
-            ParquetTarget(spark, Path(job.folder)),
-            *peer_targets(spark, job, source["key"]),
-            OurTarget(spark, Path(job.folder)),
-            OurTarget(spark, Path(job.folder), source["key"]),
-        ]
-        series += race(
-            f"append {source['name']}",
-            [_contender(spark, target, rows) for target in targets],
-            rounds=job.settings.rounds,
-            warm_ups=job.settings.warm_ups,
-            session=job.peer,
-            rows=count_rows(Path(source["path"])),
-        )
+    with open_other_spark(job) as others:
+        for source in job.arguments["sources"]:
+            series += _race(spark, job, source, others)
     return Section(name="append", title="Append from Spark", series=tuple(series))
+
+
+def _race(
+    spark: SparkSession, job: SparkJob, source: Mapping[str, str], others: Sequence[OtherTable]
+) -> tuple[Series, ...]:
+    rows = spark.read.parquet(source["path"])
+    targets = [
+        ParquetTarget(spark, Path(job.folder)),
+        *peer_targets(spark, job, source["key"]),
+        OurTarget(spark, Path(job.folder)),
+        OurTarget(spark, Path(job.folder), source["key"]),
+    ]
+    return race(
+        f"append {source['name']}",
+        [*(_contender(spark, target, rows) for target in targets), *(each.appends(source["path"]) for each in others)],
+        rounds=job.settings.rounds,
+        warm_ups=job.settings.warm_ups,
+        session=job.peer,
+        rows=count_rows(Path(source["path"])),
+    )
 
 
 def _contender(spark: SparkSession, target: Target, rows: DataFrame) -> Contender:

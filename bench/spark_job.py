@@ -12,6 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.interop.engines import UnavailableError
+
+from bench import paimon_spark
 from bench.iceberg_catalog import compile_catalog
 from bench.jars import fetch_peer
 from bench.result import Section, from_json
@@ -29,6 +32,7 @@ class SparkJob:
         peer: whose JARs the session has; ``plain`` for none.
         folder: for everything that is written; goes afterwards.
         arguments: of the kind, such as folders of source rows.
+        other: as in ``PeerSet``.
     """
 
     kind: str
@@ -37,6 +41,7 @@ class SparkJob:
     folder: str
     settings: Settings
     arguments: dict[str, Any]
+    other: tuple[str, ...] = ()
 
 
 class SparkFailedError(Exception):
@@ -45,25 +50,38 @@ class SparkFailedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerSet:
-    """A peer that can take part, with its JARs."""
+    """A peer that can take part.
+
+    Attributes:
+        jars: of its own, that the session gets.
+        other: interpreter and JAR of a peer that has a Spark of its own beside the session.
+    """
 
     name: str
     jars: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
 
 
-def find_peers(settings: Settings) -> tuple[tuple[PeerSet, ...], tuple[str, ...]]:
-    """Return who can take part, and why the others cannot; without any peer a plain session is left."""
+def find_peers(kind: str, settings: Settings) -> tuple[tuple[PeerSet, ...], tuple[str, ...]]:
+    """Return who can take part in a kind of job, and why others cannot; without any a plain session is left."""
     found, notes = [], []
     for peer in settings.peers:
+        if peer == "paimon" and kind not in paimon_spark.KINDS:
+            continue
         try:
-            jars = fetch_peer(peer)
-            if peer == "iceberg":
-                jars = (*jars, compile_catalog(jars))
-        except OSError as error:
+            found.append(_find_peer(peer))
+        except (OSError, UnavailableError) as error:
             notes.append(f"{peer} is left out: {error}")
-        else:
-            found.append(PeerSet(name=peer, jars=tuple(map(str, jars))))
     return tuple(found) or (PeerSet(name=PLAIN),), tuple(notes)
+
+
+def _find_peer(peer: str) -> PeerSet:
+    if peer == "paimon":
+        return PeerSet(name=peer, other=paimon_spark.install())
+    jars = fetch_peer(peer)
+    if peer == "iceberg":
+        jars = (*jars, compile_catalog(jars))
+    return PeerSet(name=peer, jars=tuple(map(str, jars)))
 
 
 def run_spark(kind: str, peer: PeerSet, settings: Settings, **arguments: Any) -> Section:  # noqa: ANN401 - JSON
@@ -75,7 +93,15 @@ def run_spark(kind: str, peer: PeerSet, settings: Settings, **arguments: Any) ->
     DATA.mkdir(parents=True, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="run-", dir=DATA)
     try:
-        job = SparkJob(kind=kind, peer=peer.name, jars=peer.jars, folder=folder, settings=settings, arguments=arguments)
+        job = SparkJob(
+            kind=kind,
+            peer=peer.name,
+            jars=peer.jars,
+            folder=folder,
+            settings=settings,
+            arguments=arguments,
+            other=peer.other,
+        )
         return _run(job)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -85,7 +111,8 @@ def load_job(text: str) -> SparkJob:
     """Read a job as ``run_spark`` hands it over."""
     data = json.loads(text)
     numbers = {key: tuple(value) if isinstance(value, list) else value for key, value in data["settings"].items()}
-    return SparkJob(**{**data, "jars": tuple(data["jars"]), "settings": Settings(**numbers)})
+    lists = {key: tuple(data[key]) for key in ("jars", "other")}
+    return SparkJob(**{**data, **lists, "settings": Settings(**numbers)})
 
 
 def _run(job: SparkJob) -> Section:

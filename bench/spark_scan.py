@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
 from bench.data import count_rows
 from bench.measure import Contender, race
+from bench.paimon_spark import open_other_spark
 from bench.result import OURS, Section
 from bench.spark_tables import OurTarget, ParquetTarget, peer_targets
 
@@ -35,14 +36,17 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
     contenders.append(_contender(f'{OURS} format("penstock")', ours.load_source))
     narrow = "price double, sales bigint"
     contenders.append(_contender(f'{OURS} format("penstock"), schema given', lambda: ours.load_source(narrow)))
-    series = race(
-        WORK,
-        contenders,
-        rounds=3 * job.settings.rounds,  # they are short
-        warm_ups=2 * job.settings.warm_ups,
-        session=job.peer,
-        rows=count_rows(Path(job.arguments["path"])),
-    )
+    with open_other_spark(job) as others:
+        for other in others:
+            other.fill(job.arguments["path"])
+        series = race(
+            WORK,
+            [*contenders, *(other.sums(("sum(price)", "sum(sales)")) for other in others)],
+            rounds=3 * job.settings.rounds,  # they are short
+            warm_ups=2 * job.settings.warm_ups,
+            session=job.peer,
+            rows=count_rows(Path(job.arguments["path"])),
+        )
     return Section(name="scan", title="Scan from Spark", series=series)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.data import make_lineitem, make_orders
-from bench.result import DELTA, ICEBERG, OURS, PARQUET, Check, Section, faster_than, find_series
+from bench.result import DELTA, ICEBERG, OURS, PAIMON, PARQUET, Check, Section, faster_than, find_series
 from bench.spark_compact import IN_PROCESS, SCAN_AFTER, SCAN_BEFORE
 from bench.spark_compact import WORK as COMPACT
 from bench.spark_dml import DELETE, HANDLE, MERGE, UPDATE
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 PLAIN_TABLE = f"{OURS} bucket=-1"
 QUEUE = f"{OURS} bucket=8"
-APPEND_TARGETS: Mapping[tuple[str, str], float] = {
+APPEND_TARGETS: Mapping[tuple[str, str], float | None] = {
     (PLAIN_TABLE, PARQUET): 1.0,
     (PLAIN_TABLE, DELTA): 1.4,
     (PLAIN_TABLE, ICEBERG): 1.15,
+    (PLAIN_TABLE, PAIMON): None,
     (QUEUE, PARQUET): 0.9,
     (QUEUE, f"{ICEBERG} bucket(8)"): 1.5,
 }
@@ -36,10 +37,12 @@ COMPACT_TARGETS: Mapping[tuple[str, str], float | None] = {
     (f"{PLAIN_TABLE}{IN_PROCESS}", DELTA): None,
     (f"{PLAIN_TABLE}{IN_PROCESS}", ICEBERG): None,
 }
+_SELECT_TARGETS: Mapping[str, float | None] = {DELTA: 1.0, ICEBERG: 1.0, PARQUET: None, PAIMON: None}
 SCAN_TARGETS: Mapping[tuple[str, str], float | None] = {
     (PLAIN_TABLE, PARQUET): 0.95,
     (PLAIN_TABLE, DELTA): 2.0,
     (PLAIN_TABLE, ICEBERG): 1.3,
+    (PLAIN_TABLE, PAIMON): None,
     (QUEUE, PARQUET): None,
     (f'{OURS} format("penstock")', PARQUET): None,
     (f'{OURS} format("penstock"), schema given', PARQUET): None,
@@ -83,7 +86,7 @@ def measure_sort(settings: Settings) -> Section:
     series: list[Series] = []
     checks: list[Check] = []
     notes: list[str] = []
-    found, left_out = find_peers(replace(settings, peers=peers))
+    found, left_out = find_peers("sort", replace(settings, peers=peers))
     for peer in found:
         try:
             section = run_spark("sort", peer, settings, path=str(folder), file_bytes=size // settings.sort_files)
@@ -107,7 +110,7 @@ def measure_scan(settings: Settings) -> Section:
 def measure_select(settings: Settings) -> Section:
     """Ask for a few rows of tables that are laid out for it."""
     series, notes = in_every_session("select", settings)
-    targets = {(ATTACHED, peer): at_least for peer, at_least in ((DELTA, 1.0), (ICEBERG, 1.0), (PARQUET, None))}
+    targets = {(ATTACHED, peer): at_least for peer, at_least in _SELECT_TARGETS.items()}
     works = (ONE_PARTITION, ONE_KEY, ONE_BUCKET, TIME_RANGE, JOIN)
     checks = tuple(check for work in works for check in compare(work, series, targets))
     return Section(name="select", title="Selective scans from Spark", series=series, checks=checks, notes=notes)
@@ -144,7 +147,7 @@ def measure_append_partitioned(settings: Settings) -> Section:
 
 def in_every_session(kind: str, settings: Settings, **arguments: object) -> tuple[tuple[Series, ...], tuple[str, ...]]:
     """Do a job in one process for each peer; return what they measured, and one line for each that is left out."""
-    peers, notes = find_peers(settings)
+    peers, notes = find_peers(kind, settings)
     series: list[Series] = []
     left_out = list(notes)
     for peer in peers:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import penstock
 from bench.measure import Contender, race
+from bench.paimon_spark import open_other_spark
 from bench.result import DELTA, ICEBERG, OURS, PARQUET, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -59,8 +60,13 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
         for layout in ("p", "z", "b", "t"):
             side.fill(layout, source)
     series: list[Series] = []
-    for work, (layout, condition) in works.items():
-        series += _race(job, work, {name: side.reader(layout, condition) for name, side in everybody.items()})
+    with open_other_spark(job) as others:
+        for other in others:
+            other.fill(f"{job.folder}/source", ("p",))
+        for work, (layout, condition) in works.items():
+            beside = [other.sums(_SUMS, condition) for other in others] if layout == "p" else []
+            readers = {name: side.reader(layout, condition) for name, side in everybody.items()}
+            series += _race(job, work, readers, beside)
     spark.range(PARTITIONS).selectExpr("CAST(id AS INT) AS p", "concat('name ', id) AS n").createOrReplaceTempView(
         "dim"
     )
@@ -110,7 +116,9 @@ def measure_first_row(spark: SparkSession, job: SparkJob) -> Section:
     return Section(name="first-row", title="First row of many files", series=series)
 
 
-def _race(job: SparkJob, work: str, runs: dict[str, Callable[[], DataFrame]]) -> tuple[Series, ...]:
+def _race(
+    job: SparkJob, work: str, runs: dict[str, Callable[[], DataFrame]], beside: Sequence[Contender] = ()
+) -> tuple[Series, ...]:
     last: dict[str, object] = {}
 
     def contender(name: str, make: Callable[[], DataFrame]) -> Contender:
@@ -120,7 +128,7 @@ def _race(job: SparkJob, work: str, runs: dict[str, Callable[[], DataFrame]]) ->
 
         return Contender(name=name, run=run, verify=lambda: last[name])
 
-    contenders = [contender(name, make) for name, make in runs.items()]
+    contenders = [*(contender(name, make) for name, make in runs.items()), *beside]
     rounds, warm_ups = 3 * job.settings.rounds, 2 * job.settings.warm_ups
     return race(work, contenders, rounds=rounds, warm_ups=warm_ups, session=job.peer)
 

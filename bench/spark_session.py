@@ -10,20 +10,28 @@ if TYPE_CHECKING:
     from bench.spark_job import SparkJob
 
 
-def open_session(job: SparkJob) -> SparkSession:
-    """Start the session of a job. Everybody writes zstd at level 1, on the same cores."""
-    warehouse = f"{job.folder}/spark-warehouse"
-    settings = {
+def common_settings(job: SparkJob) -> dict[str, str]:
+    """Return the settings of every session. Everybody writes zstd at level 1, on the same cores."""
+    return {
+        "spark.master": f"local[{job.settings.cores}]",
+        "spark.app.name": "bench",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": job.settings.driver_memory,
-        "spark.sql.warehouse.dir": warehouse,
-        "spark.local.dir": f"{job.folder}/spark-local",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.hadoop.parquet.compression.codec.zstd.level": "1",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.streaming.numRecentProgressUpdates": str(job.settings.slope_batches + 100),
+    }
+
+
+def open_session(job: SparkJob) -> SparkSession:
+    """Start the session of a job."""
+    settings = {
+        **common_settings(job),
+        "spark.sql.warehouse.dir": f"{job.folder}/spark-warehouse",
+        "spark.local.dir": f"{job.folder}/spark-local",
         **_PEERS.get(job.peer, {}),
     }
     if "scheduler" in job.arguments:
@@ -35,7 +43,7 @@ def open_session(job: SparkJob) -> SparkSession:
         settings["spark.sql.catalog.iceberg.warehouse"] = f"{job.folder}/iceberg"
     if job.jars:
         settings["spark.jars"] = ",".join(job.jars)
-    builder = SparkSession.builder.master(f"local[{job.settings.cores}]").appName("bench")
+    builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

@@ -245,15 +245,28 @@ def compile_java(java: str, jars: Sequence[str]) -> Path:
 
 def install_pypaimon() -> Path:
     """Return pypaimon's environment, making it when its requirements have changed."""
-    requirements = HERE / "pypaimon-requirements.txt"
-    target = INSTALLED / f"pypaimon-{digest(requirements.read_bytes(), sys.version.encode())}"
+    return install_environment("pypaimon", HERE / "pypaimon-requirements.txt", INSTALLED)
+
+
+def install_environment(name: str, requirements: Path, folder: Path, *options: str, build: Path | None = None) -> Path:
+    """Return an environment below ``folder``, making it when its requirements have changed.
+
+    Args:
+        name: for its folder and for messages.
+        requirements: what it has.
+        folder: of environments.
+        options: of ``uv pip install``.
+        build: what its packages are built with, where they come as source.
+    """
+    parts = [requirements.read_bytes(), sys.version.encode(), *([build.read_bytes()] if build else [])]
+    target = folder / f"{name.replace(' ', '-').lower()}-{digest(*parts)}"
     if not target.is_dir():
-        INSTALLED.mkdir(exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=INSTALLED))
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=folder))
         uv = ROOT / "scripts" / "uv.sh"
-        run_step([uv, "venv", "-q", "--clear", "--no-project", fresh], "pypaimon's environment")
-        install = [uv, "pip", "install", "-q", "-p", fresh / "bin" / "python", "-r", requirements]
-        run_step(install, "pypaimon's packages")
+        run_step([uv, "venv", "-q", "--clear", "--no-project", fresh], f"{name}'s environment")
+        install = [uv, "pip", "install", "-q", "-p", fresh / "bin" / "python", "-r", requirements, *options]
+        run_step([*install, *(("-b", build) if build else ())], f"{name}'s packages")
         put_in_place(fresh, target)
     return target
 

@@ -8,7 +8,19 @@ import sys
 from dataclasses import replace
 
 import pytest
-from bench import commit, imports, plan, python_io, requests, result, spark_dml, spark_sections, spark_sort
+from bench import (
+    commit,
+    imports,
+    plan,
+    python_io,
+    requests,
+    result,
+    spark_dml,
+    spark_scan,
+    spark_sections,
+    spark_select,
+    spark_sort,
+)
 from bench.measure import Contender, DisagreementError, Series, race
 from bench.result import Check, Section, faster_than, from_json, to_json, to_markdown
 from bench.settings import ROOT, TOY
@@ -53,6 +65,23 @@ def test_append_scan_and_compaction_run_in_a_spark_session_of_their_own() -> Non
     for section in (measure(TOY) for measure in sections):
         assert section.series, section.notes
         assert section.checks
+
+
+@pytest.mark.bench
+@pytest.mark.spark
+def test_paimon_on_spark_3_5_appends_scans_and_selects_beside_us() -> None:
+    settings = replace(TOY, peers=("paimon",))
+    sections = [
+        measure(settings)
+        for measure in (spark_sections.measure_append, spark_sections.measure_scan, spark_sections.measure_select)
+    ]
+    left_out = [note for section in sections for note in section.notes if note.startswith("paimon is left out")]
+    if left_out:
+        pytest.skip(left_out[0])
+    others = {(each.work, each.contender) for section in sections for each in section.series}
+    for work in ("append orders (7 columns)", spark_scan.WORK, spark_select.ONE_PARTITION):
+        assert {(work, result.PAIMON), (work, result.PARQUET_35)} <= others
+    assert sum(f"vs {result.PAIMON}" in check.name for section in sections for check in section.checks) >= 3
 
 
 @pytest.mark.bench
