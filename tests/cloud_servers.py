@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -23,7 +24,7 @@ HADOOP_AWS: Final = FETCHED / "hadoop-aws"
 BUCKET: Final = "lake"
 
 
-class _Server:
+class _Server(ABC):
     """A process that is killed at the end, with a directory that is deleted then; a context manager."""
 
     def __init__(self) -> None:
@@ -39,8 +40,9 @@ class _Server:
                 env={**os.environ, "ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY},
             )
 
+    @abstractmethod
     def command(self) -> list[str]:
-        raise NotImplementedError
+        """Return the program and its arguments."""
 
     def is_ready(self) -> bool:
         return True
