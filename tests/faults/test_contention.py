@@ -44,7 +44,7 @@ def forker() -> Iterator[Forker]:
     ("writers", "count", "options"),
     [
         (8, 3, {}),
-        (16, 3, {}),
+        pytest.param(16, 3, {}, marks=pytest.mark.slow),
         pytest.param(64, 3, {}, marks=pytest.mark.slow),
         pytest.param(64, 3, {"bucket": "2", "bucket-key": "k"}, marks=pytest.mark.slow),
     ],

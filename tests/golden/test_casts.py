@@ -59,29 +59,34 @@ def cast(values: list[Any], source: DataType, target: DataType) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("pair", READ, ids=lambda pair: f"{pair['from']}-{pair['to']}")
-def test_cast_values_are_those_that_java_reads(pair: dict[str, Any]) -> None:
-    cells = [cell for cell in pair["cells"] if not is_beyond_us(pair, cell[0])]
-    expected = [read for _, read in cells]
+# One test a type that is cast: a test for each of the 900 pairs costs more than the cast that it makes.
+@pytest.mark.parametrize("source", sorted({pair["from"] for pair in READ}))
+def test_cast_values_are_those_that_java_reads(source: str) -> None:
+    wrong = []
+    for pair in READ:
+        if pair["from"] == source:
+            cells = [cell for cell in pair["cells"] if not is_beyond_us(pair, cell[0])]
+            found = cast([written for written, _ in cells], parse_sql_type(source), parse_sql_type(pair["to"]))
+            wrong += [
+                (pair["to"], written, read, ours)
+                for (written, read), ours in zip(cells, found, strict=True)
+                if ours != read and not differs_on_purpose(pair, written, read)
+            ]
 
-    found = cast([written for written, _ in cells], parse_sql_type(pair["from"]), parse_sql_type(pair["to"]))
-
-    wrong = [
-        (written, read, ours)
-        for (written, read), ours in zip(cells, found, strict=True)
-        if ours != read and not differs_on_purpose(pair, written, read)
-    ]
     assert not wrong
-    assert len(found) == len(expected)
 
 
-@pytest.mark.parametrize("pair", READ, ids=lambda pair: f"{pair['from']}-{pair['to']}")
-def test_what_cannot_be_expressed_is_an_error_and_never_another_value(pair: dict[str, Any]) -> None:
-    source, target = parse_sql_type(pair["from"]), parse_sql_type(pair["to"])
-    for written, _ in pair["cells"]:
-        if is_beyond_us(pair, written) and written != YEAR_285_MILLION:
-            with pytest.raises(SchemaMismatchError, match="column 'c'"):
-                cast([written], source, target)
+@pytest.mark.parametrize("source", sorted({pair["from"] for pair in READ}))
+def test_what_cannot_be_expressed_is_an_error_and_never_another_value(source: str) -> None:
+    beyond = [
+        (pair["to"], written)
+        for pair in READ
+        for written, _ in pair["cells"]
+        if pair["from"] == source and is_beyond_us(pair, written) and written != YEAR_285_MILLION
+    ]
+    for target, written in beyond:
+        with pytest.raises(SchemaMismatchError, match="column 'c'"):
+            cast([written], parse_sql_type(source), parse_sql_type(target))
 
 
 @pytest.mark.parametrize("pair", UNREADABLE, ids=lambda pair: f"{pair['from']}-{pair['to']}")

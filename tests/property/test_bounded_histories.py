@@ -153,7 +153,7 @@ def expected_rows(history: list[ModelCommit], world: World) -> dict[int, list[in
     stamps=st.lists(STAMPS, min_size=1, max_size=12),
     buckets=st.sampled_from([1, 2]),
 )
-@settings(max_examples=max(30, settings().max_examples // 2))
+@settings(max_examples=max(12, settings().max_examples // 2))
 def test_a_bounded_stream_ends_where_the_specification_says(
     mode: str, *, before: list[Any], after: list[Any], reader: dict[str, str], stamps: list[Any], buckets: int
 ) -> None:

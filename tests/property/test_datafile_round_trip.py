@@ -163,7 +163,7 @@ def write(
 
 # A drawn table costs as much as fifty drawn numbers.
 @pytest.mark.parametrize("file_format", FileFormat)
-@settings(max_examples=40)
+@settings(max_examples=max(15, settings().max_examples // 20))
 @given(data=st.data())
 def test_what_is_written_is_read(file_format: FileFormat, data: st.DataObject) -> None:
     columns, expected = data.draw(files(file_format))

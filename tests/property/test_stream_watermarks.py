@@ -65,7 +65,7 @@ class Producers:
         )
 
 
-@settings(max_examples=100)
+@settings(max_examples=max(40, settings().max_examples // 8))
 @given(
     commits=st.lists(COMMITS, min_size=1, max_size=8),
     mode=st.sampled_from(["earliest", "latest-full"]),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.s3_server import S3Bucket
 
-PROCESSES = 8
+PROCESSES = 5
 STEP = 100_000
 KILLED_AT_ONCE = 5
 END_SECONDS = 240
@@ -157,7 +157,7 @@ class Scene:
 @pytest.mark.parametrize(
     ("rounds", "layout"),
     [
-        pytest.param(2, QUEUE, marks=pytest.mark.timeout(300)),
+        pytest.param(1, QUEUE, marks=pytest.mark.timeout(300)),
         pytest.param(20, QUEUE, marks=[pytest.mark.slow, SOAK]),
         pytest.param(20, SCALABLE, marks=[pytest.mark.slow, SOAK]),
     ],

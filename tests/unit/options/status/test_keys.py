@@ -1,6 +1,7 @@
 """Every key that is known has one status, and no entry point leaves one out of account without a word."""
 
 import itertools
+import re
 import warnings
 from collections.abc import Callable
 
@@ -43,10 +44,11 @@ def test_every_known_key_has_exactly_one_status() -> None:
     assert not {key for key in KNOWN_KEYS if key.lower() in FOREIGN}
 
 
-@pytest.mark.parametrize("key", IGNORED)
-def test_a_key_that_is_known_and_not_acted_on_warns(key: str) -> None:
-    with pytest.warns(OptionWarning, match="has no effect here"):
-        check_keys({key: VALUE}, "d.t")
+def test_a_key_that_is_known_and_not_acted_on_warns() -> None:
+    assert len(IGNORED) > 100
+    for key in IGNORED:
+        with pytest.warns(OptionWarning, match=rf"'{re.escape(key)}' .*has no effect here"):
+            check_keys({key: VALUE}, "d.t")
 
 
 @pytest.mark.parametrize("key", REFUSED_HERE)
