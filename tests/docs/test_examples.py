@@ -28,6 +28,11 @@ def _blocks(page: str, language: str) -> list[str]:
     return [text for kind, text in _BLOCK.findall((ROOT / page).read_text("utf-8")) if kind == language]
 
 
+def examples_of() -> dict[str, dict[str, list[str]]]:
+    """Return the blocks that are run here, by their page and language."""
+    return {page: {kind: _blocks(page, kind) for kind in ("python", "console")} for page in _WITH_EXAMPLES}
+
+
 class PageRunner:
     """A process that runs examples of pages, which share its JVM and what it has imported."""
 
