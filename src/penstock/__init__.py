@@ -68,6 +68,7 @@ __all__ = [
     "MetricsExport",
     "Migration",
     "MissingFile",
+    "MissingManifest",
     "MoveColumn",
     "NotFoundError",
     "OptionWarning",
@@ -174,6 +175,7 @@ if TYPE_CHECKING:
     from penstock.spark.write.progress import WriteProgress, last_write
     from penstock.table.actions.manifests import ManifestCompaction
     from penstock.table.actions.missing_files import MissingFile
+    from penstock.table.actions.missing_manifests import MissingManifest
     from penstock.table.actions.rescale import RescaledPartition
     from penstock.table.compact.background import BackgroundCompactor
     from penstock.table.compact.job import CompactionResult, PartitionResult
@@ -227,6 +229,7 @@ _HOMES: Final = {
     "ManifestCompaction": "penstock.table.actions.manifests",
     "MergedFiles": "penstock.table.compact.task",
     "MissingFile": "penstock.table.actions.missing_files",
+    "MissingManifest": "penstock.table.actions.missing_manifests",
     "MergeDelete": "penstock.table.dml.merge",
     "MergeInsert": "penstock.table.dml.merge",
     "MergeUpdate": "penstock.table.dml.merge",

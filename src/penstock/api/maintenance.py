@@ -20,6 +20,7 @@ from penstock.options import BucketOptions, CommitOptions, CompactOptions, Parti
 from penstock.table.actions.changes import open_committer
 from penstock.table.actions.manifests import ManifestCompaction, compact_manifests
 from penstock.table.actions.missing_files import MissingFile, drop_missing_files, find_missing_files
+from penstock.table.actions.missing_manifests import MissingManifest, drop_missing_manifests, find_missing_manifests
 from penstock.table.actions.rescale import RescaledPartition, rescale_partitions
 from penstock.table.commit.committer import new_commit_user
 from penstock.table.compact.background import BackgroundCompactor
@@ -358,6 +359,25 @@ class TableMaintenance:
         if not dry_run:
             drop_missing_files(open_committer(self._table.ref, self._table.store, adds_rows=False), missing)
         return missing
+
+    def remove_missing_manifests(self, *, dry_run: bool = True) -> tuple[MissingManifest, ...]:
+        """Find manifests of the latest snapshot that are missing on storage; leave them out unless ``dry_run``.
+
+        The latest state can be read again then, by a new snapshot: without the rows of files that only these manifests
+        had added, and again with those of files that they had deleted (by a compaction, say). Older snapshots stay as
+        they are. Before that, look for the manifests: a copy that has them can be restored.
+
+        Args:
+            dry_run: only find them.
+
+        Raises:
+            NotFoundError: a manifest list is missing, which only a rollback to an older snapshot mends.
+            CommitConflictError: others committed each time that this was tried; do it again.
+        """
+        check_writable(self._table.ref)
+        if dry_run:
+            return find_missing_manifests(self._table.checked_store)
+        return drop_missing_manifests(open_committer(self._table.ref, self._table.checked_store, adds_rows=False))
 
     def rescale(
         self, buckets: int | None = None, *, partition: Mapping[str, object] | None = None, dry_run: bool = False

@@ -283,6 +283,7 @@ class Table:
     remove_orphan_files = MethodOf("maintenance", TableMaintenance.remove_orphan_files)
     compact_manifests = MethodOf("maintenance", TableMaintenance.compact_manifests)
     remove_missing_files = MethodOf("maintenance", TableMaintenance.remove_missing_files)
+    remove_missing_manifests = MethodOf("maintenance", TableMaintenance.remove_missing_manifests)
     rescale = MethodOf("maintenance", TableMaintenance.rescale)
     mark_partitions_done = MethodOf("maintenance", TableMaintenance.mark_partitions_done)
 

@@ -50,6 +50,7 @@ def test_procedures_take_named_arguments(spark: SparkSession, catalog: Catalog) 
         "expire_partitions": "expiration_time => '1 d', timestamp_formatter => 'yyyy-MM-dd'",
         "remove_orphan_files": "older_than => '2020-01-01 00:00:00', dry_run => true",
         "remove_unexisting_files": "dry_run => true",
+        "remove_unexisting_manifests": "dry_run => true",
         "reset_consumer": "consumer_id => 'reader', next_snapshot_id => 3",
         "clear_consumers": "including_consumers => 'none'",
     }

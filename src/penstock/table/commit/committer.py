@@ -269,6 +269,8 @@ class TableCommitter:
         if is_empty and not request.merges_manifests:
             writer.delete_written()
             return None, ()
+        if request.lost is not None:
+            merges = ()
         merges = self._merge(base, writer) if merges is None else merges
         if is_empty and not merges:
             writer.delete_written()
@@ -344,7 +346,7 @@ class TableCommitter:
     ) -> Prepared:
         schema_id = self._schemas.ids[-1]
         check_schema_of_merges(self.ref, self.store, request.messages, schema_id)
-        base_manifests = apply_merges(self._manifests(base), merges)
+        base_manifests = _without_lost(request, apply_merges(self._manifests(base), merges))
         with writer.written_at_once(also=self._check_schemas):
             base_list = writer.write_list(base_manifests)
             delta_manifests = self._write_manifests(writer, delta, schema_id)
@@ -363,7 +365,7 @@ class TableCommitter:
             commit_identifier=request.commit_identifier,
             commit_kind=request.kind,
             time_millis=self.clock_millis(),
-            total_record_count=((base.total_record_count or 0) if base else 0) + added,
+            total_record_count=_rows_before(request, base) + added,
             delta_record_count=added,
             watermark=request.watermark,
             properties=request.properties,
@@ -518,6 +520,17 @@ def _as_storage_error(error: TableStoreError | MemoryError) -> StorageError:
     failure = StorageError(str(error) or "memory ran out")
     failure.__cause__ = error
     return failure
+
+
+def _without_lost(request: CommitRequest, manifests: tuple[ManifestFileMeta, ...]) -> tuple[ManifestFileMeta, ...]:
+    lost = request.lost
+    return manifests if lost is None else tuple(meta for meta in manifests if meta.file_name not in lost.names)
+
+
+def _rows_before(request: CommitRequest, base: Snapshot | None) -> int:
+    if request.lost is not None:
+        return request.lost.total_record_count
+    return (base.total_record_count or 0) if base else 0
 
 
 def _output_names(merges: tuple[Merge, ...]) -> list[str]:

@@ -139,6 +139,8 @@ def build_delta(
         )
     if request.kind is CommitKind.OVERWRITE and request.scope is not None:
         return overwrite_delta(request.messages, base, ref=ref, store=store, scope=request.scope)
+    if not request.messages:
+        return ()
     if request.kind in {CommitKind.COMPACT, CommitKind.OVERWRITE}:
         replaced = compact_delta(request.messages, base, ref=ref, store=store)
         return replaced + append_delta(request.messages, base, ref=ref, store=store, index=index)

@@ -14,6 +14,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostManifests:
+    """Manifests that are not on storage any more, and that the new snapshot leaves out.
+
+    Attributes:
+        names: file names.
+        total_record_count: rows of the live files that the other manifests of the base have.
+    """
+
+    names: frozenset[str]
+    total_record_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
     """Changes to commit as one snapshot.
 
@@ -30,6 +43,8 @@ class CommitRequest:
         merges_manifests: only merge manifests, all that can be; no snapshot where there is nothing to merge.
         read: the snapshot that the changes were computed from, if no other may come in between; ``has_read`` is set
             then, and the snapshot is None where nothing was ever committed.
+        lost: what the base names and the new snapshot does not; only with ``read`` and without messages. No manifests
+            are merged then.
     """
 
     commit_user: str
@@ -45,3 +60,4 @@ class CommitRequest:
     merges_manifests: bool = False
     has_read: bool = False
     read: Snapshot | None = None
+    lost: LostManifests | None = None

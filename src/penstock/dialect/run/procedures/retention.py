@@ -68,6 +68,13 @@ def _remove_unexisting_files(state: SqlState, arguments: Arguments) -> Outcome:
     return rows(pa.schema({"path": TEXT, "lost_rows": LONG}), [(each.path, each.row_count) for each in missing])
 
 
+def _remove_unexisting_manifests(state: SqlState, arguments: Arguments) -> Outcome:
+    dry_run = arguments.flag("dry_run", default=False)
+    missing = table_of(state, arguments).remove_missing_manifests(dry_run=dry_run)
+    schema = pa.schema({"path": TEXT, "added_files": LONG, "deleted_files": LONG})
+    return rows(schema, [(each.path, each.added_files, each.deleted_files) for each in missing])
+
+
 def _reset_consumer(state: SqlState, arguments: Arguments) -> Outcome:
     table, consumer = table_of(state, arguments), arguments.needed("consumer_id")
     next_snapshot = arguments.integer("next_snapshot_id")
@@ -103,6 +110,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     "remove_unexisting_files": Procedure(
         parameters=("table", "dry_run", "parallelism"), run=_remove_unexisting_files
     ),
+    "remove_unexisting_manifests": Procedure(parameters=("table", "dry_run"), run=_remove_unexisting_manifests),
     "reset_consumer": Procedure(parameters=("table", "consumer_id", "next_snapshot_id"), run=_reset_consumer),
     "clear_consumers": Procedure(
         parameters=("table", "including_consumers", "excluding_consumers"), run=_clear_consumers

@@ -30,7 +30,7 @@ def test_arguments_may_be_casts_as_in_the_texts_of_paimon(shop: Sql) -> None:
     ("call", "error", "says"),
     [
         ("sys.compat('orders')", InvalidSqlError, "did you mean sys.compact?"),
-        ("sys.remove_unexisting_manifests('orders')", InvalidSqlError, "did you mean sys.remove_unexisting_files?"),
+        ("sys.remove_unexisting_file('orders')", InvalidSqlError, "did you mean sys.remove_unexisting_files?"),
         ("sys.query_service('orders', 2)", InvalidSqlError, "no procedure sys.query_service; there are compact,"),
         ("sys.compact()", InvalidOptionError, "needs the argument table"),
         ("sys.compact(tabel => 'orders')", InvalidOptionError, "did you mean table?"),

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock import InvalidOptionError, LeaseHeldError
+from penstock import InvalidOptionError, LeaseHeldError, NotFoundError
+from penstock.format.layout import manifest_path
 from penstock.format.snapshot import CommitKind
 from penstock.table.lease.holder import acquire
 
 if TYPE_CHECKING:
     from tests.unit.dialect.conftest import Sql
+
+    from penstock import Table
 
 
 def append(sql: Sql, times: int) -> None:
@@ -86,6 +89,66 @@ def test_files_that_are_gone_leave_the_table(shop: Sql) -> None:
     assert sorted(row["id"] for row in shop.rows("SELECT id FROM orders")) == [2, 3, 4]
     assert shop.rows(f"{call})") == []
     assert table.latest_snapshot() == latest
+
+
+@pytest.mark.parametrize("name", ["orders", "orders$branch_b"])
+def test_manifests_that_are_gone_leave_the_table(shop: Sql, name: str) -> None:
+    shop("CALL sys.create_branch('orders', 'b')")
+    for number in (7, 8, 9):
+        shop(f"INSERT INTO `{name}` VALUES ({number}, 1, NULL, 'z')")  # noqa: S608 - of this file
+    table = shop.catalog.load_table(f"shop.{name}")
+    before = table_ids(shop, name)
+    lost = next(
+        row["file_name"]
+        for row in table.manifests().to_pylist()
+        if row["num_added_files"] == 1 and row["file_name"] not in names_of_manifests(table, -2)
+    )
+    path = manifest_path(table._ref.location, lost)
+    table._ref.file_io.delete(path)
+    call = f"CALL sys.remove_unexisting_manifests(`table` => '{name}'"
+    gone = [{"path": path, "added_files": 1, "deleted_files": 0}]
+    latest = table.latest_snapshot()
+    assert shop.rows(f"{call}, dry_run => TRUE)") == gone
+    assert table.latest_snapshot() == latest
+    with pytest.raises(NotFoundError, match="manifest"):
+        shop.catalog.load_table(f"shop.{name}").to_arrow()
+    assert shop.rows(f"{call})") == gone
+    after = table.latest_snapshot()
+    assert latest is not None
+    assert after is not None
+    assert (after.id, after.commit_kind, after.delta_record_count) == (latest.id + 1, CommitKind.OVERWRITE, 0)
+    ids = table_ids(shop, name)
+    assert (after.total_record_count, ids) == (len(before) - 1, before[:-1])
+    assert shop.rows(f"{call})") == []
+    shop(f"INSERT INTO `{name}` VALUES (10, 1, NULL, 'z')")  # noqa: S608 - of this file
+    assert table_ids(shop, name) == [*ids, 10]
+
+
+def test_files_whose_deletion_was_lost_are_live_again(shop: Sql) -> None:
+    table = shop.catalog.load_table("shop.orders")
+    shop("INSERT INTO orders VALUES (7, 1, NULL, 'z')")
+    known = names_of_manifests(table, -1)
+    ids = table_ids(shop, "orders")
+    shop("DELETE FROM orders WHERE id = 7")
+    (lost,) = names_of_manifests(table, -1) - known
+    table._ref.file_io.delete(manifest_path(table._ref.location, lost))
+    (found,) = shop.catalog.load_table("shop.orders").remove_missing_manifests(dry_run=False)
+    assert found.deleted_files == 1
+    snapshot = table.latest_snapshot()
+    assert snapshot is not None
+    assert snapshot.total_record_count == len(ids)
+    assert table_ids(shop, "orders") == ids
+
+
+def table_ids(sql: Sql, name: str) -> list[int]:
+    """Ids of all rows of a table or a branch, in order."""
+    return sorted(row["id"] for row in sql.rows(f"SELECT id FROM `{name}`"))  # noqa: S608 - of this file
+
+
+def names_of_manifests(table: Table, place: int) -> set[str]:
+    """Names of the manifests of the snapshot at a place among all."""
+    snapshot_id = table.snapshots()["snapshot_id"].to_pylist()[place]
+    return {str(name) for name in table.manifests(snapshot_id=snapshot_id)["file_name"].to_pylist()}
 
 
 def test_consumers_are_cleared_by_their_names(shop: Sql) -> None:

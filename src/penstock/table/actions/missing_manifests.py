@@ -1,0 +1,113 @@
+"""Removal of manifests from a table's metadata that are not on storage any more.
+
+Source:
+    Paimon ``flink:action/RemoveUnexistingManifestsAction.java``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CommitConflictError
+from penstock.format.layout import manifest_path
+from penstock.format.snapshot import CommitKind
+from penstock.io.shortcuts import has_file
+from penstock.table.commit.committer import new_commit_user
+from penstock.table.commit.request import CommitRequest, LostManifests
+from penstock.table.read.scan import live_entries
+
+if TYPE_CHECKING:
+    from penstock.format.manifest.entry import ManifestFileMeta
+    from penstock.format.snapshot import Snapshot
+    from penstock.table.commit.committer import TableCommitter
+    from penstock.table.store import MetadataStore
+
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingManifest:
+    """A manifest of the latest snapshot that does not exist.
+
+    Attributes:
+        added_files: additions of data files that it held; the rows of these files cannot be read.
+        deleted_files: deletions that it held, of files that other manifests add: what these hold is live again.
+    """
+
+    path: str
+    added_files: int
+    deleted_files: int
+
+
+def find_missing_manifests(store: MetadataStore) -> tuple[MissingManifest, ...]:
+    """Return the manifests of the latest snapshot that are not on storage, in the order of its lists.
+
+    Raises:
+        NotFoundError: a manifest list is missing.
+        StorageError: it is unknown what is missing.
+    """
+    base = store.load_latest_snapshot()
+    return () if base is None else tuple(_described(store, meta) for meta in _missing(store, base))
+
+
+def drop_missing_manifests(committer: TableCommitter) -> tuple[MissingManifest, ...]:
+    """Remove the missing manifests by an OVERWRITE snapshot that names the others; none is made if none is missing.
+
+    Raises:
+        CommitConflictError: others committed each time that this was tried.
+        NotFoundError: as ``find_missing_manifests``.
+        TableStoreError: as ``TableCommitter.commit``.
+    """
+    store = committer.store
+    for number in range(_TRIES):
+        base = store.load_latest_snapshot()
+        missing = () if base is None else _missing(store, base)
+        if base is None or not missing:
+            return ()
+        lost = frozenset(meta.file_name for meta in missing)
+        request = CommitRequest(
+            commit_user=new_commit_user(committer.options.user_prefix),
+            kind=CommitKind.OVERWRITE,
+            commit_empty=True,
+            lost=LostManifests(names=lost, total_record_count=_count_rows(store, base, lost)),
+            has_read=True,
+            read=base,
+        )
+        try:
+            committer.commit(request)
+        except CommitConflictError:
+            if number == _TRIES - 1:
+                raise
+            continue
+        return tuple(_described(store, meta) for meta in missing)
+    return ()
+
+
+def _missing(store: MetadataStore, base: Snapshot) -> tuple[ManifestFileMeta, ...]:
+    file_io, metas = store.file_io, store.load_manifests(base)
+    if not metas:
+        return ()
+    directory = manifest_path(store.location, metas[0].file_name).rpartition("/")[0]
+    listed = {each.name for each in file_io.list(directory)}
+    # Looked for by its name as well: a listing may be a little older than the file.
+    return tuple(
+        meta
+        for meta in metas
+        if meta.file_name not in listed and not has_file(file_io, manifest_path(store.location, meta.file_name))
+    )
+
+
+def _count_rows(store: MetadataStore, base: Snapshot, lost: frozenset[str]) -> int:
+    """Count the rows that are read without the lost manifests."""
+    metas = [meta for meta in store.load_manifests(base) if meta.file_name not in lost]
+    entries = [entry for part in store.iter_manifests(metas, snapshot_id=base.id) for entry in part]
+    return sum(entry.file.row_count for entry in live_entries(entries))
+
+
+def _described(store: MetadataStore, meta: ManifestFileMeta) -> MissingManifest:
+    return MissingManifest(
+        path=manifest_path(store.location, meta.file_name),
+        added_files=meta.num_added_files,
+        deleted_files=meta.num_deleted_files,
+    )
