@@ -30,6 +30,7 @@ def rows_with(values: tuple[Any, ...], column: str = "c") -> list[Row]:
     return [{"id": i, column: value} for i, value in enumerate([None, *values])]
 
 
+@pytest.mark.slow  # always: test_wide_tables.py
 @pytest.mark.parametrize(("case", "file_format"), in_every_format(CASES))
 def test_an_engine_reads_every_type_in_every_file_format(
     engine: Engine, request: pytest.FixtureRequest, location: Path, case: Case, file_format: str

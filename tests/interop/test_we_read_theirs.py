@@ -26,6 +26,7 @@ def expect_deviation(request: pytest.FixtureRequest, engine: Engine, case: Case,
         request.applymarker(pytest.mark.xfail(strict=True, raises=EngineError, reason=reason))
 
 
+@pytest.mark.slow  # always: test_wide_tables.py
 @pytest.mark.parametrize(("case", "file_format"), in_every_format(CASES))
 def test_we_read_every_type_in_every_file_format(
     engine: Engine, request: pytest.FixtureRequest, location: Path, case: Case, file_format: str

@@ -9,6 +9,7 @@ from tests.model.invariants import visible_rows
 from tests.model.programs.rollback import roll_back
 from tests.model.replay import READER, random_trace, stage_of
 from tests.model.scenarios import SCENARIOS, Scenario
+from tests.model.shown import broken_without
 from tests.model.values import Acknowledged, Leased, Seen
 
 REPLAYED_PROGRAMS = {
@@ -76,9 +77,7 @@ def test_the_code_rolls_back_beside_two_others_as_the_model_does(scenario: Scena
     ids=lambda each: each.name,
 )
 def test_the_code_brings_nothing_back_that_was_rolled_back(guard: Guard) -> None:
-    [scenario] = [each for each in SCENARIOS if guard in each.shows]
-    violation = Explorer(scenario.system(ALL - {guard})).run().violation
-    assert violation is not None
+    scenario, violation = broken_without(guard)
     replayed = stage_of(scenario).follow(violation.trace, is_strict=False)
     assert replayed.rows[0] == "first"
     assert not {"second", "third"} & set(replayed.rows)
@@ -87,9 +86,7 @@ def test_the_code_brings_nothing_back_that_was_rolled_back(guard: Guard) -> None
 
 @pytest.mark.parametrize("guard", SHOWN, ids=lambda each: each.name)
 def test_what_breaks_the_model_without_a_guard_does_not_break_the_code(guard: Guard) -> None:
-    [scenario] = [each for each in SCENARIOS if guard in each.shows]
-    violation = Explorer(scenario.system(ALL - {guard})).run().violation
-    assert violation is not None
+    scenario, violation = broken_without(guard)
     replayed = stage_of(scenario).follow(violation.trace, is_strict=False)
     wanted = {"first", "second", *replayed.acknowledged}
     assert wanted <= set(replayed.rows)
@@ -101,9 +98,7 @@ def test_what_breaks_the_model_without_a_guard_does_not_break_the_code(guard: Gu
 
 @pytest.mark.parametrize("guard", [Guard.CONSUMERS_SPARED, Guard.POSITION_AFTER_ROWS], ids=lambda each: each.name)
 def test_a_consumer_gets_every_row_whatever_breaks_the_model_without_a_guard(guard: Guard) -> None:
-    [scenario] = [each for each in SCENARIOS if guard in each.shows]
-    violation = Explorer(scenario.system(ALL - {guard})).run().violation
-    assert violation is not None
+    scenario, violation = broken_without(guard)
     replayed = stage_of(scenario).follow(violation.trace, is_strict=False)
     rest = [
         row

@@ -86,7 +86,7 @@ def run(scene: Scene, forker: Forker, chance: random.Random, *, kills: int, seco
 def test_no_row_is_lost_or_doubled_and_no_file_missing_or_left_whoever_is_killed(
     buckets: int, forker: Forker, tmp_path: Path
 ) -> None:
-    run(Scene(tmp_path, buckets), forker, random.Random(8), kills=8, seconds=5)  # noqa: S311 - no secret
+    run(Scene(tmp_path, buckets), forker, random.Random(8), kills=6, seconds=3)  # noqa: S311 - no secret
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ def test_planning_finds_all_files_of_a_table_and_one_by_the_filter() -> None:
     assert all(check.value > 0 for check in section.checks)
 
 
+@pytest.mark.slow
 def test_commits_are_timed_on_short_and_long_histories_of_both_kinds() -> None:
     section = commit.measure(TOY)
     assert {each.session for each in section.series} == {"fresh process", "living committer"}
@@ -41,6 +42,7 @@ def test_commits_are_timed_on_short_and_long_histories_of_both_kinds() -> None:
     assert sum("time next to 2 snapshots" in check.name for check in section.checks) == 4
 
 
+@pytest.mark.slow
 def test_reads_and_appends_without_spark_are_compared_with_pyarrow() -> None:
     section = python_io.measure(TOY, with_pypaimon=False)
     assert [check.name for check in section.checks] == [

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+@pytest.mark.slow
 def test_every_course_is_run_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sections = [history_flat.measure(TOY), history_flat.measure_beside(TOY)]
     names = {check.name for section in sections for check in section.checks}

@@ -161,7 +161,14 @@ def test_global_options_may_stand_anywhere(penstock: Command) -> None:
     assert penstock("read", f"--warehouse={penstock.warehouse}", "--format", "json", "shop.t").stdout == expected
 
 
-@pytest.mark.parametrize("location", TABLES, ids=lambda location: location.name)
+@pytest.mark.parametrize(
+    "location",
+    [
+        # Every third table, and those that have columns of all types.
+        pytest.param(each, id=each.name, marks=() if n % 3 == 0 or "types" in each.name else pytest.mark.slow)
+        for n, each in enumerate(TABLES)
+    ],
+)
 def test_tables_of_other_engines_print_what_to_arrow_reads(penstock: Command, location: Path) -> None:
     table = Table.at(str(location))
     try:

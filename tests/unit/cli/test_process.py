@@ -23,16 +23,9 @@ MAIN: Final = "from penstock.cli.main import main; main()"
 START_CPU_SECONDS: Final = 0.9
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory for what the commands compile, which takes them seconds once."""
-    return tmp_path_factory.mktemp("compiled")
-
-
 @pytest.fixture
-def warehouse(tmp_path: Path, compiled: Path) -> Path:
+def warehouse(tmp_path: Path) -> Path:
     """A warehouse on disk with 200,000 numbers in ``shop.t``."""
-    (tmp_path / "compiled").symlink_to(compiled)
     catalog = Catalog(str(tmp_path / "warehouse"))
     catalog.create_database("shop")
     table = catalog.create_table("shop.t", "n BIGINT")
@@ -41,8 +34,7 @@ def warehouse(tmp_path: Path, compiled: Path) -> Path:
 
 
 def _environment(warehouse: Path) -> dict[str, str]:
-    compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(warehouse.parent / "compiled")}
-    return {**os.environ, **compiled, "PENSTOCK_WAREHOUSE": str(warehouse), "PYTHONIOENCODING": "utf-8"}
+    return {**os.environ, "PENSTOCK_WAREHOUSE": str(warehouse), "PYTHONIOENCODING": "utf-8"}
 
 
 def _run(warehouse: Path, *args: str, input: str | None = None) -> subprocess.CompletedProcess[str]:

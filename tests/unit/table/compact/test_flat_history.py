@@ -55,7 +55,7 @@ def test_compaction_on_a_thread_keeps_up_with_the_batches_and_loses_nothing(kind
 
 @pytest.mark.timeout(300)
 def test_many_commits_to_a_queue_are_rewritten_a_handful_of_times() -> None:
-    history = run_course(warehouse(), amplification_course(500, "1 mb"))
+    history = run_course(warehouse(), amplification_course(250, "1 mb"))
     ours, theirs = amplification_checks("1 mb", history)
     assert missed([ours]) == []
     assert theirs.value > 2 * ours.value
