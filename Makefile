@@ -41,7 +41,7 @@ demo-s3: java $(SYNCED) ## Run the main job on an S3 server of this machine, its
 demo-kafka: java $(SYNCED) ## Run flights through a Kafka broker, a queue and windows, in SQL
 	PYTHONPATH=. $(BIN)/python scripts/demo_kafka.py $(ARGS)
 
-demo-live: java $(SYNCED) ## Watch Kafka, a queue and windows while their driver is killed (ARGS="--seconds 30 --days 10")
+demo-live: java $(SYNCED) ## Watch Kafka, a queue and windows while their driver is killed (ARGS="--seconds 60 --days 31")
 	PYTHONPATH=. $(BIN)/python -m scripts.demo_live $(ARGS)
 
 test: java $(SYNCED) ## Run the tests: unit, Spark, and the reference engines

@@ -282,9 +282,9 @@ def main() -> None:
     """Run the demo."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--warehouse", type=Path, default=Path("demo-live-warehouse"), help="made anew")
-    parser.add_argument("--days", type=int, default=31, help="of flights, at most 31")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long records are sent")
-    parser.add_argument("--patience", type=float, default=180.0, help="seconds more until the demo gives up")
+    parser.add_argument("--days", type=int, default=14, help="of flights, at most 31")
+    parser.add_argument("--seconds", type=float, default=30.0, help="how long records are sent")
+    parser.add_argument("--patience", type=float, default=600.0, help="seconds more until the demo gives up")
     arguments = parser.parse_args()
     warehouse: Path = arguments.warehouse.resolve()
     shutil.rmtree(warehouse, ignore_errors=True)

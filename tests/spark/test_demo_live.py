@@ -28,7 +28,7 @@ def test_a_killed_driver_leaves_every_number_equal(tmp_path: Path) -> None:
         text=True,
         check=False,
         cwd=ROOT,
-        env={**os.environ, **quick_environment(tmp_path / "settings"), "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, **quick_environment(), "PYSPARK_PYTHON": sys.executable},
         timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
