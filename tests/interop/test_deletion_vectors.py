@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.deletion_vectors import delete_by_vectors
 from tests.interop import ours
 from tests.interop.canonical import sort_rows
-from tests.interop.engines import Engine, Row
+from tests.interop.engines import Engine, JavaPaimon, Row
 
 
 def test_the_same_rows_are_deleted(engine: Engine, location: Path) -> None:
@@ -24,3 +24,16 @@ def test_the_same_rows_are_deleted(engine: Engine, location: Path) -> None:
     found = ours.read(location)
     assert len(found) == 27
     assert engine.read(location) == sort_rows(found)
+
+
+def test_rows_that_java_deletes_are_gone(java: JavaPaimon, location: Path) -> None:
+    options = {"bucket": "-1", "deletion-vectors.enabled": "true"}
+    java.create(location, [("k", "INT"), ("n", "INT")], options=options)
+    for start in (0, 20):
+        java.append(location, [{"k": k, "n": k % 3} for k in range(start, start + 20)])
+    names = [row["file_path"].rpartition("/")[2] for row in ours.load(location).files().to_pylist()]
+    for positions in ([0, 7, 19], [8]):
+        java.ask("delete_positions", location, rows={names[0]: positions})
+    found = ours.read(location)
+    assert len(found) == 36
+    assert java.read(location) == sort_rows(found)

@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -21,9 +22,18 @@ import org.apache.paimon.catalog.CatalogFactory;
 import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.data.InternalRow;
+import org.apache.paimon.deletionvectors.BitmapDeletionVector;
+import org.apache.paimon.deletionvectors.DeletionVector;
+import org.apache.paimon.deletionvectors.append.AppendDeleteFileMaintainer;
+import org.apache.paimon.deletionvectors.append.BaseAppendDeleteFileMaintainer;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.fs.Path;
+import org.apache.paimon.index.IndexFileMeta;
+import org.apache.paimon.io.CompactIncrement;
 import org.apache.paimon.io.DataFileMeta;
+import org.apache.paimon.io.DataIncrement;
+import org.apache.paimon.manifest.FileKind;
+import org.apache.paimon.manifest.IndexManifestEntry;
 import org.apache.paimon.manifest.ManifestCommittable;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
 import org.apache.paimon.options.ExpireConfig;
@@ -46,6 +56,7 @@ import org.apache.paimon.table.sink.BatchTableCommit;
 import org.apache.paimon.table.sink.BatchTableWrite;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
 import org.apache.paimon.table.sink.CommitMessage;
+import org.apache.paimon.table.sink.CommitMessageImpl;
 import org.apache.paimon.table.sink.StreamTableWrite;
 import org.apache.paimon.table.sink.TableCommitImpl;
 import org.apache.paimon.table.source.DataSplit;
@@ -182,6 +193,9 @@ public final class Engine {
                 try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) {
                     commit.compactManifests();
                 }
+                return null;
+            case "delete_positions":
+                deletePositions(table, request.get("rows"));
                 return null;
             case "mark_done":
                 new SuccessFileMarkDoneAction(table.fileIO(), table.location())
@@ -331,6 +345,32 @@ public final class Engine {
     }
 
     /** Answer: what Java takes the latest schema to be. */
+    /** Deletes rows of an unpartitioned append table by deletion vectors: data file to positions. */
+    private static void deletePositions(FileStoreTable table, JsonNode rows) throws Exception {
+        AppendDeleteFileMaintainer maintainer = BaseAppendDeleteFileMaintainer.forUnawareAppend(
+                table.store().newIndexFileHandler(), table.snapshotManager().latestSnapshot(), BinaryRow.EMPTY_ROW);
+        for (Iterator<String> names = rows.fieldNames(); names.hasNext(); ) {
+            String name = names.next();
+            DeletionVector vector = new BitmapDeletionVector();
+            for (JsonNode position : rows.get(name)) vector.delete(position.asLong());
+            maintainer.notifyNewDeletionVector(name, vector);
+        }
+        List<IndexFileMeta> added = new ArrayList<>();
+        List<IndexFileMeta> deleted = new ArrayList<>();
+        for (IndexManifestEntry entry : maintainer.persist()) {
+            (entry.kind() == FileKind.ADD ? added : deleted).add(entry.indexFile());
+        }
+        CommitMessage message = new CommitMessageImpl(
+                BinaryRow.EMPTY_ROW,
+                BucketMode.UNAWARE_BUCKET,
+                table.coreOptions().bucket(),
+                new DataIncrement(List.of(), List.of(), List.of(), added, deleted),
+                CompactIncrement.emptyIncrement());
+        try (BatchTableCommit commit = table.newBatchWriteBuilder().newCommit()) {
+            commit.commit(List.of(message));
+        }
+    }
+
     private static JsonNode schema(FileStoreTable table) {
         ObjectNode result = MAPPER.createObjectNode();
         result.put("id", table.schema().id());
