@@ -84,6 +84,14 @@ def kill_all(pids: list[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def command_of(pid: int) -> str:
+    """Return the command of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
 def seconds_of(pids: list[int]) -> float:
     """Return the CPU seconds of processes, and of those of their children that have ended."""
     total = 0
@@ -103,10 +111,12 @@ class Worker:
     def __init__(self, folder: Path, space: str, address: str, private: Path) -> None:
         self.folder, self.space, self.address, self.private = folder, space, address, private
         self.process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
 
     def start(self, master: str, environment: dict[str, str]) -> None:
         """Start it; ``private`` is an empty disk of its own there."""
         self.folder.mkdir(exist_ok=True)
+        self.starts += 1
         environment = {
             **environment,
             "SPARK_LOCAL_IP": self.address,
@@ -126,6 +136,20 @@ class Worker:
                 stderr=log,
                 start_new_session=True,
             )
+
+    def lose(self) -> None:
+        """Kill all that runs there."""
+        assert self.process is not None
+        kill_all(pids_in(self.space))
+        self.process.wait()
+
+    def executors(self) -> list[str]:
+        """Return the directories of the executors so far, also of those that have ended."""
+        return sorted(str(path) for path in self.folder.glob("work/app-*/*") if path.is_dir())
+
+    def pids_of(self, name: str) -> list[int]:
+        """Return the processes whose command has a name in it."""
+        return [pid for pid in pids_in(self.space) if name in command_of(pid)]
 
 
 class StandaloneCluster:
@@ -181,12 +205,12 @@ class StandaloneCluster:
         # A worker that finds no master yet tries again.
         for worker in self.workers:
             worker.start(self.master, self.environment)
-        self.wait_for_workers(len(self.workers))
+        self.wait_for_workers()
 
-    def wait_for_workers(self, count: int) -> None:
-        """Wait until workers have registered so often in all."""
+    def wait_for_workers(self) -> None:
+        """Wait until workers have registered as often as they were started."""
         deadline = time.monotonic() + START_SECONDS
-        while self._log().count("Registering worker") < count:
+        while self._log().count("Registering worker") < sum(worker.starts for worker in self.workers):
             assert time.monotonic() < deadline, self._log()[-2000:]
             time.sleep(0.1)
 
@@ -209,18 +233,31 @@ class StandaloneCluster:
                 worker.process.wait()
 
     def start_driver(
-        self, script: Path, *arguments: str, python: str = sys.executable, folder: str = "driver", **variables: str
+        self,
+        script: Path,
+        *arguments: str,
+        python: str = sys.executable,
+        folder: str = "driver",
+        space: tuple[str, str] | None = None,
+        **variables: str,
     ) -> subprocess.Popen[str]:
-        """Start a program with a session of the cluster on this machine, in a directory of its own.
+        """Start a program with a session of the cluster, in a directory of its own.
 
         Args:
             python: path of the Python that runs the tasks.
+            space: network namespace and address of a machine of its own, which has its own process ids too; None for
+                this machine.
         """
         directory = self.folder / folder
         directory.mkdir(exist_ok=True)
+        command, address = [sys.executable, str(script), *arguments], self.host
+        if space is not None:
+            named = f'hostname {folder} && exec "$@"'
+            apart = ["ip", "netns", "exec", space[0], "unshare", "-mpu", "--fork", "--mount-proc"]
+            command, address = [*apart, "sh", "-c", named, "sh", *command], space[1]
         environment: dict[str, Any] = {
             **self.environment,
-            "SPARK_LOCAL_IP": self.host,
+            "SPARK_LOCAL_IP": address,
             "SPARK_LOCAL_DIRS": str(directory / "scratch"),
             "PYSPARK_PYTHON": python,
             "PENSTOCK_MASTER": self.master,
@@ -229,9 +266,10 @@ class StandaloneCluster:
         environment.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         with (directory / "errors").open("ab") as errors:
             driver = subprocess.Popen(
-                [sys.executable, str(script), *arguments],
+                command,
                 env=environment,
                 cwd=directory,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,

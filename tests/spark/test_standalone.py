@@ -78,12 +78,19 @@ def test_executors_get_penstock_once_and_run_the_main_job(found: dict[str, Any],
     assert "obstore" in found["ship"]["is"]
     assert found["ship again"]["is"] == []
     assert found["hosts"]["is"] == [worker.address for worker in cluster.workers]
-    assert found["append"]["is"] == 2
-    assert found["stream"]["is"] == 2 * ROWS
+    assert found["append"]["is"] == 1
+    assert found["stream"]["is"] == ROWS
     assert found["compact"]["is"] == 1
     assert found["read"]["is"] == [[2 * ROWS, ROWS, 2 * sum(number % 7 for number in range(ROWS))]]
     assert found["format"]["is"] == 2 * sum(number % 7 == 3 for number in range(ROWS))
     assert found["fsck"]["is"] == []
+
+
+def test_tasks_of_a_killed_executor_are_run_again(found: dict[str, Any], cluster: StandaloneCluster) -> None:
+    # Two executors at first, and one instead of the killed one.
+    assert sum(len(worker.executors()) for worker in cluster.workers) == 3
+    assert found["executor killed"]["is"] == 2
+    assert found["stream again"]["is"] == 2 * ROWS
 
 
 def test_disk_of_one_machine_is_no_warehouse(found: dict[str, Any]) -> None:
