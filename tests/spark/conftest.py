@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 # A hook: it folds the skips of all tests that miss the same thing into one line.
 from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
 from tests.spark.kafka_broker import Kafka, running_kafka
+from tests.spark.py4j_names import keep_names
 
 from penstock import Catalog, register
 from penstock.format.text.names import quoted
@@ -44,6 +45,7 @@ READ_IN_BOTH_WAYS = {
     "test_narrower_types_are_widened",
     "test_values_of_all_types_come_back_from_spark_as_they_went_in",
 }
+_CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # What a stream that Spark plans in a process of its own does not do.
 DRIVER_ALONE = {
     "test_windows_of_a_bounded_stream_are_all_there_at_its_end",
@@ -56,6 +58,7 @@ DRIVER_ALONE = {
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return a local session of two cores; its warehouse and scratch folders go away with the run."""
     folder = tmp_path_factory.mktemp("spark")
+    keep_names()
     # Workers have to be of this environment, whatever `python3` is on the PATH.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # A machine whose host name has no address would not start otherwise.
@@ -71,6 +74,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", SESSION_ZONE)
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", (folder / "warehouse").as_uri())
+        # The usual one starts readlink and chmod for each file where Hadoop's native library is missing.
+        .config("spark.sql.streaming.checkpointFileManagerClass", _CHECKPOINT_FILES)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
