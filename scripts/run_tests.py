@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[1]
 ALWAYS: Final = "not slow and not bench"
 NO_JVM: Final = f"not spark and {ALWAYS}"
 NO_TESTS_COLLECTED: Final = 5
-LANES: Final = 2
+LANES: Final = 3
 # Their sessions are in processes of their own: next to the drivers, so that the longest group has less.
 OWN_SESSIONS: Final = tuple(
     f"tests/spark/test_{name}.py"

@@ -11,28 +11,24 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.changes import RemoveOption, SchemaChange, SetOption, UpdateColumnType
 from penstock.catalog.checks.features import check_readable
 from penstock.catalog.checks.schema import check_schema
 from penstock.catalog.databases import check_database_exists, list_tables
-from penstock.catalog.evolve_schema import apply_changes
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
-from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_latest_schema, load_schema, put_schema
+from penstock.catalog.schema_files import list_schema_ids, load_latest_schema, put_schema
+from penstock.catalog.stored_changes import change_stored_schema
 from penstock.catalog.trash import discard
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
-from penstock.clocks import utc_millis
-from penstock.datafile.conform import make_batch, null_array
-from penstock.datafile.evolve import plan_evolution
-from penstock.datafile.types import to_arrow_schema
-from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError, UnsupportedFeatureError
+from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.format.layout import schema_directory, schema_path
 from penstock.io.settings import confine
 from penstock.table.identity import new_creation_millis
 from penstock.table.ref import TableRef, storage_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from penstock.catalog.changes import SchemaChange
     from penstock.format.schema import TableSchema
 
 
@@ -178,25 +174,17 @@ def alter_table(warehouse: Warehouse, name: str, changes: Sequence[SchemaChange]
 
 def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
     """Apply changes to the schema of the table at a place, as ``alter_table`` does."""
-    sets_options = any(isinstance(change, SetOption | RemoveOption) for change in changes)
-    retypes = any(isinstance(change, UpdateColumnType) for change in changes)
     stalled = 0
     latest_id = -1
     while stalled < _TRIES_WITHOUT_PROGRESS:
         ref = load_place(place)
         stalled = 0 if ref.schema.id > latest_id else stalled + 1
         latest_id = ref.schema.id
-        evolved = apply_changes(
-            ref.schema,
-            changes,
-            table=place.name,
-            has_snapshots=sets_options and has_snapshots(place.file_io, place.location),
-            time_millis=utc_millis(),
+        evolved = change_stored_schema(
+            ref.schema, changes, table=place.name, file_io=place.file_io, location=place.location
         )
         if evolved is ref.schema:
             return ref
-        if retypes:
-            _check_history(place, evolved)
         if put_schema(place.file_io, place.location, evolved):
             _check_still_there(place, ref.schema)
             return replace(ref, schema=evolved)
@@ -206,12 +194,6 @@ def alter_place(place: TablePlace, changes: Sequence[SchemaChange]) -> TableRef:
         f" {schema_directory(place.location)}; check the storage, then alter again",
         True,  # noqa: FBT003 - positional, so that pickling works
     )
-
-
-def _check_history(place: TablePlace, evolved: TableSchema) -> None:
-    earlier = (schema_id for schema_id in list_schema_ids(place.file_io, place.location) if schema_id < evolved.id)
-    schemas = (load_schema(place.file_io, place.location, schema_id) for schema_id in earlier)
-    check_readable_history(schemas, evolved, place.name)
 
 
 def _check_still_there(place: TablePlace, base: TableSchema) -> None:
@@ -250,23 +232,3 @@ def _ref(place: TablePlace, schema: TableSchema) -> TableRef:
 
 def _missing(place: TablePlace) -> NotFoundError:
     return NotFoundError(f"table {place.name} does not exist: there is no schema in {place.location}")
-
-
-def check_readable_history(schemas: Iterable[TableSchema], evolved: TableSchema, table: str) -> None:
-    """Check that files of each of these schemas can be read with the new one.
-
-    Files keep the schema that they were written with, and a read casts from that schema in one step. So INT to STRING
-    and then STRING to DATE, each allowed by itself, would leave files whose INT column cannot be read as a DATE.
-
-    Raises:
-        InvalidSchemaError: a column cannot be read; the message names the schema and the column.
-    """
-    for schema in schemas:
-        plan = plan_evolution(schema.fields, evolved.fields)
-        written = to_arrow_schema(plan.file_fields)
-        try:
-            plan.apply(make_batch([null_array(0, each.type) for each in written], written, 0))
-        except UnsupportedFeatureError as error:
-            raise InvalidSchemaError(
-                f"table {table}: rows written with schema-{schema.id} could not be read any more: {error}"
-            ) from error

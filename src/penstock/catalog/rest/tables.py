@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.catalog.changes import RemoveOption, SetOption, UpdateColumnType
 from penstock.catalog.checks.features import check_readable
 from penstock.catalog.checks.schema import check_schema
-from penstock.catalog.evolve_schema import apply_changes
-from penstock.catalog.filesystem import check_readable_history
 from penstock.catalog.names import TableName, check_database_name, is_location, parse_data_table_name
 from penstock.catalog.new_schema import build_schema, table_defaults
 from penstock.catalog.rest.change_json import encode_change
-from penstock.catalog.schema_files import has_snapshots, list_schema_ids, load_schema
+from penstock.catalog.schema_files import load_schema
+from penstock.catalog.stored_changes import change_stored_schema
 from penstock.catalog.warehouse import use_options
-from penstock.clocks import utc_millis
 from penstock.errors import (
     AlreadyExistsError,
     FormatError,
@@ -162,20 +159,9 @@ def alter_table(warehouse: Warehouse, server: RestServer, name: str, changes: Se
     Raises as ``filesystem.alter_table``.
     """
     ref = load_table(warehouse, server, name)
-    sets_options = any(isinstance(change, SetOption | RemoveOption) for change in changes)
-    evolved = apply_changes(
-        ref.schema,
-        changes,
-        table=ref.name,
-        has_snapshots=sets_options and has_snapshots(ref.file_io, ref.location),
-        time_millis=utc_millis(),
-    )
+    evolved = change_stored_schema(ref.schema, changes, table=ref.name, file_io=ref.file_io, location=ref.location)
     if evolved is ref.schema:
         return ref
-    if any(isinstance(change, UpdateColumnType) for change in changes):
-        earlier = (number for number in list_schema_ids(ref.file_io, ref.location) if number <= ref.schema.id)
-        schemas = (load_schema(ref.file_io, ref.location, number) for number in earlier)
-        check_readable_history(schemas, evolved, ref.name)
     body = {"changes": [encode_change(change) for change in changes]}
     server.post(*_path(_parsed(server, name)), about=f"table {ref.name}", body=body)
     return load_table(warehouse, server, name)

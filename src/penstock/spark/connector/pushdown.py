@@ -32,6 +32,7 @@ from penstock.predicate.tree import (
     StartsWith,
     TimestampLiteral,
 )
+from penstock.spark.read.filters import COMPARED_ALIKE
 from penstock.spark.types import SPARK_PRECISION
 
 if TYPE_CHECKING:
@@ -47,19 +48,7 @@ _DAY_NANOS: Final = 86_400 * 10**9
 _MILLI_NANOS: Final = 10**6
 # TIME is a number of milliseconds in our Spark schema; for none of these do Spark and we have the same order.
 _UNLIKE: Final = frozenset({TypeRoot.TIME, TypeRoot.VARIANT, TypeRoot.BLOB})
-# Types of partition columns for which our result for a partition replaces Spark's filter on each row.
-_EXACT: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.DATE,
-        TypeRoot.VARCHAR,
-    }
-)
-_EXACT_FOR_ROWS: Final = frozenset({*_EXACT, TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE})
+_EXACT_FOR_ROWS: Final = frozenset({*COMPARED_ALIKE, TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE})
 # Spark's texts of literals whose values are Python's own.
 _PLAIN: Final[dict[str, Callable[[str], object]]] = {
     "bigint": int,
@@ -126,7 +115,7 @@ def _take(ref: TableRef, place: int, node: _Node) -> Pushed | None:
     return Pushed(
         place=place,
         predicate=predicate,
-        is_exact=bool(columns) and columns <= keys and all(roots[name] in _EXACT for name in columns),
+        is_exact=bool(columns) and columns <= keys and all(roots[name] in COMPARED_ALIKE for name in columns),
         is_exact_for_rows=all(_compares_alike(field.type) for field in ref.schema.fields if field.name in columns),
         is_for_files=bool(columns)
         and not any(roots[name] is None or roots[name] in _UNSAFE_IN_FILES for name in columns)

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataType
     from penstock.predicate.tree import BoundPredicate, Predicate
 
+COMPARED_ALIKE: Final = frozenset(
+    {
+        TypeRoot.BOOLEAN,
+        TypeRoot.TINYINT,
+        TypeRoot.SMALLINT,
+        TypeRoot.INT,
+        TypeRoot.BIGINT,
+        TypeRoot.DATE,
+        TypeRoot.VARCHAR,
+    }
+)
+"""Types whose values compare here exactly as they do in Spark."""
 _COMPARE: Final[Mapping[Operator, Callable[[Column, Column], Column]]] = {
     Operator.EQ: operator.eq,
     Operator.NE: operator.ne,

@@ -11,27 +11,16 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import datasource as source
 
 from penstock.errors import InvalidFilterError
-from penstock.format.types.data_types import AtomicType, TypeRoot
+from penstock.format.types.data_types import AtomicType
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import And, Compare, In, IsNull, Not, Operator, Predicate, StartsWith
+from penstock.spark.read.filters import COMPARED_ALIKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.table.ref import TableRef
 
-# Values of these types compare here as they do in Spark.
-_ALIKE: Final = frozenset(
-    {
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.DATE,
-        TypeRoot.VARCHAR,
-    }
-)
 _COMPARISONS: Final[Mapping[type[source.Filter], Operator]] = {
     source.EqualTo: Operator.EQ,
     source.GreaterThan: Operator.GT,
@@ -47,7 +36,9 @@ def take_filters(ref: TableRef, given: Iterable[source.Filter]) -> Predicate | N
     Spark applies all of them to the rows, so leaving one out costs time only.
     """
     alike = {
-        field.name for field in ref.schema.fields if isinstance(field.type, AtomicType) and field.type.root in _ALIKE
+        field.name
+        for field in ref.schema.fields
+        if isinstance(field.type, AtomicType) and field.type.root in COMPARED_ALIKE
     }
     found = [predicate for each in given if (predicate := _translate(each, alike)) is not None]
     taken = tuple(predicate for predicate in found if _fits(ref, predicate))
