@@ -1,9 +1,9 @@
-"""Run the tests in groups, two at a time, one pytest process a group, and close with one line of totals.
+"""Run the tests in groups, three at a time, one pytest process a group, and close with one line of totals.
 
 Groups are apart because a Spark session lasts as long as its process and must not weigh on the others, and because each
-collects its own folders only. Two lanes take the next group whenever they are free. Those that start JVMs come first:
-they wait much, so two of them share two cores well; the others keep one core busy each, to the end. Only one group has
-the Spark session of ``tests/spark``. Arguments go to every pytest.
+collects its own folders only. Three lanes take the next group whenever they are free. Those that start JVMs come first:
+they wait much, so two of them and one without share two cores well. Only one group has the Spark session of
+``tests/spark``. Arguments go to every pytest.
 """
 
 import re

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 60
 SCALABLE: dict[str, str] = {}
 QUEUE = {"bucket": "1", "bucket-key": "k"}
-KINDS = pytest.mark.parametrize("options", [SCALABLE, QUEUE], ids=["scalable", "queue"])
+KINDS = pytest.mark.parametrize(
+    "options", [pytest.param(SCALABLE, id="scalable"), pytest.param(QUEUE, id="queue", marks=pytest.mark.slow)]
+)
+QUEUE_FIRST = pytest.mark.parametrize(
+    "options", [pytest.param(SCALABLE, id="scalable", marks=pytest.mark.slow), pytest.param(QUEUE, id="queue")]
+)
 
 
 @pytest.fixture
@@ -73,7 +78,7 @@ def test_a_stream_merges_its_small_files_and_goes_on_until_all_are(
     assert stored_files(table._ref) == needed_files(table._ref), "no merge left a file behind"
 
 
-@KINDS
+@QUEUE_FIRST
 def test_stopping_the_query_stops_its_merges_at_once(
     catalog: Catalog, feed: Feed, tmp_path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
