@@ -32,8 +32,8 @@ Blue is Penstock, orange what it is compared with. A bar is the median of the ro
 from the least to the greatest time, and each group of bars has its own scale. In a round every contender runs once,
 in the same process (the session in brackets), because JARs of two peers do not mix. So compare bars of one session.
 [bench/README.md](../bench/README.md) describes what exactly is timed, and how it is made fair. The newest kept
-result of each benchmark is shown, with its machine, date, versions and load. A load above the number of cores means
-that the times are less certain.
+result of each benchmark and session is shown, with its machine, date, versions and load. A load above the number of
+cores means that the times are less certain.
 
 Paimon takes part in two ways. pypaimon reads and writes without Spark. Paimon's connector for Spark, 0.9.0, has no
 build for Spark 4.2: in the session `paimon` it runs on Spark 3.5, in a process of its own that takes its turn in every
@@ -55,29 +55,48 @@ class Kept:
     file: Path
     run: dict[str, Any]
 
+    @property
+    def sessions(self) -> set[str]:
+        """Which sessions took part."""
+        return {each.session for each in self.section.series}
+
 
 def newest(results: Path) -> list[Kept]:
-    """Return the newest result of each benchmark, first of those with peers."""
-    found: dict[str, Kept] = {}
+    """Return the newest result of each benchmark, first of those with peers.
+
+    Where the newest has only some of the sessions, as a run with ``--peer`` has, an older one with others stays.
+    """
+    found: dict[str, list[Kept]] = {}
     for file in sorted(results.glob("*.json")):
         run = json.loads(file.read_text("utf-8"))
         for section in map(from_json, run.get("sections", ())):
-            found[section.name] = Kept(section=section, file=file, run=run)
-    return sorted(found.values(), key=lambda kept: not _has_peers(kept.section))
+            new = Kept(section=section, file=file, run=run)
+            older = found.get(section.name, [])
+            found[section.name] = [*(old for old in older if not old.sessions <= new.sessions), new]
+    return sorted((kept for each in found.values() for kept in each), key=lambda kept: not _has_peers(kept.section))
 
 
 def render(kept: Sequence[Kept]) -> dict[str, str]:
     """Return the page and its charts, by their paths below ``docs``."""
     files: dict[str, str] = {}
     parts = [_HEAD]
+    titled: set[str] = set()
     for each in kept:
         works = _compared(each.section)
+        sessions = sorted(each.sessions) if each.section.name in titled else []
+        titled.add(each.section.name)
         chart = ""
         if works:
-            name = f"{_IMAGES}-{each.section.name}.svg"
+            name = "-".join([_IMAGES, each.section.name, *sessions]) + ".svg"
             files[name] = to_svg(works, OURS)
             chart = f"![{each.section.title}: {'; '.join(work for work, _ in works)}]({name})\n"
-        parts.append("\n".join(part for part in (_title(each), chart, _details(each)) if part))
+        parts.append(
+            "\n".join(
+                part
+                for part in (_title(each, f" ({', '.join(sessions)})" if sessions else ""), chart, _details(each))
+                if part
+            )
+        )
     files["benchmarks.md"] = "\n".join(parts)
     return files
 
@@ -104,7 +123,7 @@ def _compared(section: Section) -> list[tuple[str, list[Series]]]:
     return [(work, series) for work, series in works.items() if len(series) > 1][:_MOST_WORKS]
 
 
-def _title(kept: Kept) -> str:
+def _title(kept: Kept, which: str) -> str:
     run = kept.run
     machine, versions = run["machine"], run["versions"]
     spark = f", PySpark {versions['pyspark']}" if "pyspark" in versions else ""
@@ -113,7 +132,7 @@ def _title(kept: Kept) -> str:
     stem = kept.file.stem
     raw = f"[{stem}.json](../bench/results/{stem}.json), all figures: [{stem}.md](../bench/results/{stem}.md)"
     return (
-        f"## {kept.section.title}\n\n"
+        f"## {kept.section.title}{which}\n\n"
         f"{run['date']}, code {run['code']}, {machine['processor']} with {machine['cores']} cores and "
         f"{machine['memory']}, load {run['load_average']}{spark}; raw data: {raw}.\n"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,3 +56,16 @@ def test_the_newest_result_of_a_benchmark_counts(tmp_path: Path) -> None:
     assert kept
     assert {each.file.name for each in kept} == {"2026-01-02-new.json"}
     assert page.write(tmp_path, tmp_path) == len(list((tmp_path / "img").iterdir()))
+
+
+def test_a_result_with_one_peer_leaves_older_ones_with_others_on_the_page(tmp_path: Path) -> None:
+    run = next(path for path in sorted(RESULTS.glob("*.json")) if "foundation" in path.name).read_text()
+    both = json.loads(run)
+    both["sections"] = [next(each for each in both["sections"] if each["name"] == "append")]
+    one = json.loads(json.dumps(both))
+    session = one["sections"][0]["series"][0]["session"]
+    one["sections"][0]["series"] = [each for each in one["sections"][0]["series"] if each["session"] == session]
+    (tmp_path / "2026-01-01-both.json").write_text(json.dumps(both))
+    (tmp_path / "2026-01-02-one.json").write_text(json.dumps(one))
+    assert [each.file.name for each in page.newest(tmp_path)] == ["2026-01-01-both.json", "2026-01-02-one.json"]
+    assert page.write(tmp_path, tmp_path) == 2
