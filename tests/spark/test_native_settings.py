@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = "n BIGINT, s STRING, at TIMESTAMP(6), x DECIMAL(12, 2), r ROW<p INT>"
 ROWS: Final = 40
-# Each changed the files, or lost rows, in a write that did not set it.
+# Each changed the files, or lost rows, in a write that did not set it; the last three are of readers only.
 WRITE: Final = {
     "mapreduce.output.basename": "out",
     "mapreduce.output.fileoutputformat.compress": "true",
@@ -41,9 +41,14 @@ WRITE: Final = {
     "parquet.dictionary.page.size": "64",
     "parquet.enable.dictionary": "false",
     "parquet.writer.version": "PARQUET_2_0",
+    "parquet.compression": "gzip",
+    "parquet.compression.codec.zstd.level": "9",
+    "parquet.filter.stats.enabled": "false",
+    "parquet.hadoop.vectored.io.enabled": "false",
+    "parquet.read.allocation.size": "1024",
 }
 # The write goes over Arrow: nothing takes them back for one write.
-UNKNOWN: Final = {"parquet.bloom.filter.enabled": "true", "parquet.compression": "gzip"}
+UNKNOWN: Final = {"parquet.bloom.filter.enabled": "true"}
 SCAN: Final = {
     "spark.sql.streaming.fileStreamSink.ignoreMetadata": "true",
     "spark.sql.streaming.fileSink.log.compactInterval": "1",

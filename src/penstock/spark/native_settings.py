@@ -70,6 +70,21 @@ SCAN_OPTIONS: Final = {
 }
 """Options of such a scan."""
 
+# Keys that ``parquet_options`` gives for each table, so that what the configuration says has no effect.
+_KEYS_OF_A_TABLE: Final = frozenset({"parquet.compression", "parquet.compression.codec.zstd.level"})
+# Keys that no writer reads.
+_KEYS_OF_READERS: Final = (
+    "parquet.decrypt.",
+    "parquet.filter.",
+    "parquet.hadoop.vectored.io.",
+    "parquet.metadata.read.",
+    "parquet.page.verify-checksum.",
+    "parquet.private.read.",
+    "parquet.read.",
+    "parquet.split.files",
+    "parquet.strict.typing",
+    "parquet.task.side.metadata",
+)
 _FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
 
 
@@ -98,9 +113,10 @@ def scan_session(session: Any) -> Any:  # noqa: ANN401 - see above
 
 
 def unknown_parquet_keys(session: Any) -> tuple[str, ...]:  # noqa: ANN401 - see above
-    """Return the settings of the Parquet writer in a session's Hadoop configuration that are not in ``WRITE_OPTIONS``.
+    """Return the settings of the Parquet writer in a session's Hadoop configuration that the options of a write leave.
 
     Examples are encryption keys and Bloom filters of single columns, which write options cannot unset.
     """
-    found = session.sessionState().newHadoopConf().getPropsWithPrefix("parquet.")
-    return tuple(sorted({f"parquet.{key}" for key in found} - WRITE_OPTIONS.keys()))
+    found = {f"parquet.{key}" for key in session.sessionState().newHadoopConf().getPropsWithPrefix("parquet.")}
+    unknown = found - WRITE_OPTIONS.keys() - _KEYS_OF_A_TABLE
+    return tuple(sorted(key for key in unknown if not key.startswith(_KEYS_OF_READERS)))

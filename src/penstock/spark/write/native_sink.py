@@ -6,6 +6,7 @@ files that Penstock would write (design/0007).
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
+_LOG: Final = logging.getLogger(__name__)
 # Spark's names of the codecs that both writers encode in the same way.
 _CODECS: Final = {
     "none": "uncompressed",
@@ -99,7 +101,14 @@ def write_natively(
     if order is None or is_observed(df):
         return None
     moved = _in_clone(df)
-    if unknown_parquet_keys(_session_of(moved)):
+    unknown = unknown_parquet_keys(_session_of(moved))
+    if unknown:
+        _LOG.warning(
+            "table %s: written by Python workers, not by Spark's own writer, since the Hadoop configuration sets %s; "
+            "unset it for faster writes",
+            ref.name,
+            ", ".join(unknown),
+        )
         return None
     staging = staging_directory(ref, job_id)
     try:
