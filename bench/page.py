@@ -90,13 +90,8 @@ def render(kept: Sequence[Kept]) -> dict[str, str]:
             name = "-".join([_IMAGES, each.section.name, *sessions]) + ".svg"
             files[name] = to_svg(works, OURS)
             chart = f"![{each.section.title}: {'; '.join(work for work, _ in works)}]({name})\n"
-        parts.append(
-            "\n".join(
-                part
-                for part in (_title(each, f" ({', '.join(sessions)})" if sessions else ""), chart, _details(each))
-                if part
-            )
-        )
+        title = _title(each, f" ({', '.join(sessions)})" if sessions else "")
+        parts.append("\n".join(filter(None, (title, chart, _details(each)))))
     files["benchmarks.md"] = "\n".join(parts)
     return files
 

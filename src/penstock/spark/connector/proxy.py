@@ -82,7 +82,7 @@ class Proxy:
 
     def _refuse(self, what: str) -> NoReturn:
         """Raise: Spark asks for something that this object has never said it has."""
-        raise NotImplementedError(f"{type(self).__name__} has no {what}")
+        raise RuntimeError(f"Spark asks {type(self).__name__} for {what}, which it has not offered")
 
 
 def from_spark(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
