@@ -25,7 +25,12 @@ CORPUS = Path(__file__).parents[1] / "corpus" / "differential"
         "nan-left-out-by-footers",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("dates-of-october-1582", "null-in-in-of-orc", "dates-before-1582-in-orc")
+            for name in (
+                "dates-of-october-1582",
+                "null-in-in-of-bytes",
+                "null-in-in-of-orc",
+                "dates-before-1582-in-orc",
+            )
         ),
     ],
 )

@@ -262,6 +262,12 @@ def test_widened_columns_are_read_by_spark(spark: SparkSession, catalog: Catalog
     assert "Python workers" in _plan(spark.sql(f"SELECT c0 FROM penstock.{name}"))
 
 
+def test_null_among_bytes_is_no_filter_that_spark_cannot_log(spark: SparkSession, catalog: Catalog) -> None:
+    catalog.create_table("d.bytes", "b BYTES").append(pa.table({"b": pa.array([b"", b"x", None], pa.binary())}))
+    found = spark.table("penstock.d.bytes").where("b IN (X'', X'ff', NULL)").collect()
+    assert [bytes(row.b) for row in found] == [b""]
+
+
 def test_bucket_keys_prune_and_joins_prune_by_them(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.queue", "k INT, v INT", options={"bucket": "8", "bucket-key": "k"})
     table.append(pa.table({"k": pa.array(range(64), pa.int32()), "v": pa.array(range(64), pa.int32())}))

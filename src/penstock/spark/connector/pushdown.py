@@ -207,6 +207,8 @@ def _literal(node: _Node, literals: list[object]) -> object:
     if "type" not in node:
         raise _UnknownError
     text, kind = node["value"], node["type"]
+    if text is None and kind == "binary":
+        raise _UnknownError  # Spark logs the filters that were taken, and fails on this literal
     value = text if text is None else b64decode(text) if kind == "binary" else _known_literal(text, kind)
     literals.append(value)
     return value
