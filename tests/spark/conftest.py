@@ -39,13 +39,38 @@ IN_BOTH_WAYS = {
     "test_limits_cut_and_progress_says_how_far_the_query_is_behind",
     "test_tasks_of_a_parallel_sink_see_each_bucket_whole_and_in_order",
 }
-# Tests with the fixture read_way that always run in both ways; the others read through the format in long runs.
+# Their tests read through the scan of the catalog, and in long runs through the format too.
+READ_MODULES = {
+    "test_appends",
+    "test_golden_tables",
+    "test_incremental",
+    "test_native_sink",
+    "test_row_changes",
+    "test_to_spark",
+    "test_types",
+}
+# Those of them that always run in both ways.
 READ_IN_BOTH_WAYS = {
     "test_days_that_the_julian_calendar_lacks_are_found",
     "test_narrower_types_are_widened",
     "test_values_of_all_types_come_back_from_spark_as_they_went_in",
 }
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+# About the plan of the scan, its snapshot or its metadata, which the format does not have.
+CATALOG_ALONE = {
+    "test_a_join_opens_the_files_of_the_partitions_that_the_other_side_has",
+    "test_a_later_where_keeps_files_closed_too",
+    "test_comments_of_columns_come_with_a_native_scan",
+    "test_dataframe_keeps_its_snapshot_while_others_commit",
+    "test_each_way_to_name_a_snapshot_reads_it",
+    "test_odd_partition_values_are_read_natively",
+    "test_orc_dates_before_1582_are_read_right",
+    "test_python_path_prunes_filters_and_picks_columns_as_well",
+    "test_ranges_in_footers_that_leave_out_nan_lose_no_rows",
+    "test_spark_is_given_only_the_files_that_may_have_rows",
+    "test_table_without_rows_has_its_columns",
+    "test_two_thousand_files_are_planned_without_listing_them",
+}
 # What a stream that Spark plans in a process of its own does not do.
 DRIVER_ALONE = {
     "test_windows_of_a_bounded_stream_are_all_there_at_its_end",
@@ -87,10 +112,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests in both ways of a stream, or of a read: planned by the driver's process, or by a process of Spark's."""
-    if "read_way" in metafunc.fixturenames:
+    module = metafunc.module.__name__.rpartition(".")[2]
+    if module in READ_MODULES:
         marks = () if metafunc.function.__name__ in READ_IN_BOTH_WAYS else (pytest.mark.slow,)
-        metafunc.parametrize("read_way", ["catalog", pytest.param("format", marks=marks)], indirect=True)
-    if metafunc.module.__name__.rpartition(".")[2] in STREAM_MODULES:
+        ways = ["catalog", pytest.param("format", marks=marks)]
+        alone = metafunc.function.__name__ in CATALOG_ALONE
+        metafunc.parametrize("read_way", ways[:1] if alone else ways, indirect=True)
+    if module in STREAM_MODULES:
         marks = () if metafunc.function.__name__ in IN_BOTH_WAYS else (pytest.mark.slow,)
         ways = ["driver", pytest.param("python", marks=marks)]
         alone = metafunc.function.__name__ in DRIVER_ALONE
@@ -106,10 +134,10 @@ def stream_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return way
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def read_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How ``to_spark`` reads in this test: by the scan of the catalog, or through ``format("penstock")``."""
-    way: str = request.param
+    way: str = getattr(request, "param", "catalog")
     if way == "format":
         monkeypatch.setattr(entry, "batch_frame", _frame_by_format)
     return way

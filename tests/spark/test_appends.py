@@ -108,7 +108,6 @@ def test_dataframe_without_rows_makes_no_snapshot(spark: SparkSession, catalog: 
 
 
 @pytest.mark.parametrize("strategy", ["none", "hash"])
-@pytest.mark.usefixtures("read_way")
 def test_columns_come_by_name_in_any_order_with_any_characters(
     spark: SparkSession, catalog: Catalog, strategy: str
 ) -> None:
@@ -203,7 +202,6 @@ def test_overwrite_replaces_partitions_of_the_rows_or_what_is_named(spark: Spark
     assert len(data_files(table)) == known + 1
 
 
-@pytest.mark.usefixtures("read_way")
 def test_table_is_made_with_the_columns_of_a_dataframe(spark: SparkSession, catalog: Catalog) -> None:
     frame = spark.sql("SELECT 1 AS a, timestamp'2024-03-10 02:30:00' AS t, array(struct('x' AS s)) AS l")
     table = catalog.create_table("d.t", frame.schema)

@@ -60,7 +60,6 @@ def test_both_doors_deliver_the_changes_that_a_read_without_spark_delivers(
         assert sorted(row["a"] for row in attached.collect()) == expected
 
 
-@pytest.mark.usefixtures("read_way")
 def test_a_filter_and_columns_apply_to_changes(spark: SparkSession, table: Table) -> None:
     options = {"incremental-between": "1,4"}
     assert table.to_spark(spark, options=options, columns=["a"], filter="p = 'x' AND a > 3").collect() == [(6,)]

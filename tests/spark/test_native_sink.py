@@ -139,7 +139,6 @@ def test_rows_types_and_statistics_are_those_of_our_own_writer(
     assert spark.conf.get("spark.sql.parquet.outputTimestampType") == "INT96"
 
 
-@pytest.mark.usefixtures("read_way")
 def test_spark_reads_the_same_rows_back(spark: SparkSession, catalog: penstock.Catalog, native: list[bool]) -> None:
     table = catalog.create_table("d.t", COLUMNS)
     given = frame(spark, table, rows())

@@ -370,7 +370,6 @@ def test_odd_partition_values_are_read_natively(spark: SparkSession, catalog: Ca
     assert table.to_spark(spark, filter="p = 'a#b?c'").collect() == [(7, "a#b?c")]
 
 
-@pytest.mark.usefixtures("read_way")
 def test_table_in_a_directory_with_an_odd_name_is_read_natively(spark: SparkSession, tmp_path: Path) -> None:
     catalog = Catalog(str(tmp_path / "100% Ünï #1"))
     catalog.create_database("d")

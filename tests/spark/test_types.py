@@ -136,7 +136,6 @@ def same_rows(found: pa.Table, expected: pa.Table) -> bool:
 @pytest.mark.parametrize(
     ("zone", "strategy"), [("America/Los_Angeles", "none"), ("Asia/Kolkata", "hash")], indirect=["zone"]
 )
-@pytest.mark.usefixtures("read_way")
 def test_values_of_all_types_come_back_from_spark_as_they_went_in(
     spark: SparkSession, catalog: Catalog, zone: str, strategy: str
 ) -> None:
@@ -154,7 +153,6 @@ def test_values_of_all_types_come_back_from_spark_as_they_went_in(
         assert same_rows(again.to_arrow(), rows)
 
 
-@pytest.mark.usefixtures("read_way")
 def test_wall_clocks_and_instants_are_what_spark_says_they_are(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "wall TIMESTAMP(6), instant TIMESTAMP_LTZ(6)")
     table.append(
@@ -166,7 +164,6 @@ def test_wall_clocks_and_instants_are_what_spark_says_they_are(spark: SparkSessi
     assert texts == ("2024-03-10 02:30:00", "2024-07-01 05:00:00")
 
 
-@pytest.mark.usefixtures("read_way")
 def test_narrower_types_are_widened(spark: SparkSession, catalog: Catalog) -> None:
     table = catalog.create_table("d.t", "a BIGINT, b DOUBLE, c DECIMAL(10, 4), d TIMESTAMP(3)")
     table.append(
