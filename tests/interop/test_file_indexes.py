@@ -1,4 +1,4 @@
-"""Files of Java Paimon with Bloom filters and bitmaps: some are skipped, and no row is lost."""
+"""Files of Java Paimon with Bloom filters and bitmaps, in manifests and beside the files: no row is lost."""
 
 import random
 from pathlib import Path
@@ -29,15 +29,16 @@ def cases(kind: str) -> list[Case]:
     return [each for each in SCALARS if each.sql.startswith(TYPES[kind]) and "(9)" not in each.sql]
 
 
+@pytest.mark.parametrize("threshold", ["1 mb", "1 b"])
 @pytest.mark.parametrize(("kind", "more"), [("bloom-filter", {}), ("bitmap", {}), ("bitmap", {"version": "1"})])
 def test_points_find_the_rows_that_a_read_without_indexes_finds(
-    java: Engine, location: Path, kind: str, more: dict[str, str]
+    java: Engine, location: Path, kind: str, more: dict[str, str], threshold: str
 ) -> None:
     source = random.Random(kind)  # noqa: S311 - not for secrets
     columns = {f"c{number}": case for number, case in enumerate(cases(kind))}
     options = {
         f"file-index.{kind}.columns": ",".join(columns),
-        "file-index.in-manifest-threshold": "1 mb",
+        "file-index.in-manifest-threshold": threshold,
         "metadata.stats-mode": "none",
         **({f"file-index.{kind}.{name}.items": "64" for name in columns} if kind == "bloom-filter" else {}),
         **{f"file-index.{kind}.{name}.{key}": value for name in columns for key, value in more.items()},
@@ -48,6 +49,7 @@ def test_points_find_the_rows_that_a_read_without_indexes_finds(
         java.append(
             location, [{"id": 2 * number + i, **{name: two[i] for name, two in chosen.items()}} for i in (0, 1)]
         )
+    assert len([*location.rglob("*.index")]) == (FILES if threshold == "1 b" else 0)
     table = ours.load(location)
     rows = table.with_options({"file-index.read.enabled": "false"}).to_arrow()
     ids = rows.column("id").to_pylist()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 from struct import Struct, error
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.format.types.data_types import AtomicType, TypeRoot
 from penstock.format.xxhash import xxh64
@@ -45,23 +45,53 @@ _NUMBERS: Final = {
 }
 
 
-def decode_file_index(data: bytes) -> Mapping[str, Mapping[str, bytes]]:
-    """Return the indexes of each column by their kind; empty for what cannot be read, of which nothing is known."""
-    found: dict[str, dict[str, bytes]] = {}
+class IndexPlace(NamedTuple):
+    """Where the index of one column and kind is.
+
+    Attributes:
+        start: offset in bytes, from the begin of all indexes of the data file.
+        length: bytes, positive.
+    """
+
+    start: int
+    length: int
+
+
+def decode_index_places(data: bytes) -> Mapping[str, Mapping[str, IndexPlace]]:
+    """Return where the indexes of each column are, by their kind.
+
+    Args:
+        data: at least the head, which is before all indexes.
+
+    Returns:
+        Empty for what cannot be read, of which nothing is known.
+    """
+    found: dict[str, dict[str, IndexPlace]] = {}
     try:
         source = io.BytesIO(data)
-        magic, version, _ = _HEAD.unpack(source.read(_HEAD.size))
+        magic, version, head_bytes = _HEAD.unpack(source.read(_HEAD.size))
         if (magic, version) != (_MAGIC, 1):
             return {}
         for _ in range(_number(source, _INT)):
             kinds = found.setdefault(_text(source), {})
             for _ in range(_number(source, _INT)):
                 kind, start, length = _text(source), _number(source, _INT), _number(source, _INT)
-                if 0 <= start <= len(data) - length and length > 0:
-                    kinds[kind] = data[start : start + length]
+                if 0 <= head_bytes <= start and length > 0:
+                    kinds[kind] = IndexPlace(start, length)
     except (error, ValueError):
         return {}
     return found
+
+
+def part_of(data: bytes, start: int, length: int) -> bytes | None:
+    """Return an index out of the first bytes of a file; None if some of its bytes are not among them."""
+    end = start + length
+    return data[start:end] if end <= len(data) else None
+
+
+def is_indexed_type(data_type: DataType) -> bool:
+    """Whether an index of a column of this type can be used."""
+    return isinstance(data_type, AtomicType) and (data_type.root in _TEXTS or data_type.root in _NUMBERS)
 
 
 def may_hold(index: Mapping[str, bytes], data_type: DataType, values: Collection[object]) -> bool:
@@ -72,7 +102,7 @@ def may_hold(index: Mapping[str, bytes], data_type: DataType, values: Collection
         data_type: of the column, as the file was written.
         values: internal values, None for null.
     """
-    if not isinstance(data_type, AtomicType) or not (data_type.root in _TEXTS or data_type.root in _NUMBERS):
+    if not isinstance(data_type, AtomicType) or not is_indexed_type(data_type):
         return True
     try:
         keys = [None if value is None else _key(data_type, value) for value in values]

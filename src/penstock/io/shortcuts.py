@@ -129,6 +129,21 @@ def files_ahead(file_io: FileIO, largest_bytes: int) -> int:
     return min(_SMALL_FILES_AT_ONCE, max(2, _FILE_BYTES_AT_ONCE // max(largest_bytes, 1)))
 
 
+def read_range(file_io: FileIO, path: str, start: int, length: int) -> bytes:
+    """Return some bytes of a file, fewer at its end; one request on object stores.
+
+    Raises:
+        NotFoundError: the file does not exist.
+        StorageError: it cannot be read.
+        OSError: likewise, on some storages.
+    """
+    if isinstance(file_io, ObjectFileIO):
+        return file_io.read_range(path, start, length)
+    with file_io.open_input(path) as stream:
+        stream.seek(start)
+        return bytes(stream.read(length))
+
+
 def read_at_once(file_io: FileIO, paths: Sequence[str]) -> dict[str, bytes]:
     """Read whole files in parallel, if the storage is slow to answer; missing files are left out.
 

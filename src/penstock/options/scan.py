@@ -103,8 +103,12 @@ class ReadOptions(OptionGroup):
         ),
     ] = False
     file_index_enabled: Annotated[
-        bool, Key("file-index.read.enabled", parse_bool, "skip files by the indexes in manifests", honoured=True)
+        bool, Key("file-index.read.enabled", parse_bool, "skip files by their indexes", honoured=True)
     ] = True
+    file_index_max_bytes: Annotated[
+        int,
+        Key("penstock.file-index.read.max-size", parse_bytes, "read by one plan from index files", honoured=True),
+    ] = 256 * MIB
     split_target_bytes: Annotated[
         int, Key("source.split.target-size", at_least(1, parse_bytes), "bytes of files in one split", honoured=True)
     ] = 128 * MIB

@@ -1,4 +1,4 @@
-"""Bytes of manifests and manifest lists on object stores, shared by all tables of this process.
+"""Bytes of manifests, manifest lists and index files on object stores, shared by all tables of this process.
 
 Names of such files contain a UUID, and their content never changes. So a file that this process has read or written
 need not be requested again by another handle of the table. On other storages the operating system does this.
@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 from penstock.io.settings import is_object_store
+from penstock.io.shortcuts import read_range
 
 if TYPE_CHECKING:
     from penstock.io.file_io import FileIO
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
 _MAX_BYTES: Final = 67_108_864
 # One large manifest must not evict hundreds of small ones.
 _MAX_FILE_BYTES: Final = _MAX_BYTES // 8
+# Apart from manifests, which a hundred Bloom filters would evict.
+_MAX_INDEX_BYTES: Final = 33_554_432
 
 
 class _Files:
     """Contents by storage and path; the least recently used are evicted."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._size = 0
         self._contents: OrderedDict[tuple[FileIO, str], bytes] = OrderedDict()
@@ -41,7 +45,7 @@ class _Files:
         with self._lock:
             self._size += len(data) - len(self._contents.pop((file_io, path), b""))
             self._contents[file_io, path] = data
-            while self._size > _MAX_BYTES:
+            while self._size > self._max_bytes:
                 self._size -= len(self._contents.popitem(last=False)[1])
 
     def clear(self) -> None:
@@ -50,7 +54,8 @@ class _Files:
             self._size = 0
 
 
-_FILES: Final = _Files()
+_FILES: Final = _Files(_MAX_BYTES)
+_INDEXES: Final = _Files(_MAX_INDEX_BYTES)
 
 
 def write_metadata(file_io: FileIO, path: str, data: bytes) -> None:
@@ -83,6 +88,24 @@ def read_shared(file_io: FileIO, path: str) -> bytes:
     return data
 
 
+def read_index_part(file_io: FileIO, path: str, start: int, length: int) -> bytes:
+    """Read some bytes of an index file, and keep them; fewer at the end of the file.
+
+    Raises:
+        StorageError: they cannot be read.
+        OSError: likewise, on some storages.
+    """
+    if not is_object_store(file_io):
+        return read_range(file_io, path, start, length)
+    part = f"{path}#{start}+{length}"
+    data = _INDEXES.get(file_io, part)
+    if data is None:
+        data = read_range(file_io, path, start, length)
+        _INDEXES.put(file_io, part, data)
+    return data
+
+
 def forget_shared_metadata() -> None:
     """Forget all contents, so that each file is read again."""
     _FILES.clear()
+    _INDEXES.clear()

@@ -7,7 +7,7 @@ import pytest
 from backports import zstd
 
 import penstock
-from penstock.format.file_index import decode_file_index, may_hold
+from penstock.format.file_index import decode_index_places, may_hold
 from penstock.format.types.text import parse_sql_type
 from penstock.format.xxhash import xxh64
 
@@ -42,7 +42,7 @@ def test_a_bloom_filter_of_java_paimon_skips_files_and_loses_no_row() -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"\0" * 16, b"not an index at all", b"\x00\x05NN\xd0\x1a5\xae\0\0\0\1"])
 def test_a_damaged_index_skips_nothing(damage: bytes) -> None:
-    assert decode_file_index(damage) == {}
+    assert decode_index_places(damage) == {}
 
 
 @pytest.mark.parametrize("kind", ["bloom-filter", "bitmap"])

@@ -60,6 +60,12 @@ class ObjectFileIO:
             raise StorageError(f"cannot read {path}: it has {data} bytes, and no metadata file has {MAX_READ_BYTES}")
         return data
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Return some bytes of an object, fewer at its end, by one request."""
+        key, options = self._key(path), {"range": (start, start + length)}
+        with self._failing("read", path) as client:
+            return client.call(lambda library, store: bytes(library.get(store, key, options=options).bytes()))
+
     def write(self, path: str, data: bytes) -> None:
         """Create or replace an object, in one request."""
         drop_answers(self)

@@ -53,6 +53,8 @@ def explain_plan(plan: ScanPlan) -> str:
         f"{_files(plan)}: {funnel.files_total}, rows: {'unknown' if funnel.rows_total is None else funnel.rows_total}",
         *(_stage_line(stage) for stage in funnel.stages),
     ]
+    if funnel.index_files:
+        lines.append(f"index files read: {funnel.index_files}, {bytes_text(funnel.index_bytes)}")
     left = sorted({partition.rest.columns for partition in plan.partitions if not partition.rest.is_always_true})
     columns = sorted({name for names in left for name in names})
     lines.append(f"filtered by row: {', '.join(columns)}" if columns else "filtered by row: nothing")

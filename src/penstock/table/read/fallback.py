@@ -17,7 +17,7 @@ from penstock.table.read.scan import plan_scan
 from penstock.table.store import MetadataStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.format.snapshot import Snapshot
@@ -117,8 +117,18 @@ def _sum_of(one: Funnel, two: Funnel) -> Funnel:
         manifests_read=one.manifests_read + two.manifests_read,
         files_total=one.files_total + two.files_total,
         rows_total=None if one.rows_total is None or two.rows_total is None else one.rows_total + two.rows_total,
-        stages=tuple(_stage_of(*each) for each in zip(one.stages, two.stages, strict=True)),
+        stages=_sum_of_stages(one.stages, two.stages),
+        index_files=one.index_files + two.index_files,
+        index_bytes=one.index_bytes + two.index_bytes,
     )
+
+
+def _sum_of_stages(one: Sequence[FunnelStage], two: Sequence[FunnelStage]) -> tuple[FunnelStage, ...]:
+    """Add up stages; the last one of a branch stands for the steps that only the other branch has."""
+    most = max(len(one), len(two))
+    pairs = [(one[min(place, len(one) - 1)], two[min(place, len(two) - 1)]) for place in range(most)]
+    longer = one if len(one) == most else two
+    return tuple(replace(_stage_of(*pair), name=stage.name) for pair, stage in zip(pairs, longer, strict=True))
 
 
 def _stage_of(one: FunnelStage, two: FunnelStage) -> FunnelStage:

@@ -25,7 +25,7 @@ from penstock.format.manifest.index_manifest import (
 )
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import FALSE, TRUE, BoundPredicate, Predicate
-from penstock.table.read.file_indexes import FileIndexPruner
+from penstock.table.read.indexes.pruner import FileIndexPruner, has_index
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.stale_schema import check_schema_of_file
 
@@ -66,7 +66,7 @@ class FunnelStage:
     """Number of files and rows that are left after a step of pruning.
 
     Attributes:
-        name: ``live``, ``partition``, ``bucket``, ``statistics`` or ``difference``.
+        name: ``live``, ``partition``, ``bucket``, ``statistics``, ``file index`` or ``difference``.
         buckets: distinct pairs of partition and bucket.
         bytes: size of the data files on storage.
     """
@@ -89,6 +89,8 @@ class Funnel:
         files_total: live files of the snapshot, including those of manifests that were not read.
         rows_total: rows of the snapshot; None if the snapshot does not record them.
         stages: in the order of the steps; ``live`` counts the live files of the manifests that were read.
+        index_files: index files of which something was read.
+        index_bytes: bytes that were read of them.
     """
 
     manifests_total: int = 0
@@ -96,6 +98,8 @@ class Funnel:
     files_total: int = 0
     rows_total: int | None = 0
     stages: tuple[FunnelStage, ...] = ()
+    index_files: int = 0
+    index_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,6 +278,7 @@ class _Scan:
         self._buckets = BucketPruner(ref, predicate, store.load_schema)
         self._stats = StatsPruner(store.load_schema)
         self._indexes = FileIndexPruner(ref, store.load_schema)
+        self._index_budget = self._indexes.new_budget()
         self._totals = self._bucket_counts() if self._buckets.is_active else frozenset[int]()
 
     def _may_hold(self, meta: ManifestFileMeta) -> bool:
@@ -305,6 +310,8 @@ class _Scan:
             files_total=sum(meta.num_added_files - meta.num_deleted_files for meta in self._metas),
             rows_total=rows_total,
             stages=tuple(self._stages),
+            index_files=self._index_budget.files,
+            index_bytes=self._index_budget.bytes,
         )
         return ScanPlan(snapshot=snapshot, predicate=self._predicate, partitions=planned, funnel=funnel)
 
@@ -342,13 +349,17 @@ class _Scan:
         }
         groups = _filtered(kept)
         self._note("statistics", groups)
-        if any(entry.file.embedded_file_index is not None for entries in groups.values() for entry in entries):
-            indexed = {
-                data: [entry for entry in entries if self._indexes.keeps(entry.file, verdicts[data].rest)]
-                for data, entries in groups.items()
-            }
-            groups = _filtered(indexed)
-            self._note("file index", groups)
+        return self._kept_by_indexes(groups, verdicts)
+
+    def _kept_by_indexes(
+        self, groups: dict[bytes, list[ManifestEntry]], verdicts: Mapping[bytes, PartitionPruneResult]
+    ) -> dict[bytes, list[ManifestEntry]]:
+        asked = [(entry, verdicts[data].rest) for data, entries in groups.items() for entry in entries]
+        if not any(has_index(entry.file) for entry, _ in asked):
+            return groups
+        kept = iter(self._indexes.kept(asked, self._index_budget))
+        groups = _filtered({data: [entry for entry in entries if next(kept)] for data, entries in groups.items()})
+        self._note("file index", groups)
         return groups
 
     def _note(self, name: str, groups: Mapping[bytes, Sequence[ManifestEntry]]) -> None:

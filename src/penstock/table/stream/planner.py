@@ -290,9 +290,9 @@ class MicroBatchPlanner:
         return self.table.times.advance(self.offset.watermarks, delivered)
 
     def _kept(self, units: Units) -> Iterator[tuple[int, ManifestEntry]]:
-        for index in range(self.position.index, len(units)):
-            if self.table.tasks.keeps(units[index], self.offset.created_from):
-                yield index, units[index]
+        first = self.position.index
+        for index, unit in self.table.tasks.kept(units[first:], self.offset.created_from):
+            yield first + index, unit
 
     def _may_take(self, units: Units, unit: ManifestEntry, *, is_first: bool) -> bool:
         if is_first and not self.budget.has_room:

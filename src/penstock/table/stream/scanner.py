@@ -335,9 +335,9 @@ class StreamScanner:
             if units is None:
                 position = Position(snapshot_id=self._history.lost(position.snapshot_id))
                 continue
-            for unit in units[position.index : last.index if is_last else None]:
-                if self._table.tasks.keeps(unit, end.created_from):
-                    yield Delivery(position.snapshot_id, unit)
+            left = units[position.index : last.index if is_last else None]
+            for _, unit in self._table.tasks.kept(left, end.created_from):
+                yield Delivery(position.snapshot_id, unit)
             position = last if is_last else position.after()
 
     def _find(self, position: Position, end: StreamOffset, last: Position) -> Snapshot | None:

@@ -8,25 +8,29 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby, islice
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import compress, groupby, islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.options import BucketOptions, ReadOptions
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import TRUE, Predicate
 from penstock.table.locate import FileLocator
-from penstock.table.read.file_indexes import FileIndexPruner
+from penstock.table.read.indexes.pruner import FileIndexPruner
 from penstock.table.read.prune import BucketPruner, PartitionPruner, PartitionPruneResult, StatsPruner
 from penstock.table.read.split import make_split, pack_files
 from penstock.table.stream.files import is_ordered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.format.manifest.entry import ManifestEntry
     from penstock.table.read.split import DataSplit
     from penstock.table.ref import TableRef
     from penstock.table.store import MetadataStore
+
+# Their index files are read in parallel. A micro-batch with a limit may end inside of them, and the next one begins
+# with the answers that are already there.
+_ASKED_AT_ONCE: Final = 64
 
 
 class Delivery(NamedTuple):
@@ -72,21 +76,27 @@ class TaskPlanner:
         self._indexes = FileIndexPruner(ref, store.load_schema)
         self._verdicts: dict[bytes, PartitionPruneResult] = {}
 
-    def keeps(self, entry: ManifestEntry, created_from: int | None) -> bool:
-        """Whether the file may hold a row that passes the filter.
+    def kept(self, units: Sequence[ManifestEntry], created_from: int | None) -> Iterator[tuple[int, ManifestEntry]]:
+        """Yield the units that may hold a row that passes the filter, each with its index.
 
         Args:
             created_from: least creation time of the file, a wall clock in ms; None for any.
         """
+        budget = self._indexes.new_budget()
+        for first in range(0, len(units), _ASKED_AT_ONCE):
+            part = [
+                (index, units[index])
+                for index in range(first, min(first + _ASKED_AT_ONCE, len(units)))
+                if self._may_hold(units[index], created_from)
+            ]
+            verdicts = self._indexes.kept(((unit, self._evaluate(unit.partition).rest) for _, unit in part), budget)
+            yield from compress(part, verdicts)
+
+    def _may_hold(self, entry: ManifestEntry, created_from: int | None) -> bool:
         if created_from is not None and (entry.file.creation_millis or 0) < created_from:
             return False
         verdict = self._evaluate(entry.partition)
-        return (
-            not verdict.is_excluded
-            and self._buckets.keeps(entry)
-            and self._stats.keeps(entry.file, verdict.rest)
-            and self._indexes.keeps(entry.file, verdict.rest)
-        )
+        return not verdict.is_excluded and self._buckets.keeps(entry) and self._stats.keeps(entry.file, verdict.rest)
 
     def plan(self, deliveries: Iterable[Delivery]) -> tuple[StreamTask, ...]:
         """Assign units to tasks: one task for each bucket number; without an order, runs of about a split's size.

@@ -1,0 +1,1 @@
+"""Indexes of data files that other engines write."""
