@@ -29,7 +29,7 @@ UTC: Final = dt.UTC
 
 
 @pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     catalog = Catalog(str(tmp_path_factory.mktemp("warehouse")))
     catalog.create_database("d")
     return catalog
@@ -132,8 +132,8 @@ PREDICATES: Final = {
 
 
 @pytest.fixture(scope="module")
-def all_types(catalog: Catalog) -> Table:
-    table = catalog.create_table("d.all_types", COLUMNS)
+def all_types(shared: Catalog) -> Table:
+    table = shared.create_table("d.all_types", COLUMNS)
     table.append(pa.Table.from_pylist(DATA, table.arrow_schema))
     return table
 
@@ -243,8 +243,8 @@ def test_null_in_a_list_of_values_does_not_reach_the_reader_of_orc(
 
 
 @pytest.fixture(scope="module")
-def days(catalog: Catalog) -> Table:
-    table = catalog.create_table(
+def days(shared: Catalog) -> Table:
+    table = shared.create_table(
         "d.days", "n BIGINT, k INT, day STRING", partition_by=["day"], options={"bucket": "3", "bucket-key": "k"}
     )
     for first in (0, 300):
@@ -392,7 +392,7 @@ def test_two_thousand_files_are_planned_without_listing_them(
     # Listing 2,000 directories would take Spark 4 s and a job.
     assert time.monotonic() - started < 3
     assert files_opened(frame) == 2000
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["warehouse"]
     assert files_opened(frame.where("p BETWEEN 7 AND 8")) == 2
     assert frame.where("p BETWEEN 7 AND 8").agg(F.sum("n")).first() == (15,)
 
