@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
-from penstock.spark.connector.changes import replace_files
+from penstock.spark.connector.changes import replace_files, staged_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,6 +148,45 @@ def test_a_change_that_others_affect_meanwhile_fails_and_leaves_nothing(
     assert len(_files(table) - before) == 1
     on_disk = {str(path) for path in _data_files(table)}
     assert len(on_disk) == len({row["file_path"] for row in table.inspect.files().to_pylist()}) + 1
+
+
+def test_files_of_several_partitions_are_written_once(
+    run: Callable[[str], list[Any]], catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        pytest.fail("rows of the tasks' files were written once more")
+
+    # A directory of partitions cannot show the first two apart; the others need escapes or more than ASCII.
+    texts = [None, "", "é", "a/b", "a=b", " "]
+    run("CREATE TABLE penstock.d.once (k INT, v INT, p STRING, n INT) PARTITIONED BY (p, n)")
+    table = catalog.load_table("d.once")
+    table.append([{"k": k, "v": 0, "p": texts[k % 6], "n": k % 2 or None} for k in range(24)])
+    monkeypatch.setattr(staged_files, "write_dataframe", refused)
+    before = _files(table)
+    run(
+        "MERGE INTO penstock.d.once t USING (SELECT explode(sequence(20, 30)) AS i) ON k = i "
+        "WHEN MATCHED THEN UPDATE SET v = 1 WHEN NOT MATCHED THEN INSERT (k, v, p, n) VALUES (i, 2, 'new', i)"
+    )
+    run("UPDATE penstock.d.once SET v = v + 10 WHERE k % 3 = 0")
+    run("DELETE FROM penstock.d.once WHERE k IN (SELECT id FROM range(2))")
+    expected = [(k, (k >= 20) + (k >= 24) + 10 * (k % 3 == 0)) for k in range(2, 31)]
+    at = [(texts[k % 6], k % 2 or None) if k < 24 else ("new", k) for k in range(2, 31)]
+    assert _rows(table) == sorted([(*row, *place) for row, place in zip(expected, at, strict=True)], key=repr)
+    assert not before & _files(table)
+    assert all(row["record_count"] <= 4 for row in table.inspect.files().to_pylist())
+
+
+def test_an_update_of_one_partition_is_one_job(
+    spark: SparkSession, run: Callable[[str], list[Any]], catalog: Catalog
+) -> None:
+    table = _make(run, catalog, "jobs")
+    spark.sparkContext.setJobGroup("one partition", "")
+    try:
+        run("UPDATE penstock.d.jobs SET v = v + 1 WHERE p = 'a' AND k % 3 = 1")
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("one partition")) == 1
+    assert (4, "a", 41) in _rows(table)
 
 
 def _data_files(table: Table) -> list[Path]:

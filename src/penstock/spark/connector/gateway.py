@@ -233,6 +233,24 @@ class Bridge:
             self.connector("expressions.NamedReference"), [expressions.column(quoted(name)) for name in names]
         )
 
+    def clustered(self, names: Sequence[str]) -> JavaObject:
+        """Return a distribution of rows that brings equal values of columns together; without columns, any."""
+        distributions, expressions = (
+            self.connector("distributions.Distributions"),
+            self.connector("expressions.Expressions"),
+        )
+        if not names:
+            return distributions.unspecified()
+        columns = [expressions.column(quoted(name)) for name in names]
+        return distributions.clustered(self.array(self.connector("expressions.Expression"), columns))
+
+    def ascending(self, names: Iterable[str]) -> JavaObject:
+        """Return columns as an order of rows, from the least value to the greatest."""
+        expressions = self.connector("expressions.Expressions")
+        upwards = self.value_of("expressions.SortDirection", "ASCENDING")
+        orders = [expressions.sort(expressions.column(quoted(name)), upwards) for name in names]
+        return self.array(self.connector("expressions.SortOrder"), orders)
+
     def identities(self, names: Iterable[str]) -> JavaObject:
         """Return columns as identity transforms of a partitioning."""
         expressions = self.connector("expressions.Expressions")

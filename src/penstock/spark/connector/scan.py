@@ -256,15 +256,18 @@ class TableScan(Proxy):
     @from_spark
     def filterAttributes(self) -> JavaObject:
         """Return the columns by which a join may prune this scan at run time."""
+        return self._bridge.references(self._laid_out())
+
+    def _laid_out(self) -> list[str]:
+        """Return the columns of the scan by which rows are laid out; the values of other columns are in most files."""
         ref = self._request.read.ref
         wanted = set(self._request.schema.fieldNames())
-        # Columns by which rows are laid out; the values of other columns are in most files.
         laid_out = (
             *ref.schema.partition_keys,
             *ref.parsed(BucketOptions).bucket_key,
             *ref.parsed(SortOptions).clustering_columns,
         )
-        return self._bridge.references(dict.fromkeys(name for name in laid_out if name in wanted))
+        return list(dict.fromkeys(name for name in laid_out if name in wanted))
 
     @from_spark
     def filter(self, predicates: JavaObject) -> None:

@@ -117,7 +117,7 @@ def write_natively(
             return None
         return import_parquet_files(
             ref,
-            part_files(ref, staging, by_partition=bool(ref.schema.partition_keys)),
+            part_files(ref, staging, levels=1 if ref.schema.partition_keys else 0),
             job_id=job_id,
             row_count=row_count,
         )
@@ -314,14 +314,14 @@ class _Part:
     path: str
 
 
-def part_files(ref: TableRef, staging: str, *, by_partition: bool) -> list[str]:
+def part_files(ref: TableRef, staging: str, *, levels: int) -> list[str]:
     """Return the files of a staging directory in the order of the rows that Spark wrote.
 
     Args:
-        by_partition: they are in directories below it.
+        levels: of directories of partitions that they are in.
     """
     statuses = list(ref.file_io.list(staging))
-    if by_partition:
+    for _ in range(levels):
         statuses = [each for status in statuses if status.is_dir for each in ref.file_io.list(status.path)]
     parts = []
     for status in statuses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.predicate.bind import columns_of
 from penstock.predicate.tree import IsNull, Or
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.read.split import DataSplit
+
+
+_LEAST_SPLITS: Final = 2
+_LEAST_PARTITIONS: Final = 2
 
 
 class GroupScanBuilder(TableScanBuilder):
@@ -70,6 +74,22 @@ class GroupScan(TableScan):
             predicate=conjunction_of(request.pushed),
             splits=self._scanned or (),
         )
+
+    def partition_count(self) -> int:
+        """Return of how many partitions the scan reads files, before runtime filters."""
+        return len({split.partition for split in self._files.splits})
+
+    @from_spark
+    def filterAttributes(self) -> JavaObject:
+        """Return the columns by which Spark may look for the files with rows to change, by a query before the scan.
+
+        That query reads the columns of the condition, so it does not pay where it cannot leave out a part of the files.
+        """
+        if len(self._files.splits) < _LEAST_SPLITS:
+            return self._bridge.references(())
+        keys = self._request.read.ref.schema.partition_keys
+        without = frozenset(keys if self.partition_count() < _LEAST_PARTITIONS else ())
+        return self._bridge.references(name for name in self._laid_out() if name not in without)
 
     def remember(self, splits: Sequence[DataSplit]) -> None:
         """Note the files of the partitions that Spark reads."""

@@ -13,7 +13,7 @@ from penstock.catalog.checks.features import check_writable
 from penstock.errors import UnsupportedFeatureError
 from penstock.io.local import LocalFileIO
 from penstock.options import BucketOptions
-from penstock.spark.connector.changes.replace_files import ReplaceFiles
+from penstock.spark.connector.changes.replace_files import Arrangement, ReplaceFiles
 from penstock.spark.connector.proxy import Proxy, from_spark
 from penstock.table.dml.replacement import ReadFiles
 from penstock.table.read.fallback import KEY as FALLBACK
@@ -123,12 +123,23 @@ class RowChangeOperation(Proxy):
             self._ref,
             info,
             self._read_files,
+            self._arrangement,
             partial(check_row_level, command=self._command),
         )
         return ReplaceFilesBuilder(self._bridge, self._ref, made)
 
     def _take(self, scan: GroupScan) -> None:
         self._scan = scan
+
+    def _arrangement(self) -> Arrangement:
+        """Return how the rows have to come, so that each file gets rows of one partition."""
+        if not self._ref.schema.partition_keys:
+            return Arrangement.AS_READ
+        if self._command == "MERGE":
+            # Joined by any columns, and with new rows.
+            return Arrangement.CLUSTERED
+        is_one = self._scan is None or self._scan.partition_count() <= 1
+        return Arrangement.AS_READ if is_one else Arrangement.SORTED
 
     def _read_files(self) -> ReadFiles:
         """Return what was read; without a scan, no file can hold a row to change."""

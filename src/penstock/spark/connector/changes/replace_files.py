@@ -2,38 +2,32 @@
 
 Spark gives the writers of such a statement one row after the other, which its writers for Python do not take. So the
 tasks run the writer of Spark's own Parquet source, whose files are then moved into the table if they are exactly what
-the table needs, else written once more as the rows of an append are.
+the table needs, else written once more as the rows of an append are. What it needs is rows of one partition in each
+file, so Spark is asked for rows that are sorted by partition (design/0070).
 """
 
 from __future__ import annotations
 
+import json
+from enum import Enum, auto
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
-
-from penstock.errors import StorageError
-from penstock.spark.connector.gateway import schema_of
+from penstock.spark.connector.changes.staged_files import StagedFiles
 from penstock.spark.connector.proxy import Proxy, from_spark
-from penstock.spark.native_settings import WRITE_OPTIONS, WRITE_SETTINGS, clone_session, unknown_parquet_keys
-from penstock.spark.write.native_sink import parquet_options, part_files, rows_of_target, takes_spark_files
-from penstock.spark.write.sink import write_dataframe
+from penstock.spark.native_settings import unknown_parquet_keys
+from penstock.spark.write.native_sink import takes_spark_files
 from penstock.table.actions.changes import open_committer
-from penstock.table.commit.discard import delete_new_files, delete_staging, staging_directory
 from penstock.table.dml.replacement import commit_replacement
-from penstock.table.write.import_files import import_parquet_files
-from penstock.table.write.writer import new_job_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
     from penstock.table.dml.replacement import ReadFiles
-    from penstock.table.message import CommitMessage
     from penstock.table.ref import TableRef
 
 _WRITE: Final = "org.apache.spark.sql.connector.write."
-_FIELD_ID: Final = "parquet.field.id"
 _KEPT: Final = ("numCopiedRows", "numTargetRowsCopied")
 _CHANGED: Final = (
     "numUpdatedRows",
@@ -41,6 +35,22 @@ _CHANGED: Final = (
     "numTargetRowsInserted",
 )
 _DELETED: Final = ("numDeletedRows", "numTargetRowsDeleted")
+_ENCODING: Final = "sun.jnu.encoding"
+_UTF8: Final = "UTF-8"
+
+
+class Arrangement(Enum):
+    """How the rows of a change come to the tasks that write them.
+
+    Attributes:
+        AS_READ: as the query leaves them; most have files of one partition only.
+        SORTED: each task sorts its rows by partition.
+        CLUSTERED: rows of a partition come to one task, or to a few where they are many, and are sorted there.
+    """
+
+    AS_READ = auto()
+    SORTED = auto()
+    CLUSTERED = auto()
 
 
 class ReplaceFiles(Proxy):
@@ -49,10 +59,11 @@ class ReplaceFiles(Proxy):
     Args:
         info: of the rows to write.
         read_files: returns what the operation has read, once it has run.
+        arrangement: returns what the rows should be like if tasks write the files of the table.
         check: refuses tables that cannot be changed so.
     """
 
-    interfaces: ClassVar = (f"{_WRITE}Write",)
+    interfaces: ClassVar = (f"{_WRITE}RequiresDistributionAndOrdering",)
 
     def __init__(
         self,
@@ -60,13 +71,26 @@ class ReplaceFiles(Proxy):
         ref: TableRef,
         info: JavaObject,
         read_files: Callable[[], ReadFiles],
+        arrangement: Callable[[], Arrangement],
         check: Callable[[TableRef], None],
     ) -> None:
         super().__init__(bridge, f"{ref.name} {id(self)}")
         self._ref = ref
         self._info = info
         self._read_files = read_files
+        self._wanted = arrangement
         self._check = check
+
+    @cached_property
+    def _takes_files(self) -> bool:
+        """Whether the files of the tasks can be files of the table."""
+        return takes_spark_files(self._ref) and not unknown_parquet_keys(self._bridge.session())
+
+    @cached_property
+    def _arrangement(self) -> Arrangement:
+        if not self._takes_files or not _names_any_directory(self._bridge):
+            return Arrangement.AS_READ
+        return self._wanted()
 
     def description(self) -> str:
         """Return the name of the table."""
@@ -76,7 +100,35 @@ class ReplaceFiles(Proxy):
     def toBatch(self) -> JavaObject:
         """Return the write of the tasks."""
         self._check(self._ref)
-        return ReplaceFilesBatch(self._bridge, self._ref, self._info, self._read_files)
+        is_arranged = self._arrangement is not Arrangement.AS_READ
+        files = StagedFiles(self._bridge, self._ref, self._info, takes=self._takes_files, by_partition=is_arranged)
+        return ReplaceFilesBatch(self._bridge, self._ref, files, self._read_files)
+
+    # RequiresDistributionAndOrdering
+
+    @from_spark
+    def requiredDistribution(self) -> JavaObject:
+        """Return by which columns rows that belong together are brought to one task."""
+        is_clustered = self._arrangement is Arrangement.CLUSTERED
+        return self._bridge.clustered(self._ref.schema.partition_keys if is_clustered else ())
+
+    def distributionStrictlyRequired(self) -> bool:
+        """Return false: a large partition may have several tasks."""
+        return False
+
+    def requiredNumPartitions(self) -> int:
+        """Return none: Spark chooses the number of tasks."""
+        return 0
+
+    def advisoryPartitionSizeInBytes(self) -> int:
+        """Return none: Spark's setting has it."""
+        return 0
+
+    @from_spark
+    def requiredOrdering(self) -> JavaObject:
+        """Return by which columns each task sorts its rows."""
+        is_arranged = self._arrangement is not Arrangement.AS_READ
+        return self._bridge.ascending(self._ref.schema.partition_keys if is_arranged else ())
 
     def toStreaming(self) -> None:
         """Refuse: no stream changes rows."""
@@ -96,26 +148,21 @@ class ReplaceFilesBatch(Proxy):
 
     interfaces: ClassVar = (f"{_WRITE}BatchWrite",)
 
-    def __init__(self, bridge: Bridge, ref: TableRef, info: JavaObject, read_files: Callable[[], ReadFiles]) -> None:
-        self._job_id = new_job_id()
-        super().__init__(bridge, f"{ref.name} {self._job_id}")
+    def __init__(self, bridge: Bridge, ref: TableRef, staged: StagedFiles, read_files: Callable[[], ReadFiles]) -> None:
+        super().__init__(bridge, f"{ref.name} {staged.job_id}")
         self._ref = ref
+        self._staged = staged
         self._read_files = read_files
-        self._staging = staging_directory(ref, self._job_id)
-        self._session = bridge.session()
-        clone = clone_session(self._session, WRITE_SETTINGS)
-        self._takes_files = takes_spark_files(ref) and not unknown_parquet_keys(clone)
-        self._files = self._parquet_write(clone, info)
 
     @from_spark
     def createBatchWriterFactory(self, info: JavaObject) -> JavaObject:
         """Return the factory of Spark's Parquet source."""
-        return self._files.createBatchWriterFactory(info)
+        return self._staged.writer_factory(info)
 
     @from_spark
     def useCommitCoordinator(self) -> bool:
         """Return what Spark's Parquet source does: its own protocol lets one attempt of each task commit only."""
-        return bool(self._files.useCommitCoordinator())
+        return bool(self._staged.write.useCommitCoordinator())
 
     def onDataWriterCommit(self, message: JavaObject) -> None:
         """Do nothing: ``commit`` gets all messages."""
@@ -124,97 +171,45 @@ class ReplaceFilesBatch(Proxy):
     def commit(self, messages: JavaObject, summary: JavaObject = None) -> None:
         """Replace the files that were read, unless no row has changed."""
         try:
-            self._files.commit(messages)
-            counts = _Counts(summary)
+            self._staged.write.commit(messages)
+            counts = _Counts(self._bridge, summary)
             if counts.changes_nothing:
                 return
-            written = self._take_over(counts.written)
-            read = self._read_files()
-            commit_replacement(open_committer(self._ref), read, written)
+            written = self._staged.take_over(counts.written)
+            commit_replacement(open_committer(self._ref), self._read_files(), written)
         finally:
-            delete_staging(self._ref, self._job_id)
+            self._staged.delete()
 
     @from_spark
     def abort(self, messages: JavaObject) -> None:
         """Delete the files that the tasks of a failed job have written."""
         try:
-            self._files.abort(messages)
+            self._staged.write.abort(messages)
         finally:
-            delete_staging(self._ref, self._job_id)
-
-    def _take_over(self, row_count: int | None) -> tuple[CommitMessage, ...]:
-        """Return the messages of the rows that the tasks wrote."""
-        ref = self._ref
-        parts = part_files(ref, self._staging, by_partition=False)
-        if self._takes_files and row_count is not None:
-            found = import_parquet_files(ref, parts, job_id=self._job_id, row_count=row_count)
-            if found is not None:
-                return found
-        if not parts and not row_count:
-            return ()
-        session = self._bridge.python_session(self._session)
-        names = [field.name for field in ref.schema.fields]
-        reader = self._session.read().schema(self._bridge.schema(self._plain)).option("datetimeRebaseMode", "CORRECTED")
-        rows = reader.parquet(self._bridge.sequence([f"file://{each}" for each in parts]))
-        written = write_dataframe(DataFrame(rows, session).toDF(*names), ref)
-        found_rows = sum(file.row_count for message in written for file in message.new_files)
-        if row_count not in {None, found_rows}:
-            delete_new_files(ref, written)
-            raise StorageError(
-                f"table {ref.name}: Spark has written {row_count} rows, but the driver finds {found_rows} in "
-                f"{ref.location}, so nothing was changed; put the warehouse where driver and workers see it at one path"
-            )
-        return written
-
-    def _parquet_write(self, session: JavaObject, info: JavaObject) -> JavaObject:
-        """Return the write of Spark's Parquet source into the staging directory."""
-        bridge, ref = self._bridge, self._ref
-        columns = schema_of(info.schema())
-        self._plain = StructType([StructField(each.name, each.dataType) for each in columns])
-        ids = {field.name: field.id for field in ref.schema.fields}
-        given = bridge.schema(
-            StructType(
-                [StructField(each.name, each.dataType, metadata={_FIELD_ID: ids[each.name]}) for each in columns]
-            )
-        )
-        given_options = parquet_options(ref, rows_of_target(given, ref)) if self._takes_files else WRITE_OPTIONS
-        options = bridge.case_insensitive(given_options)
-        optional = bridge.jvm.java.util.Optional
-        described = bridge.private("WriteInfo")(info.queryId(), given, options, optional.empty(), optional.empty())
-        kind = bridge.java_class(bridge.class_names("ParquetFileFormat")[0])
-        paths = bridge.sequence([f"file://{self._staging}"])
-        table = bridge.private("ParquetTable")(ref.name, session, options, paths, bridge.nothing(), kind)
-        sessions = bridge.private("SparkSession")
-        # The source takes its settings from the session that is active.
-        sessions.setActiveSession(session)
-        try:
-            return table.newWriteBuilder(described).build().toBatch()
-        finally:
-            sessions.setActiveSession(self._session)
+            self._staged.delete()
 
 
 class _Counts:
     """What Spark reports of the rows of an operation; it may not know some counts."""
 
-    def __init__(self, summary: JavaObject) -> None:
-        self._summary = summary
+    def __init__(self, bridge: Bridge, summary: JavaObject) -> None:
+        self._counts: dict[str, int] = json.loads(bridge.driver.counts(summary))
 
     @property
     def written(self) -> int | None:
         """Rows in the new files; None if Spark does not say."""
-        counts = [self._get(name) for name in (*_KEPT, *_CHANGED)]
-        known = [count for count in counts if count is not None]
+        known = [self._counts[name] for name in (*_KEPT, *_CHANGED) if name in self._counts]
         return sum(known) if known and min(known) >= 0 else None
 
     @property
     def changes_nothing(self) -> bool:
         """Whether Spark says that no row was changed, added or deleted."""
-        known = [count for name in (*_CHANGED, *_DELETED) if (count := self._get(name)) is not None]
+        known = [self._counts[name] for name in (*_CHANGED, *_DELETED) if name in self._counts]
         return bool(known) and all(count == 0 for count in known)
 
-    def _get(self, name: str) -> int | None:
-        if self._summary is None or not any(
-            method.getName() == name for method in self._summary.getClass().getMethods()
-        ):
-            return None
-        return int(getattr(self._summary, name)())
+
+def _names_any_directory(bridge: Bridge) -> bool:
+    """Whether the JVM can name directories by all texts, so that no two partitions have one directory."""
+    return bool(
+        bridge.once("encoding of names", lambda: bridge.java("java.lang.System").getProperty(_ENCODING)) == _UTF8
+    )

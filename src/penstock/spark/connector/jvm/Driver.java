@@ -18,6 +18,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.catalog.BucketSpec;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -29,8 +31,13 @@ import org.apache.spark.sql.connector.expressions.aggregate.Count;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.WriteSummary;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.V1WritesUtils;
+import org.apache.spark.sql.execution.datasources.WriteJobDescription;
+import org.apache.spark.sql.execution.datasources.v2.FileWriterFactory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.connector.PredicateUtils;
 import org.apache.spark.sql.sources.Filter;
@@ -289,9 +296,8 @@ public class Driver {
         }
         // Spark fills one partition after the other, and takes the largest files first.
         files.sort(new LargestFirst());
-        scala.collection.immutable.Seq given = scala.jdk.javaapi.CollectionConverters.asScala(files).toSeq();
         List made = scala.jdk.javaapi.CollectionConverters.asJava(
-            (scala.collection.Seq) FilePartition.getFilePartitions(session, given, most));
+            (scala.collection.Seq) FilePartition.getFilePartitions(session, seq(files), most));
         return (InputPartition[]) made.toArray(new InputPartition[0]);
     }
 
@@ -315,5 +321,50 @@ public class Driver {
 
     private static FilePartition partition(int index, List files) {
         return new FilePartition(index, (PartitionedFile[]) files.toArray(new PartitionedFile[0]));
+    }
+
+    // Writes of files
+
+    /** Return the numbers of rows that a summary of a write has, by the names of its methods. */
+    public String counts(WriteSummary given) throws Exception {
+        Map made = new HashMap();
+        Method[] methods = given == null ? new Method[0] : given.getClass().getMethods();
+        for (int i = 0; i < methods.length; i++) {
+            if (methods[i].getName().startsWith("num") && methods[i].getParameterTypes().length == 0) {
+                made.put(methods[i].getName(), methods[i].invoke(given, new Object[0]));
+            }
+        }
+        return json.writeValueAsString(made);
+    }
+
+    /**
+     * Return a factory whose writers begin a file for each partition, in a directory of its own; rows have to come
+     * sorted by partition. A directory cannot show whether a text is NULL or empty, so the names of files have a hash.
+     *
+     * @param given of a write without partitions
+     * @param places of the partition columns, with commas between; the files have these columns, too
+     */
+    public DataWriterFactory byPartition(SparkSession session, DataWriterFactory given, String places) {
+        FileWriterFactory whole = (FileWriterFactory) given;
+        WriteJobDescription job = whole.description();
+        List keys = new ArrayList();
+        List names = new ArrayList();
+        String[] parts = places.split(",");
+        for (int i = 0; i < parts.length; i++) {
+            Attribute key = (Attribute) job.allColumns().apply(Integer.parseInt(parts[i]));
+            keys.add(key);
+            names.add(key.name());
+        }
+        BucketSpec hash = new BucketSpec(session.sessionState().conf().bucketingMaxBuckets(), seq(names), seq(new ArrayList()));
+        WriteJobDescription made = new WriteJobDescription(
+            job.uuid(), job.serializableHadoopConf(), job.outputWriterFactory(), job.allColumns(), job.dataColumns(),
+            seq(keys), V1WritesUtils.getWriterBucketSpec(scala.Option.apply(hash), job.allColumns(),
+            scala.collection.immutable.Map$.MODULE$.empty()), job.path(), job.customPartitionLocations(),
+            job.maxRecordsPerFile(), job.timeZoneId(), job.statsTrackers());
+        return new FileWriterFactory(made, whole.committer());
+    }
+
+    private static scala.collection.immutable.Seq seq(List given) {
+        return scala.jdk.javaapi.CollectionConverters.asScala(given).toSeq();
     }
 }
