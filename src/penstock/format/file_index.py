@@ -29,6 +29,8 @@ _BYTE, _SHORT, _INT, _LONG, _LENGTH = (Struct(f">{code}") for code in "bhiqH")
 _NANOS_PER_MILLI: Final = 1_000_000
 _NANOS_PER_MICRO: Final = 1_000
 _MASK: Final = (1 << 64) - 1
+# 30 are for one false positive in a billion; a damaged filter could state two billion.
+_MAX_HASHES: Final = 1_000
 _TEXTS: Final = frozenset({TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY})
 _TIMES: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 # FLOAT and DOUBLE have two zeros, and CHAR padding: equal values with different bytes.
@@ -137,7 +139,10 @@ def _bloom_holds(data: bytes, data_type: AtomicType, key: bytes | int | None) ->
     found = xxh64(key) if isinstance(key, bytes) else _long_hash(key)
     low, high = found & 0xFFFFFFFF, found >> 32
     bits = (len(data) - _INT.size) * 8
-    for number in range(1, _INT.unpack_from(data)[0] + 1):
+    hashes = _INT.unpack_from(data)[0]
+    if not 0 < hashes <= _MAX_HASHES:
+        return True
+    for number in range(1, hashes + 1):
         mixed = low + number * high & 0xFFFFFFFF
         place = (~mixed & 0x7FFFFFFF if mixed & 0x80000000 else mixed) % bits
         if not data[_INT.size + (place >> 3)] >> (place & 7) & 1:

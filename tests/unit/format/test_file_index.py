@@ -52,5 +52,11 @@ def test_a_damaged_part_of_an_index_skips_nothing(kind: str) -> None:
             assert may_hold({kind: data}, parse_sql_type(sql), {"x" if sql == "STRING" else 1})
 
 
+@pytest.mark.parametrize("hashes", [-1, 0, 2**31 - 1])
+def test_a_filter_with_an_absurd_number_of_hashes_skips_nothing(hashes: int) -> None:
+    data = hashes.to_bytes(4, "big", signed=True)
+    assert may_hold({"bloom-filter": data + b"\xff" * 64}, parse_sql_type("INT"), {1})
+
+
 def test_other_kinds_of_index_skip_nothing() -> None:
     assert may_hold({"range-bitmap": b"\0"}, parse_sql_type("INT"), {1})
