@@ -60,6 +60,13 @@ def create(request: Request) -> None:
     catalog.create_table(request["table"], schema, False)  # noqa: FBT003 - ignore_if_exists, positional there
 
 
+def names(request: Request) -> list[str]:
+    """Return the names of the tables of a database."""
+    catalog = CatalogFactory.create({"warehouse": request["warehouse"], **request.get("catalog", {})})
+    found: list[str] = catalog.list_tables(request["table"].split(".")[0])
+    return found
+
+
 def write(request: Request) -> None:
     """Append, or overwrite a partition, in one batch commit."""
     table = open_table(request)
@@ -74,7 +81,7 @@ def write(request: Request) -> None:
     commit.close()
 
 
-OPERATIONS = {"read": read, "create": create, "write": write}
+OPERATIONS = {"read": read, "create": create, "write": write, "names": names}
 
 
 def answer(line: str) -> str:

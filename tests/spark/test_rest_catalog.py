@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.interop.conftest import java
+from tests.interop.conftest import java, pypaimon
 from tests.interop.test_rest_catalog import TOKEN, Server, server, shop
 
 import penstock
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from tests.interop.engines import Engine
 
-__all__ = ["java", "server", "shop"]
+__all__ = ["java", "pypaimon", "server", "shop"]
 
 pytestmark = pytest.mark.interop
 
@@ -64,3 +65,38 @@ def test_catalog_of_the_dialect_has_the_options_of_the_server(
     found = penstock.sql(spark, home, "SELECT id FROM t WHERE name = 'b'").collect()
     assert sorted(row.id for row in found) == [2, 12]
     assert len(server.ask(server.java, "read", "shop.t")["rows"]) == 4
+
+
+def test_views_are_those_of_the_server(spark: SparkSession, server: Server, shop: penstock.Catalog) -> None:
+    shop.create_table("shop.t", "id BIGINT, name STRING").append([{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
+    shop.attach(spark, "lake")
+    spark.sql("USE lake.shop")
+    spark.sql("CREATE VIEW v COMMENT 'first' AS SELECT id FROM t WHERE id < 2")
+    spark.sql("USE spark_catalog.default")
+    assert server.ask(server.java, "views", "shop.t") == {"v": "SELECT id FROM t WHERE id < 2"}
+    assert server.ask(server.java, "names", "shop.t") == ["t"]
+    assert spark.table("lake.shop.v").collect() == [(1,)]
+    spark.sql("ALTER VIEW lake.shop.v AS SELECT id, name FROM lake.shop.t")
+    assert spark.table("lake.shop.v").count() == 2
+    spark.sql("ALTER VIEW lake.shop.v RENAME TO shop.w")
+    server.ask(server.java, "create_view", "shop.theirs", columns=["most"], query="SELECT max(id) FROM t")
+    assert spark.sql("SELECT most FROM lake.shop.theirs").first() == (2,)
+    assert sorted(row.viewName for row in spark.sql("SHOW VIEWS IN lake.shop").collect()) == ["theirs", "w"]
+    with pytest.raises(penstock.errors.AlreadyExistsError, match="view"):
+        shop.create_table("shop.w", "id BIGINT")
+    for name in ("w", "theirs"):
+        spark.sql(f"DROP VIEW lake.shop.{name}")
+    assert server.ask(server.java, "views", "shop.t") == {}
+
+
+def test_engines_do_not_take_the_views_of_a_directory_for_tables(
+    spark: SparkSession, java: Engine, pypaimon: Engine, tmp_path: Path
+) -> None:
+    catalog = penstock.attach(spark, tmp_path / "w", name="views")
+    catalog.create_database("d")
+    catalog.create_table("d.t", "id BIGINT").append([{"id": 1}])
+    spark.sql("CREATE VIEW views.d.v AS SELECT id FROM views.d.t")
+    for engine in (java, pypaimon):
+        assert engine.ask("names", tmp_path / "w" / "d.db" / "t") == ["t"], engine.name
+        assert len(engine.read(tmp_path / "w" / "d.db" / "t")) == 1
+    assert spark.table("views.d.v").collect() == [(1,)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.catalog.names import is_database_name, is_table_name
 from penstock.catalog.schema_files import list_schema_ids
 from penstock.catalog.trash import discard
+from penstock.catalog.view_files import list_views
 from penstock.catalog.warehouse import Warehouse, location_of_database, trash_of
 from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError
 from penstock.format.layout import database_name_of
@@ -62,11 +63,11 @@ def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, c
     """Drop a database in one step, then delete its files.
 
     Args:
-        cascade: drop its tables too; otherwise a database with tables is not dropped.
+        cascade: drop its tables and views too; otherwise a database with any is not dropped.
 
     Raises:
         NotFoundError: the database does not exist, and ``if_exists`` is false.
-        InvalidOptionError: the database has tables, and ``cascade`` is false.
+        InvalidOptionError: the database has tables or views, and ``cascade`` is false.
     """
     path = location_of_database(warehouse, name)
     if not warehouse.file_io.exists(path):
@@ -74,9 +75,10 @@ def drop_database(warehouse: Warehouse, name: str, *, if_exists: bool = False, c
             return
         raise _missing(warehouse, name)
     tables = sorted(_tables_in(warehouse, name))
-    if tables and not cascade:
+    held = [*tables, *list_views(warehouse, name)]
+    if held and not cascade:
         raise InvalidOptionError(
-            f"database {name} is not empty: it has {', '.join(tables[:5])}{', …' if len(tables) > 5 else ''};"
+            f"database {name} is not empty: it has {', '.join(held[:5])}{', …' if len(held) > 5 else ''};"
             " drop them first, or give cascade"
         )
     discard(warehouse.file_io, path, trash_of(warehouse), name, tables=[f"{path}/{table}" for table in tables])

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Final
 from penstock.catalog.checks.features import check_readable
 from penstock.catalog.checks.schema import check_schema
 from penstock.catalog.databases import check_database_exists, list_tables
+from penstock.catalog.names import parse_data_table_name
 from penstock.catalog.new_schema import TableDefinition, build_schema, table_defaults
 from penstock.catalog.schema_files import list_schema_ids, load_latest_schema, put_schema
 from penstock.catalog.stored_changes import change_stored_schema
 from penstock.catalog.trash import discard
+from penstock.catalog.view_files import view_exists
 from penstock.catalog.warehouse import TablePlace, Warehouse, place_at, place_of
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, StorageError
 from penstock.format.layout import schema_directory, schema_path
@@ -66,6 +68,7 @@ def create_table(
             time_millis=new_creation_millis(),
         )
         _check_vacant(place)
+        _check_no_view(warehouse, place)
         if put_schema(place.file_io, place.location, schema):
             return _ref(place, schema)
     if if_not_exists:
@@ -152,6 +155,7 @@ def rename_table(warehouse: Warehouse, source: str, target: str) -> None:
     if not list_schema_ids(old.file_io, old.location):
         raise _missing(old)
     check_database_exists(warehouse, new.database)
+    _check_no_view(warehouse, new)
     if not old.file_io.rename_dir(old.location, new.location):
         raise AlreadyExistsError(f"cannot rename {old.name} to {new.name}: there is something of that name")
 
@@ -218,6 +222,11 @@ def _check_vacant(place: TablePlace) -> None:
             f"table {place.name} cannot be made: {place.location} holds {', '.join(names[:5])} but no schema, which is"
             f" no table; {cure}"
         )
+
+
+def _check_no_view(warehouse: Warehouse, place: TablePlace) -> None:
+    if place.database is not None and view_exists(warehouse, parse_data_table_name(place.name)):
+        raise AlreadyExistsError(f"table {place.name} cannot be made: there is a view of that name; choose another one")
 
 
 def _ref(place: TablePlace, schema: TableSchema) -> TableRef:

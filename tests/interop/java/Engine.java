@@ -69,7 +69,9 @@ import org.apache.paimon.tag.TagBatchCreation;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataType;
 import org.apache.paimon.types.DataTypeJsonParser;
+import org.apache.paimon.types.DataTypes;
 import org.apache.paimon.types.RowType;
+import org.apache.paimon.view.ViewImpl;
 
 /**
  * The Java reference as a server: one JSON request a line on standard input, one JSON answer a line on standard output.
@@ -126,6 +128,24 @@ public final class Engine {
                 List<SchemaChange> changes = new ArrayList<>();
                 for (JsonNode change : request.get("changes")) changes.add(change(change));
                 catalog.alterTable(name, changes, false);
+                return null;
+            case "names": // of the tables of a database
+                return MAPPER.valueToTree(catalog.listTables(name.getDatabaseName()));
+            case "views": // of a database, with the text for Spark of each
+                Map<String, String> views = new HashMap<>();
+                for (String view : catalog.listViews(name.getDatabaseName())) {
+                    Identifier found = Identifier.create(name.getDatabaseName(), view);
+                    views.put(view, catalog.getView(found).query("spark"));
+                }
+                return MAPPER.valueToTree(views);
+            case "create_view": // without a text for Spark
+                List<DataField> columns = new ArrayList<>();
+                for (JsonNode column : request.get("columns")) {
+                    columns.add(new DataField(columns.size(), column.asText(), DataTypes.BIGINT()));
+                }
+                String query = request.get("query").asText();
+                Map<String, String> none = new HashMap<>();
+                catalog.createView(name, new ViewImpl(name, columns, query, none, "of Java", none), false);
                 return null;
             default:
                 Table table = catalog.getTable(name);

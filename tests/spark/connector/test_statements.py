@@ -209,11 +209,6 @@ def test_columns_have_defaults(run: Callable[[str], list[Any]], catalog: Catalog
     assert [field.default_value for field in catalog.load_table("d.defaults").schema.fields][1] == "5"
 
 
-def test_views_are_refused(run: Callable[[str], list[Any]]) -> None:
-    with pytest.raises(PySparkException, match="does not support views"):
-        run("CREATE VIEW penstock.d.v AS SELECT 1 AS a")
-
-
 def test_partitions_are_deleted_and_tables_truncated(run: Callable[[str], list[Any]], catalog: Catalog) -> None:
     run("CREATE TABLE penstock.d.logs (id INT, dt STRING) PARTITIONED BY (dt)")
     run("INSERT INTO penstock.d.logs VALUES (1, 'a'), (2, 'b'), (3, NULL)")

@@ -8,6 +8,7 @@ Source:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.catalog.checks.features import check_readable
@@ -15,6 +16,7 @@ from penstock.catalog.checks.schema import check_schema
 from penstock.catalog.names import TableName, check_database_name, is_location, parse_data_table_name
 from penstock.catalog.new_schema import build_schema, table_defaults
 from penstock.catalog.rest.change_json import encode_change
+from penstock.catalog.rest.views import list_views
 from penstock.catalog.schema_files import load_schema
 from penstock.catalog.stored_changes import change_stored_schema
 from penstock.catalog.warehouse import use_options
@@ -75,9 +77,10 @@ def drop_database(server: RestServer, name: str, *, if_exists: bool, cascade: bo
     """Drop a database; the server deletes its tables. Raises as ``databases.drop_database``."""
     try:
         tables = list_tables(server, name)
-        if tables and not cascade:
+        held = tables if cascade else [*tables, *_views(server, name)]
+        if held and not cascade:
             raise InvalidOptionError(
-                f"database {name} is not empty: it has {', '.join(tables[:5])}{', …' if len(tables) > 5 else ''};"
+                f"database {name} is not empty: it has {', '.join(held[:5])}{', …' if len(held) > 5 else ''};"
                 " drop them first, or give cascade"
             )
         server.delete("databases", name, about=f"database {name}")
@@ -93,6 +96,8 @@ def create_table(
     table = _parsed(server, name)
     defaults = table_defaults(dict(warehouse.options))
     schema = build_schema(definition, defaults=defaults, table=str(table), time_millis=new_creation_millis())
+    if table.table in _views(server, table.database):
+        raise AlreadyExistsError(f"table {table} cannot be made: there is a view of that name; choose another one")
     body = {"identifier": _identifier(table), "schema": _schema_body(schema)}
     try:
         server.post("databases", table.database, "tables", about=f"table {table}", body=body)
@@ -147,8 +152,8 @@ def drop_table(server: RestServer, name: str, *, if_exists: bool) -> None:
 def rename_table(server: RestServer, source: str, target: str) -> None:
     """Rename a table. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
     old, new = _parsed(server, source), _parsed(server, target)
-    if new.table in list_tables(server, new.database):  # a server may replace it
-        raise AlreadyExistsError(f"cannot rename {old} to {new}: there is a table of that name")
+    if new.table in [*list_tables(server, new.database), *_views(server, new.database)]:  # a server may replace it
+        raise AlreadyExistsError(f"cannot rename {old} to {new}: there is a table or view of that name")
     body = {"source": _identifier(old), "destination": _identifier(new)}
     server.post("tables", "rename", about=f"table {old}", body=body)
 
@@ -165,6 +170,13 @@ def alter_table(warehouse: Warehouse, server: RestServer, name: str, changes: Se
     body = {"changes": [encode_change(change) for change in changes]}
     server.post(*_path(_parsed(server, name)), about=f"table {ref.name}", body=body)
     return load_table(warehouse, server, name)
+
+
+def _views(server: RestServer, database: str) -> tuple[str, ...]:
+    """Return the views of a database; none if the server has no views."""
+    with suppress(UnsupportedFeatureError, NotFoundError):
+        return list_views(server, database)
+    return ()
 
 
 def _parsed(server: RestServer, name: str) -> TableName:

@@ -10,7 +10,6 @@ from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE, load
 from penstock.errors import (
     AlreadyExistsError,
     InvalidOptionError,
-    InvalidSchemaError,
     NotFoundError,
     UnsupportedFeatureError,
 )
@@ -26,8 +25,9 @@ from penstock.spark.connector.failures import (
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.connector.local_rows import SystemTable
 from penstock.spark.connector.procedures import NO_PROCEDURES, SparkProcedure
-from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.proxy import from_spark
 from penstock.spark.connector.table import CatalogTable
+from penstock.spark.connector.views.methods import ViewMethods
 from penstock.spark.types import to_spark_schema
 from penstock.table.inspect.row_tables import AUDIT_LOG, INSERTION, ROW_KIND, ROW_TABLES
 from penstock.table.inspect.system import SYSTEM_TABLES, load_system_table
@@ -54,11 +54,11 @@ _OF_TABLES: Final = frozenset({*SYSTEM_TABLES, *ROW_TABLES})
 _IGNORED_PROPERTIES: Final = frozenset({"owner"})
 
 
-class WarehouseCatalog(Proxy):
-    """Databases and tables of a warehouse; a namespace is the name of one database."""
+class WarehouseCatalog(ViewMethods):
+    """Databases, tables and views of a warehouse; a namespace is the name of one database."""
 
     interfaces: ClassVar = (
-        f"{_CATALOG}TableCatalog",
+        f"{_CATALOG}RelationCatalog",
         f"{_CATALOG}SupportsNamespaces",
         f"{_CATALOG}ProcedureCatalog",
     )
@@ -73,12 +73,10 @@ class WarehouseCatalog(Proxy):
         name: str,
         procedures: ProcedureSource | None = None,
     ) -> None:
-        super().__init__(bridge, f"{name} {warehouse.location}")
+        super().__init__(bridge, warehouse, name)
         self._procedures = procedures or NO_PROCEDURES
         self._spark = spark
         self._answers: dict[str, JavaObject] = {}
-        self._warehouse = warehouse
-        self._name = name
 
     # CatalogPlugin
 
@@ -124,10 +122,7 @@ class WarehouseCatalog(Proxy):
     @from_spark
     def listTableSummaries(self, namespace: JavaObject) -> JavaObject:
         """Return the tables of a database, with their kind."""
-        identifier = self._bridge.connector("catalog.Identifier")
-        summary = self._bridge.connector("catalog.TableSummary")
-        found = [summary.of(identifier.of(namespace, name), "MANAGED") for name in self._tables(namespace)]
-        return self._bridge.array(summary, found)
+        return self._summaries(namespace, {"MANAGED": self._tables(namespace)})
 
     @from_spark
     def loadTable(self, ident: JavaObject, point: object = None, _options: JavaObject = None) -> JavaObject:
@@ -138,20 +133,10 @@ class WarehouseCatalog(Proxy):
                 ``TableContext`` of these.
             _options: of the read, which Spark passes to the scan again.
         """
-        options = _time_travel(point)
-        *namespace, last = self._bridge.parts(ident)
-        if namespace == [SYSTEM_DATABASE] and last in CATALOG_TABLES:
-            return self._catalog_table(last, options)
-        name, system_table = _parts_of(namespace, last)
-        if name is None:
+        found = self._found(ident, _time_travel(point))
+        if found is None:
             raise no_such_table(self._bridge, ident)
-        try:
-            ref = tables.load_table(self._warehouse, name)
-        except NotFoundError:
-            raise no_such_table(self._bridge, ident) from None
-        if system_table is not None:
-            return self._system_table(name, ref.with_options(options), system_table)
-        return self._table(name, ref.with_options(options))
+        return found
 
     @from_spark
     def tableExists(self, ident: JavaObject) -> bool:
@@ -239,6 +224,21 @@ class WarehouseCatalog(Proxy):
         """Refuse: append tables have none."""
         raise UnsupportedFeatureError("append tables have no changelog: read what was added with incremental-between")
 
+    # RelationCatalog
+
+    @from_spark
+    def loadRelation(self, ident: JavaObject) -> JavaObject:
+        """Load a table or, if there is none of the name, a view."""
+        found = self._found(ident, {}) or self._view(ident)
+        if found is None:
+            raise no_such_table(self._bridge, ident)
+        return found
+
+    @from_spark
+    def listRelationSummaries(self, namespace: JavaObject) -> JavaObject:
+        """Return the tables and views of a database, with their kind."""
+        return self._summaries(namespace, {"MANAGED": self._tables(namespace), "VIEW": self._views(namespace)})
+
     # SupportsNamespaces
 
     @from_spark
@@ -317,6 +317,21 @@ class WarehouseCatalog(Proxy):
 
     # Helpers
 
+    def _found(self, ident: JavaObject, options: Mapping[str, str]) -> JavaObject | None:
+        *namespace, last = self._bridge.parts(ident)
+        if namespace == [SYSTEM_DATABASE] and last in CATALOG_TABLES:
+            return self._catalog_table(last, options)
+        name, system_table = _parts_of(namespace, last)
+        if name is None:
+            return None
+        try:
+            ref = tables.load_table(self._warehouse, name)
+        except NotFoundError:
+            return None
+        if system_table is not None:
+            return self._system_table(name, ref.with_options(options), system_table)
+        return self._table(name, ref.with_options(options))
+
     def _table(self, name: str, ref: TableRef) -> JavaObject:
         table = CatalogTable(self._bridge, self._spark, f"{self._name}.{name}", ref)
         answers = self._answers.get(table.schema_key)
@@ -348,25 +363,6 @@ class WarehouseCatalog(Proxy):
 
         return SystemTable(self._bridge, f"{self._name}.{name}.{system_table}", load)
 
-    def _tables(self, namespace: JavaObject) -> tuple[str, ...]:
-        return tables.list_tables(self._warehouse, self._database(namespace))
-
-    def _database(self, namespace: JavaObject) -> str:
-        parts = [str(part) for part in namespace]
-        try:
-            if len(parts) == 1:
-                tables.check_database_exists(self._warehouse, parts[0])
-                return parts[0]
-        except (NotFoundError, InvalidSchemaError):
-            pass
-        raise no_such_namespace(self._bridge, parts)
-
-    def _needed_name(self, ident: JavaObject) -> str:
-        name = self._name_of(ident)
-        if name is None:
-            raise no_such_namespace(self._bridge, [str(part) for part in ident.namespace()])
-        return name
-
     def _defaults_of(self, schema: StructType, table: str) -> DefaultText:
         """Return the function that computes the text of a default of one of these columns."""
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
@@ -379,10 +375,6 @@ class WarehouseCatalog(Proxy):
         if not self.tableExists(ident):
             raise no_such_table(self._bridge, ident)
         yield
-
-    def _name_of(self, ident: JavaObject) -> str | None:
-        parts = self._bridge.parts(ident)
-        return ".".join(parts) if len(parts) == 2 else None
 
 
 def _parts_of(namespace: list[str], name: str) -> tuple[str | None, str | None]:

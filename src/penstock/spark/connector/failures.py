@@ -58,6 +58,16 @@ def no_such_table(bridge: Bridge, ident: JavaObject) -> SparkFailureError:
     return _analysis(bridge, "NoSuchTableException", ident)
 
 
+def no_such_view(bridge: Bridge, ident: JavaObject) -> SparkFailureError:
+    """Return the exception for a missing view."""
+    return _analysis(bridge, "NoSuchViewException", ident)
+
+
+def view_exists(bridge: Bridge, ident: JavaObject) -> SparkFailureError:
+    """Return the exception for a view whose name is taken."""
+    return _analysis(bridge, "ViewAlreadyExistsException", ident)
+
+
 def no_such_namespace(bridge: Bridge, namespace: Sequence[str]) -> SparkFailureError:
     """Return the exception for a missing database."""
     return _analysis(bridge, "NoSuchNamespaceException", bridge.strings(namespace))

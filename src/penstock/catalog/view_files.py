@@ -1,0 +1,79 @@
+"""Views of a warehouse that is a directory: one file each, in ``.views`` of the database (design/0073).
+
+Paimon has no views there. Its engines do not take the directory for a table: it has no schema, and begins with a dot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.catalog.stored_view import StoredView, decode_view, encode_view
+from penstock.catalog.warehouse import location_of_database
+from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError
+
+if TYPE_CHECKING:
+    from penstock.catalog.names import TableName
+    from penstock.catalog.warehouse import Warehouse
+
+_DIRECTORY: Final = ".views"
+_SUFFIX: Final = ".json"
+# Storages write a file under a longer name first.
+_MAX_BYTES: Final = 200
+
+
+def list_views(warehouse: Warehouse, database: str) -> tuple[str, ...]:
+    """Return the sorted names of the views of a database; none if there is no such database."""
+    found = warehouse.file_io.list(f"{location_of_database(warehouse, database)}/{_DIRECTORY}")
+    names = (status.name for status in found if not status.is_dir and not status.name.startswith("."))
+    return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)))
+
+
+def view_exists(warehouse: Warehouse, name: TableName) -> bool:
+    """Whether there is a view of that name."""
+    return warehouse.file_io.exists(_path(warehouse, name))
+
+
+def load_view(warehouse: Warehouse, name: TableName) -> StoredView:
+    """Return a view. Raises ``NotFoundError`` or ``FormatError``."""
+    try:
+        data = warehouse.file_io.read(_path(warehouse, name))
+    except NotFoundError:
+        raise _missing(warehouse, name) from None
+    return decode_view(data, f"view {name}")
+
+
+def create_view(warehouse: Warehouse, name: TableName, view: StoredView) -> None:
+    """Make a view; of concurrent creators one succeeds. Raises ``AlreadyExistsError``."""
+    if len(name.table.encode()) > _MAX_BYTES:
+        raise InvalidSchemaError(
+            f"view {name}: the name of a view has at most {_MAX_BYTES} bytes; choose a shorter one"
+        )
+    if not warehouse.file_io.put_if_absent(_path(warehouse, name), encode_view(view)):
+        raise AlreadyExistsError(f"view {name} exists already; choose another name, or replace it")
+
+
+def replace_view(warehouse: Warehouse, name: TableName, view: StoredView) -> None:
+    """Give a view another definition in one step; of concurrent ones the last stays. Raises ``NotFoundError``."""
+    if not view_exists(warehouse, name):
+        raise _missing(warehouse, name)
+    warehouse.file_io.write(_path(warehouse, name), encode_view(view))
+
+
+def drop_view(warehouse: Warehouse, name: TableName) -> None:
+    """Remove a view. Raises ``NotFoundError``."""
+    if not warehouse.file_io.delete(_path(warehouse, name)):
+        raise _missing(warehouse, name)
+
+
+def rename_view(warehouse: Warehouse, source: TableName, target: TableName) -> None:
+    """Give a view another name; a crash in between leaves it under both. Raises as ``create_view``, ``drop_view``."""
+    create_view(warehouse, target, load_view(warehouse, source))
+    drop_view(warehouse, source)
+
+
+def _path(warehouse: Warehouse, name: TableName) -> str:
+    return f"{location_of_database(warehouse, name.database)}/{_DIRECTORY}/{name.table}{_SUFFIX}"
+
+
+def _missing(warehouse: Warehouse, name: TableName) -> NotFoundError:
+    return NotFoundError(f"view {name} does not exist in {warehouse.location}; check the name")

@@ -1,0 +1,90 @@
+"""Views of a catalog, whatever keeps them: files of a warehouse, or a REST server.
+
+Names are ``database.view``. A view and a table do not share a name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.catalog import tables, view_files
+from penstock.catalog.names import TableName, parse_data_table_name
+from penstock.catalog.rest import views as rest
+from penstock.errors import AlreadyExistsError
+
+if TYPE_CHECKING:
+    from penstock.catalog.stored_view import StoredView
+    from penstock.catalog.warehouse import Warehouse
+
+
+def list_views(warehouse: Warehouse, database: str) -> tuple[str, ...]:
+    """Return the sorted names of the views of a database. Raises ``NotFoundError``: there is no such database."""
+    if warehouse.server is not None:
+        return rest.list_views(warehouse.server, database)
+    tables.check_database_exists(warehouse, database)
+    return view_files.list_views(warehouse, database)
+
+
+def view_exists(warehouse: Warehouse, name: str) -> bool:
+    """Whether there is a view of that name."""
+    parsed = parse_data_table_name(name)
+    if warehouse.server is not None:
+        return rest.view_exists(warehouse.server, parsed)
+    return view_files.view_exists(warehouse, parsed)
+
+
+def load_view(warehouse: Warehouse, name: str) -> StoredView:
+    """Return a view. Raises ``NotFoundError`` or ``FormatError``."""
+    parsed = parse_data_table_name(name)
+    if warehouse.server is not None:
+        return rest.load_view(warehouse.server, parsed)
+    return view_files.load_view(warehouse, parsed)
+
+
+def create_view(warehouse: Warehouse, name: str, view: StoredView) -> None:
+    """Make a view.
+
+    Raises:
+        AlreadyExistsError: there is a view or a table of that name.
+        NotFoundError: the database does not exist.
+        InvalidSchemaError: the name is not valid.
+    """
+    parsed = _vacant(warehouse, name)
+    if warehouse.server is not None:
+        rest.create_view(warehouse.server, parsed, view)
+    else:
+        view_files.create_view(warehouse, parsed, view)
+
+
+def replace_view(warehouse: Warehouse, name: str, view: StoredView) -> None:
+    """Give a view another definition. Raises ``NotFoundError``."""
+    parsed = parse_data_table_name(name)
+    if warehouse.server is not None:
+        rest.replace_view(warehouse.server, parsed, view)
+    else:
+        view_files.replace_view(warehouse, parsed, view)
+
+
+def drop_view(warehouse: Warehouse, name: str) -> None:
+    """Remove a view. Raises ``NotFoundError``."""
+    parsed = parse_data_table_name(name)
+    if warehouse.server is not None:
+        rest.drop_view(warehouse.server, parsed)
+    else:
+        view_files.drop_view(warehouse, parsed)
+
+
+def rename_view(warehouse: Warehouse, source: str, target: str) -> None:
+    """Give a view another name. Raises ``NotFoundError``; or as ``create_view`` for the new name."""
+    old, new = parse_data_table_name(source), _vacant(warehouse, target)
+    if warehouse.server is not None:
+        rest.rename_view(warehouse.server, old, new)
+    else:
+        view_files.rename_view(warehouse, old, new)
+
+
+def _vacant(warehouse: Warehouse, name: str) -> TableName:
+    parsed = parse_data_table_name(name)
+    if parsed.table in tables.list_tables(warehouse, parsed.database):
+        raise AlreadyExistsError(f"view {name} cannot be made: there is a table of that name; choose another one")
+    return parsed

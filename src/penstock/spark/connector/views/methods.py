@@ -1,0 +1,160 @@
+"""The methods of Spark's ``ViewCatalog``, and the names of a warehouse's databases, tables and views."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from penstock.catalog import tables, views
+from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError, UnsupportedFeatureError
+from penstock.spark.connector.failures import no_such_namespace, no_such_view, view_exists
+from penstock.spark.connector.proxy import Proxy, from_spark
+from penstock.spark.connector.views.definition import spark_view, stored_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from penstock.catalog.warehouse import Warehouse
+    from penstock.spark.connector.gateway import Bridge, JavaObject
+
+
+class ViewMethods(Proxy):
+    """Views of a warehouse.
+
+    Args:
+        name: of the catalog in SQL.
+    """
+
+    def __init__(self, bridge: Bridge, warehouse: Warehouse, name: str) -> None:
+        super().__init__(bridge, f"{name} {warehouse.location}")
+        self._warehouse = warehouse
+        self._name = name
+
+    # ViewCatalog
+
+    @from_spark
+    def listViews(self, namespace: JavaObject) -> JavaObject:
+        """Return the views of a database."""
+        identifier = self._bridge.connector("catalog.Identifier")
+        names = self._views(namespace)
+        return self._bridge.array(identifier, [identifier.of(namespace, name) for name in names])
+
+    @from_spark
+    def loadView(self, ident: JavaObject) -> JavaObject:
+        """Return a view."""
+        found = self._view(ident)
+        if found is None:
+            raise no_such_view(self._bridge, ident)
+        return found
+
+    @from_spark
+    def viewExists(self, ident: JavaObject) -> bool:
+        """Whether there is a view of that name."""
+        return self._view(ident) is not None
+
+    def invalidateView(self, ident: JavaObject) -> None:
+        """Do nothing: views are loaded each time."""
+
+    @from_spark
+    def createView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
+        """Make a view."""
+        name = self._needed_name(ident)
+        with self._vacant(ident):
+            views.create_view(self._warehouse, name, stored_view(view, self._name))
+        return self.loadView(ident)
+
+    @from_spark
+    def replaceView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
+        """Give a view another definition."""
+        name = self._needed_name(ident)
+        try:
+            before = views.load_view(self._warehouse, name)
+            views.replace_view(self._warehouse, name, stored_view(view, self._name, before))
+        except NotFoundError:
+            raise no_such_view(self._bridge, ident) from None
+        return self.loadView(ident)
+
+    @from_spark
+    def createOrReplaceView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
+        """Make a view, or give the one that is there another definition."""
+        if self.viewExists(ident):
+            return self.replaceView(ident, view)
+        return self.createView(ident, view)
+
+    @from_spark
+    def dropView(self, ident: JavaObject) -> bool:
+        """Remove a view; return false if there is none."""
+        name = self._name_of(ident)
+        try:
+            if name is None:
+                return False
+            views.drop_view(self._warehouse, name)
+        except NotFoundError:
+            return False
+        return True
+
+    @from_spark
+    def renameView(self, old: JavaObject, new: JavaObject) -> None:
+        """Give a view another name."""
+        target = self._name_of(new) or f"{old.namespace()[0]}.{new.name()}"
+        if not self.viewExists(old):
+            raise no_such_view(self._bridge, old)
+        with self._vacant(new):
+            views.rename_view(self._warehouse, self._needed_name(old), target)
+
+    # Names
+
+    def _view(self, ident: JavaObject) -> JavaObject | None:
+        name = self._name_of(ident)
+        if name is None or "$" in name:
+            return None
+        try:
+            found = views.load_view(self._warehouse, name)
+        except (NotFoundError, UnsupportedFeatureError):  # not every server has views
+            return None
+        return spark_view(self._bridge, found, self._name, str(ident.namespace()[0]))
+
+    @contextmanager
+    def _vacant(self, ident: JavaObject) -> Iterator[None]:
+        """Raise Spark's errors if the name is taken or its database is missing."""
+        try:
+            yield
+        except AlreadyExistsError:
+            raise view_exists(self._bridge, ident) from None
+        except NotFoundError:
+            raise no_such_namespace(self._bridge, [str(part) for part in ident.namespace()]) from None
+
+    def _summaries(self, namespace: JavaObject, kinds: Mapping[str, Iterable[str]]) -> JavaObject:
+        identifier = self._bridge.connector("catalog.Identifier")
+        summary = self._bridge.connector("catalog.TableSummary")
+        found = [summary.of(identifier.of(namespace, name), kind) for kind, names in kinds.items() for name in names]
+        return self._bridge.array(summary, found)
+
+    def _tables(self, namespace: JavaObject) -> tuple[str, ...]:
+        return tables.list_tables(self._warehouse, self._database(namespace))
+
+    def _views(self, namespace: JavaObject) -> tuple[str, ...]:
+        try:
+            return views.list_views(self._warehouse, self._database(namespace))
+        except UnsupportedFeatureError:
+            return ()
+
+    def _database(self, namespace: JavaObject) -> str:
+        parts = [str(part) for part in namespace]
+        try:
+            if len(parts) == 1:
+                tables.check_database_exists(self._warehouse, parts[0])
+                return parts[0]
+        except (NotFoundError, InvalidSchemaError):
+            pass
+        raise no_such_namespace(self._bridge, parts)
+
+    def _needed_name(self, ident: JavaObject) -> str:
+        name = self._name_of(ident)
+        if name is None:
+            raise no_such_namespace(self._bridge, [str(part) for part in ident.namespace()])
+        return name
+
+    def _name_of(self, ident: JavaObject) -> str | None:
+        parts = self._bridge.parts(ident)
+        return ".".join(parts) if len(parts) == 2 else None

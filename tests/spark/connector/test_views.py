@@ -1,0 +1,123 @@
+"""Views of the catalog, by the statements of Spark SQL; Spark's own session catalog answers the same ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import AnalysisException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from penstock import Catalog
+
+PLACES = ("penstock.d", "spark_catalog.views_of_spark")
+
+
+@pytest.fixture(scope="module")
+def places(spark: SparkSession, catalog: Catalog) -> Iterator[tuple[str, ...]]:
+    """Return a database of the warehouse and one of Spark's own catalog, each with a table ``t``."""
+    spark.sql(f"CREATE DATABASE {PLACES[1]}")
+    spark.sql(f"CREATE TABLE {PLACES[0]}.t (id BIGINT, name STRING)")
+    spark.sql(f"CREATE TABLE {PLACES[1]}.t (id BIGINT, name STRING) USING parquet")
+    for place in PLACES:
+        spark.sql(f"INSERT INTO {place}.t VALUES (1, 'a'), (2, 'b'), (3, NULL)")
+    yield PLACES
+    spark.sql(f"DROP DATABASE {PLACES[1]} CASCADE")
+    spark.sql("USE spark_catalog.default")
+
+
+@pytest.fixture
+def both(spark: SparkSession, places: tuple[str, ...]) -> Callable[[str], Any]:
+    """Return a function that runs a statement in both databases, and returns what both answer: rows or the error."""
+
+    def answer(place: str, text: str) -> Any:
+        spark.sql(f"USE {place}")
+        try:
+            return sorted((tuple(row) for row in spark.sql(text).collect()), key=repr)
+        except AnalysisException as error:
+            return "a Python trace" if "Traceback" in str(error) else error.getCondition()
+        finally:
+            spark.sql("USE spark_catalog.default")
+
+    def ask(text: str) -> Any:
+        ours, sparks = (answer(place, text) for place in places)
+        # Spark's conditions for catalogs of its interface are narrower: VIEW_NOT_FOUND for TABLE_OR_VIEW_NOT_FOUND.
+        assert ours == sparks or (isinstance(ours, str) and isinstance(sparks, str)), text
+        return ours
+
+    return ask
+
+
+def test_a_view_is_made_read_changed_and_dropped(both: Callable[[str], Any]) -> None:
+    both("CREATE VIEW v (n COMMENT 'the number', text) COMMENT 'few rows' AS SELECT id, name FROM t WHERE id < 3")
+    assert both("SELECT * FROM v") == [(1, "a"), (2, "b")]
+    assert both("SELECT t.id, v.text FROM t LEFT JOIN v ON v.n = t.id") == [(1, "a"), (2, "b"), (3, None)]
+    assert both("DESCRIBE v") == [("n", "bigint", "the number"), ("text", "string", None)]
+    assert both("CREATE VIEW v AS SELECT 1 AS n") == "TABLE_OR_VIEW_ALREADY_EXISTS"
+    assert both("CREATE VIEW IF NOT EXISTS v AS SELECT 1 AS n") == []
+    both("CREATE OR REPLACE VIEW v AS SELECT max(id) AS most FROM t")
+    assert both("SELECT most FROM v") == [(3,)]
+    both("ALTER VIEW v AS SELECT name FROM t WHERE name IS NOT NULL")
+    assert both("SELECT * FROM v") == [("a",), ("b",)]
+    both("ALTER VIEW v SET TBLPROPERTIES ('owner-team' = 'x', 'other' = 'y')")
+    both("ALTER VIEW v UNSET TBLPROPERTIES ('other')")
+    assert both("SHOW TBLPROPERTIES v ('owner-team')") == [("owner-team", "x")]
+    both("ALTER VIEW v RENAME TO w")
+    assert both("SELECT * FROM v") == "TABLE_OR_VIEW_NOT_FOUND"
+    assert both("SELECT * FROM w") == [("a",), ("b",)]
+    both("DROP VIEW w")
+    assert both("DROP VIEW w") == "VIEW_NOT_FOUND"
+    assert both("DROP VIEW IF EXISTS w") == []
+
+
+def test_tables_and_views_share_no_name(spark: SparkSession, both: Callable[[str], Any]) -> None:
+    both("CREATE VIEW taken AS SELECT 1 AS one")
+    for text in (
+        "CREATE VIEW t AS SELECT 1 AS one",
+        "ALTER VIEW taken RENAME TO t",
+        "ALTER TABLE t RENAME TO taken",
+        "DROP VIEW t",
+        "INSERT INTO taken VALUES (1)",
+        "ALTER TABLE taken ADD COLUMN x INT",
+    ):
+        assert str(both(text)).isupper(), text
+    with pytest.raises(AnalysisException, match="Use DROP VIEW instead"):  # Spark's own catalog drops the view
+        spark.sql("DROP TABLE penstock.d.taken")
+    assert both("SELECT * FROM taken") == [(1,)]
+    assert both("SELECT count(*) FROM t") == [(3,)]
+    both("DROP VIEW taken")
+
+
+def test_names_in_a_view_are_those_of_where_it_was_made(spark: SparkSession, catalog: Catalog, places: object) -> None:
+    spark.sql("USE penstock.d")
+    spark.sql("CREATE VIEW names AS SELECT name FROM t WHERE id = 1")
+    spark.sql("CREATE VIEW again AS SELECT name FROM names")
+    spark.sql("USE spark_catalog.default")
+    assert spark.table("penstock.d.again").first() == ("a",)
+    catalog.attach(spark, "other")
+    assert spark.table("other.d.again").first() == ("a",)
+    shown = [(row.viewName, row.isTemporary) for row in spark.sql("SHOW VIEWS IN penstock.d").collect()]
+    assert shown == [("again", False), ("names", False)]
+    text = spark.sql("SHOW CREATE TABLE penstock.d.names").first()
+    assert text is not None
+    assert "SELECT name FROM t WHERE id = 1" in text[0]
+    assert catalog.list_tables("d") == ("t",)
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        spark.sql("CREATE TABLE penstock.d.names (id INT)")
+    for name in ("again", "names"):
+        spark.sql(f"DROP VIEW penstock.d.{name}")
+
+
+def test_a_database_with_a_view_is_not_empty(spark: SparkSession, catalog: Catalog) -> None:
+    catalog.create_database("e")
+    spark.sql("CREATE VIEW penstock.e.only AS SELECT 1 AS one")
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_EMPTY"):
+        spark.sql("DROP DATABASE penstock.e")
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        spark.sql("CREATE VIEW penstock.nowhere.v AS SELECT 1 AS one")
+    spark.sql("DROP DATABASE penstock.e CASCADE")
+    assert "e" not in catalog.list_databases()
