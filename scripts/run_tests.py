@@ -3,7 +3,7 @@
 Groups are apart because a Spark session lasts as long as its process and must not weigh on the others, and because each
 collects its own folders only. Three lanes take the next group whenever they are free. Those that start JVMs come first:
 they wait much, so two of them and one without share two cores well. Only one group has the Spark session of
-``tests/spark``. Arguments go to every pytest.
+``tests/spark``: it takes longest, so the others give way to it. Arguments go to every pytest.
 """
 
 import re
@@ -39,6 +39,7 @@ class Group:
     marks: str = NO_JVM
     ignored: tuple[str, ...] = ()
     has_drivers: bool = False
+    niceness: int = 5
     output: bytearray = field(default_factory=bytearray)
     exit_code: int = -1
     seconds: float = 0.0
@@ -50,6 +51,7 @@ class Group:
         if self.has_drivers:
             make_class_archive()
         command = [
+            *("nice", "-n", str(self.niceness)),
             *(sys.executable, "-m", "pytest", "-m", self.marks),
             *("-o", f"cache_dir=.pytest_cache/{self.name}"),
             *(["--color=yes"] if sys.stdout.isatty() else []),
@@ -85,7 +87,7 @@ def make_class_archive() -> None:
 def all_groups() -> list[Group]:
     """Return the groups in the order in which they start; a test sees that no folder is left out."""
     return [
-        Group("spark", ("tests/spark",), f"spark and {ALWAYS}", ignored=OWN_SESSIONS),
+        Group("spark", ("tests/spark",), f"spark and {ALWAYS}", ignored=OWN_SESSIONS, niceness=0),
         Group("drivers", ("tests/docs", "tests/faults/streams", *OWN_SESSIONS), ALWAYS, has_drivers=True),
         Group("table", ("tests/unit/table",)),
         Group("unit", ("tests/unit",), ignored=("tests/unit/table",)),

@@ -14,6 +14,9 @@ JVM_OPTIONS: Final = (
     # The 48 MB of this level fill up within minutes: methods are thrown out and compiled again, 3.5 times on average.
     "-XX:ReservedCodeCacheSize=240m",
     "-XX:+UseSerialGC",
+    # A young generation that fills up half as often, and no whole collection each time that more classes are loaded.
+    "-Xmn256m",
+    "-XX:MetaspaceSize=192m",
     "-Xlog:disable",
     *archive_options(),
 )

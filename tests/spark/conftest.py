@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 # A hook: it folds the skips of all tests that miss the same thing into one line.
 from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
+from tests.spark.forked_python import forked_python
 from tests.spark.kafka_broker import Kafka, running_kafka
 from tests.spark.py4j_names import keep_names
 
@@ -56,6 +57,7 @@ READ_IN_BOTH_WAYS = {
     "test_values_of_all_types_come_back_from_spark_as_they_went_in",
 }
 _CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_CODE = "spark.sql.codegen.factoryMode"
 # About the plan of the scan, its snapshot or its metadata, which the format does not have.
 CATALOG_ALONE = {
     "test_a_join_opens_the_files_of_the_partitions_that_the_other_side_has",
@@ -84,10 +86,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return a local session of two cores; its warehouse and scratch folders go away with the run."""
     folder = tmp_path_factory.mktemp("spark")
     keep_names()
-    # Workers have to be of this environment, whatever `python3` is on the PATH.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # A machine whose host name has no address would not start otherwise.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with forked_python(folder) as python:
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
+        session = _session(folder)
+        # For processes that tests start: of this environment, whatever `python3` is on the PATH.
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        yield session
+        session.stop()
+
+
+def _session(folder: Path) -> SparkSession:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("penstock tests")
@@ -101,13 +111,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", (folder / "warehouse").as_uri())
         # The usual one starts readlink and chmod for each file where Hadoop's native library is missing.
         .config("spark.sql.streaming.checkpointFileManagerClass", _CHECKPOINT_FILES)
+        # Compiling a query costs more than to interpret it for the few rows of a test.
+        .config(_CODE, "NO_CODEGEN")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    return session
+
+
+@pytest.fixture
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Have Spark compile queries, as it does by default; in the other tests it interprets them."""
+    spark.conf.set(_CODE, "FALLBACK")
+    yield
+    spark.conf.set(_CODE, "NO_CODEGEN")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -119,6 +119,7 @@ def described(table: penstock.Table) -> list[dict[str, Any]]:
     return table.files().select([name for name in wanted if name in table.files().column_names]).to_pylist()
 
 
+@pytest.mark.usefixtures("compiled")
 def test_rows_types_and_statistics_are_those_of_our_own_writer(
     spark: SparkSession, catalog: penstock.Catalog, native: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,10 @@ def test_tests_with_a_spark_session_are_in_groups_that_run_them() -> None:
             assert is_below(file, paths), f"no group of scripts/run_tests.py runs the Spark tests of {file}"
 
 
+def test_the_other_groups_give_way_to_the_one_with_the_session() -> None:
+    assert [group.paths for group in all_groups() if group.niceness == 0] == [("tests/spark",)]
+
+
 def test_every_file_with_long_runs_is_in_one_part_of_them() -> None:
     for file in FILES:
         if "mark.slow" in (ROOT / file).read_text("utf-8") and file != "tests/unit/test_groups_of_tests.py":

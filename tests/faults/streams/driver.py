@@ -46,6 +46,8 @@ def start_session(master: str, scratch: str) -> SparkSession:
         .config("spark.sql.shuffle.partitions", "2")
         # Less than by default, so that few rows already come in several batches.
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
+        # As in the session of the tests: there is less to compute than to compile.
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
     )

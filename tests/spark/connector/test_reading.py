@@ -34,7 +34,9 @@ def _rows(found: pa.Table) -> list[dict[str, Any]]:
 
 @pytest.fixture(params=["vectorised", "row by row"])
 def reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each of the two readers that Spark has for a format."""
+    """Each of the two readers that Spark has for a format; the one that is the default with compiled queries, too."""
+    if request.param == "vectorised":
+        request.getfixturevalue("compiled")
     keys = [f"spark.sql.{name}.enableVectorizedReader" for name in ("parquet", "orc")]
     for key in keys:
         spark.conf.set(key, str(request.param == "vectorised").lower())

@@ -27,9 +27,10 @@ ENDLESS_NUMBER = b"\xff" * 4_000_000 + b"\x01"
 
 @pytest.fixture(autouse=True)
 def _at_once() -> Iterator[None]:
-    started = time.monotonic()
+    # Of this thread alone: the clock on the wall goes on while others have the cores.
+    started = time.thread_time()
     yield
-    assert time.monotonic() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def container(schema: object, payload: bytes, count: int = 1) -> bytes:
