@@ -32,7 +32,7 @@ EARLIEST = {"scan.mode": "earliest", "scan.max-snapshot.count": "1"}
 def no_views_left(spark: SparkSession) -> Iterator[None]:
     """Streams into memory leave their results in the session under their names."""
     yield
-    # Not by the catalog, whose lists Spark makes by compiled code only.
+    # Not by the catalog: its lists need compiled queries.
     for view in spark.sql("SHOW TABLES").collect():
         if view.isTemporary:
             spark.catalog.dropTempView(view.tableName)
