@@ -131,7 +131,9 @@ def compiled(spark: SparkSession) -> Iterator[None]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests in both ways of a stream, or of a read: planned by the driver's process, or by a process of Spark's."""
-    module = metafunc.module.__name__.rpartition(".")[2]
+    # A module of the connector may have the name of one here.
+    is_here = metafunc.definition.path.parent == Path(__file__).parent
+    module = metafunc.module.__name__.rpartition(".")[2] if is_here else ""
     if module in READ_MODULES:
         marks = () if metafunc.function.__name__ in READ_IN_BOTH_WAYS else (pytest.mark.slow,)
         ways = ["catalog", pytest.param("format", marks=marks)]
