@@ -67,6 +67,17 @@ class Network:
         run("ip", "-n", space, "link", "set", "lo", "up")
         return space, f"{self.prefix}.{number}"
 
+    def cut(self, space: str) -> None:
+        """Lose all packets from and to a machine, without a word to either side."""
+        run("ip", "link", "set", self._outer(space), "down")
+
+    def mend(self, space: str) -> None:
+        """Let packets through again."""
+        run("ip", "link", "set", self._outer(space), "up")
+
+    def _outer(self, space: str) -> str:
+        return f"{self.name}o{space.rpartition('-')[2]}"
+
     def close(self) -> None:
         for space in self._spaces:
             kill_all(pids_in(space))

@@ -11,9 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 # A hook: it folds the skips of all tests that miss the same thing into one line.
 from tests.interop.conftest import pytest_runtest_makereport  # noqa: F401
+from tests.s3_server import S3Bucket, S3Server
 from tests.spark.forked_python import forked_python
 from tests.spark.kafka_broker import Kafka, running_kafka
 from tests.spark.py4j_names import keep_names
+from tests.standalone_cluster import Network, StandaloneCluster
 
 from penstock import Catalog, register
 from penstock.format.text.names import quoted
@@ -179,6 +181,22 @@ def kafka(spark: SparkSession) -> Iterator[Kafka]:
     """Return a broker, started once; each test has topics of its own."""
     with running_kafka(spark) as broker:
         yield broker
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """Return a standalone cluster of two workers that share nothing."""
+    if not Network.is_allowed():
+        pytest.skip("network namespaces are not allowed here")
+    with StandaloneCluster(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def store(cluster: StandaloneCluster) -> Iterator[S3Bucket]:
+    """Return a bucket of a server that the workers reach through their networks."""
+    with S3Server(cluster.host) as server:
+        yield server.make_bucket()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from penstock.errors import UnsupportedFeatureError
 from penstock.spark import python_worker
 from penstock.spark import ship as shipping
 from penstock.spark.executor_probe import ExecutorPython, look, python_kind
-from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.python_worker import begin_to_ensure, ensure_python_worker
 
 
 class Conf:
@@ -104,6 +105,48 @@ def test_executors_of_a_cluster_are_asked_once_for_each_application(
     assert spark.sparkContext.pythonExec == bare_python
 
 
+def test_executors_are_asked_ahead_by_a_thread_whose_answer_serves_who_needs_it(
+    bare_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    begun, answered = threading.Event(), threading.Event()
+
+    def ask(_: Any) -> ExecutorPython:
+        asked.append(threading.current_thread().name)
+        begun.set()
+        assert answered.wait(30)
+        return ExecutorPython([("python on machine 'a'", python_kind(), ())])
+
+    monkeypatch.setattr(python_worker, "ask_executors", ask)
+    monkeypatch.setattr(python_worker, "_READY", set())
+    spark = session(bare_python, master="yarn")
+    begin_to_ensure(spark)
+    assert begun.wait(30)
+    threading.Timer(0.1, answered.set).start()
+    ensure_python_worker(spark)
+    begin_to_ensure(spark)
+    assert asked == ["penstock executors"]
+
+
+def test_question_ahead_that_fails_is_asked_again_by_who_needs_the_answer(
+    bare_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = ExecutorPython([("python on machine 'a'", python_kind(), ("penstock",))])
+    asked: list[str] = []
+
+    def ask(_: Any) -> ExecutorPython:
+        asked.append(threading.current_thread().name)
+        return lacking
+
+    monkeypatch.setattr(python_worker, "ask_executors", ask)
+    monkeypatch.setattr(python_worker, "_READY", set())
+    spark = session(bare_python, master="yarn")
+    begin_to_ensure(spark)
+    with pytest.raises(UnsupportedFeatureError, match="cannot import penstock"):
+        ensure_python_worker(spark)
+    assert "MainThread" in asked
+
+
 def test_executors_that_lack_a_module_are_named_with_the_line_that_sends_it(
     bare_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,10 +166,16 @@ def test_executors_that_lack_a_module_are_named_with_the_line_that_sends_it(
 
 
 def test_this_python_has_all_that_tasks_import() -> None:
-    ((place, kind, missing),) = look(("penstock", "pyarrow", "backports.zstd", "no.such", "nosuch"), [])
+    ((place, kind, missing),) = look(("penstock", "pyarrow", "backports.zstd", "no.such", "nosuch"), ("no.such",), [])
     assert place.startswith(sys.executable)
     assert kind == python_kind()
     assert missing == ("no.such", "nosuch")
+
+
+def test_importing_what_spark_needs_imports_no_pandas() -> None:
+    code = "import sys, penstock.spark.entry; print('pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
 
 
 def test_executors_of_another_kind_get_nothing(bare_python: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
@@ -13,6 +14,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.types import StructType
 
+import penstock
 from penstock import Catalog, Table
 from penstock.errors import InvalidOptionError, NotFoundError, OptionWarning
 from penstock.spark.source import PenstockDataSource
@@ -240,6 +242,18 @@ def test_null_in_a_not_null_column_is_refused_with_its_name(spark: SparkSession,
     with pytest.raises(PySparkException, match=r"SchemaMismatchError: .*column 'n' is NOT NULL"):
         values.write.format("penstock").mode("append").save(table.location)
     assert (table.latest_snapshot(), list(Path(table.location).rglob("data-*"))) == (None, [])
+
+
+def test_any_thread_writes_and_reads_once_it_has_registered_the_format(spark: SparkSession, table: Table) -> None:
+    rows, before = spark.sql("SELECT 7 AS a, 'seven' AS b, 'x' AS p"), table.to_arrow().num_rows
+
+    def work() -> int:
+        penstock.register(spark)
+        rows.write.format("penstock").mode("append").save(table.location)
+        return spark.read.format("penstock").load(table.location).count()
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(work).result() == before + 1
 
 
 def test_writes_that_make_no_sense_are_refused(spark: SparkSession, table: Table) -> None:

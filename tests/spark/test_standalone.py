@@ -12,31 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.faults.store.faulty_proxy import Faults, FaultyProxy
-from tests.s3_server import S3Bucket, S3Server
 from tests.spark.standalone_script import ROWS
-from tests.standalone_cluster import Network, StandaloneCluster, pids_in, seconds_of
+from tests.standalone_cluster import pids_in, seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.s3_server import S3Bucket
+    from tests.standalone_cluster import StandaloneCluster
 
 SCRIPT = Path(__file__).with_name("standalone_script.py")
 FIGURES = Path(__file__).with_name("standalone_figures.py")
 ROOT = str(Path(__file__).parents[2])
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    if not Network.is_allowed():
-        pytest.skip("network namespaces are not allowed here")
-    with StandaloneCluster(tmp_path_factory.mktemp("standalone")) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def store(cluster: StandaloneCluster) -> Iterator[S3Bucket]:
-    """Return a bucket of a server that the workers reach through their networks."""
-    with S3Server(cluster.host) as server:
-        yield server.make_bucket()
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,9 @@ def register(spark: SparkSession) -> None:
     ``.venv/bin/python job.py`` without the environment being active it is not; with a local master, tasks of the
     session run with the Python of the driver from then on, unless somebody has chosen one.
 
+    Call it also in each other thread that writes through the format: it makes the session the active one of the calling
+    thread, and Spark's writers find formats in Python by that.
+
     Raises:
         UnsupportedFeatureError: the chosen Python cannot import penstock; or PySpark is not installed.
     """

@@ -11,6 +11,7 @@ import socket
 import sys
 import sysconfig
 import threading
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -40,6 +41,10 @@ PACKAGES: Final = {
 }
 # Needed by tables of some storages only.
 OPTIONAL: Final = {"hdfs_native": "hdfs-native"}
+# The modules of most tasks, which the Python that answers imports: the tasks that follow run in the same process.
+_OF_TASKS: Final = ("penstock.spark.stream.task", "penstock.spark.write.task")
+# Spark has a Python daemon for each set of environment variables, and sets this one for tasks of SQL.
+_OF_SQL: Final = "SPARK_SIMPLIFIED_TRACEBACK"
 _TEXT_LIMIT: Final = 300
 _LOCK: Final = threading.Lock()
 
@@ -63,7 +68,7 @@ class ExecutorPython:
 
 
 def ask_executors(context: SparkContext, modules: Iterable[str] = tuple(PACKAGES)) -> ExecutorPython:
-    """Run a small job that looks at the Python of the executors.
+    """Run a small job that looks at the Python of the executors, and gets it ready for tasks.
 
     Args:
         modules: to look for, as far as this process has them.
@@ -81,7 +86,9 @@ def _ask(context: SparkContext, names: tuple[str, ...]) -> ExecutorPython:
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
-        return ExecutorPython(context.parallelize(range(tasks), tasks).mapPartitions(partial(look, names)).collect())
+        with _like_sql(context):
+            asked = context.parallelize(range(tasks), tasks).mapPartitions(partial(look, names, _OF_TASKS))
+            return ExecutorPython(asked.collect())
     except Py4JJavaError as error:
         raise UnsupportedFeatureError(
             f"the executors cannot run Python tasks with '{context.pythonExec}' ({_cause(error)}): install the Python "
@@ -91,14 +98,37 @@ def _ask(context: SparkContext, names: tuple[str, ...]) -> ExecutorPython:
         cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
+@contextmanager
+def _like_sql(context: SparkContext) -> Iterator[None]:
+    """Give jobs that begin in the block the Python processes that tasks of SQL have."""
+    if _OF_SQL in context.environment:
+        yield
+        return
+    context.environment[_OF_SQL] = "1"
+    try:
+        yield
+    finally:
+        context.environment.pop(_OF_SQL, None)
+
+
 def python_kind() -> str:
     """Return version and platform of this Python, which packages with machine code depend on."""
     return f"{sys.implementation.cache_tag} on {sysconfig.get_platform()}"
 
 
-def look(names: tuple[str, ...], _rows: Iterable[int]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield the place and the kind of this Python, and those of the modules that it cannot import; runs in a task."""
+def look(
+    names: tuple[str, ...], wanted: tuple[str, ...], _rows: Iterable[int]
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the place and the kind of this Python, and those of the modules that it cannot import; runs in a task.
+
+    Args:
+        wanted: modules to import if none is missing.
+    """
     missing = tuple(name for name in names if not _is_here(name))
+    if not missing:
+        with suppress(ImportError):  # a task that needs the module shows the error
+            for name in wanted:
+                importlib.import_module(name)
     yield f"{sys.executable} on machine '{socket.gethostname()}'", python_kind(), missing
 
 

@@ -6,9 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from py4j.protocol import Py4JError
 
 from penstock.errors import UnsupportedFeatureError
 from penstock.spark.executor_probe import ask_executors
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
 # Applications whose executors have Penstock, by their ids.
 _READY: Final[set[str]] = set()
+_ASKING: Final = threading.Lock()
 
 
 def is_on_this_machine(spark: SparkSession) -> bool:
@@ -53,16 +58,33 @@ def ensure_python_worker(spark: SparkSession) -> None:
     context.pythonExec = sys.executable
 
 
-def _ensure_executors(context: SparkContext) -> None:
-    if context.applicationId in _READY:
+def begin_to_ensure(spark: SparkSession) -> None:
+    """Begin to ask the executors of a cluster, and return: their Python starts while the driver goes on.
+
+    ``ensure_python_worker`` then waits for the answer. It asks again if there was none.
+    """
+    context = spark.sparkContext
+    if is_on_this_machine(spark) or context.applicationId in _READY:
         return
-    found = ask_executors(context)
-    if found.missing:
-        raise UnsupportedFeatureError(
-            f"the executors cannot import {', '.join(found.missing)} (their Python: {found.example}): call "
-            "penstock.ship(spark) first, which sends what is missing from here, or install penstock on each machine"
-        )
-    _READY.add(context.applicationId)
+    threading.Thread(target=_ensure_quietly, args=(context,), name="penstock executors", daemon=True).start()
+
+
+def _ensure_quietly(context: SparkContext) -> None:
+    with suppress(UnsupportedFeatureError, Py4JError, OSError):
+        _ensure_executors(context)
+
+
+def _ensure_executors(context: SparkContext) -> None:
+    with _ASKING:
+        if context.applicationId in _READY:
+            return
+        found = ask_executors(context)
+        if found.missing:
+            raise UnsupportedFeatureError(
+                f"the executors cannot import {', '.join(found.missing)} (their Python: {found.example}): call "
+                "penstock.ship(spark) first, which sends what is missing from here, or install penstock on each machine"
+            )
+        _READY.add(context.applicationId)
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,4 @@
-"""Start the Spark session of the commands, and hide the JVM's output meanwhile."""
+"""Start the Spark session of the commands and activate sessions, and hide the JVM's output meanwhile."""
 
 from __future__ import annotations
 
@@ -41,6 +41,16 @@ def open_session(master: str, conf: Mapping[str, str], *, shows_start: bool) -> 
         return builder.getOrCreate()
     with _held_back():
         return builder.getOrCreate()
+
+
+def activate(spark: SparkSession) -> None:
+    """Make a session the active one of this thread; it is that already in the thread that made it.
+
+    Spark's writers find formats in Python by the active session only, and say DATA_SOURCE_NOT_FOUND without one.
+    """
+    if hasattr(spark, "_jsparkSession"):  # a session of Spark Connect has none
+        sessions = spark.sparkContext._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr] # noqa: SLF001 - Python has no method for it
+        sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001 - see above
 
 
 def _check_java() -> None:

@@ -13,7 +13,8 @@ from penstock.predicate.bind import bind
 from penstock.predicate.parse import parse_filter
 from penstock.predicate.text import format_filter
 from penstock.printable import open_log
-from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.hadoop_options import why_not_by_spark
+from penstock.spark.python_worker import begin_to_ensure, ensure_python_worker
 from penstock.spark.stream.options import encode_reader_options
 from penstock.spark.stream.progress import listen
 from penstock.spark.types import to_spark_schema
@@ -67,6 +68,9 @@ def read_stream(
     watermark = _watermark(ref, schema.names)
     if watermark is not None:
         schema = _with_event_time(schema, watermark.column)
+    if why_not_by_spark(ref.file_io) is not None:
+        # Its tasks need Python, which takes as long to start as the query does.
+        begin_to_ensure(spark)
     reader = uuid.uuid4().hex
     handed = encode_reader_options(ref, reader=reader, parallelism=spark.sparkContext.defaultParallelism)
     parsed = parse_filter(predicate) if isinstance(predicate, str) else predicate

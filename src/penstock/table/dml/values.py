@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import acero
+
+# Not pyarrow.acero, which imports pyarrow.dataset, and that imports pandas: two seconds for a driver that starts.
+from pyarrow._acero import (  # type: ignore[import-untyped]
+    Declaration,
+    ProjectNodeOptions,
+    TableSourceNodeOptions,
+)
 
 from penstock.datafile.conform import make_batch
 from penstock.datafile.types import to_arrow_schema
@@ -111,10 +117,8 @@ def evaluate_all(rows: pa.RecordBatch, expressions: Mapping[str, pc.Expression],
     Raises:
         InvalidOptionError: an expression names an unknown column, or cannot be evaluated.
     """
-    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([rows])))
-    project = acero.Declaration(
-        "project", acero.ProjectNodeOptions(list(expressions.values()), list(expressions)), inputs=[source]
-    )
+    source = Declaration("table_source", TableSourceNodeOptions(pa.Table.from_batches([rows])))
+    project = Declaration("project", ProjectNodeOptions(list(expressions.values()), list(expressions)), inputs=[source])
     try:
         result = project.to_table(use_threads=False).combine_chunks()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
