@@ -67,7 +67,7 @@ def newest(results: Path) -> list[Kept]:
     Where the newest has only some of the sessions, as a run with ``--peer`` has, an older one with others stays.
     """
     found: dict[str, list[Kept]] = {}
-    for file in sorted(results.glob("*.json")):
+    for file in sorted(results.glob("*.json"), key=lambda path: path.stem):
         run = json.loads(file.read_text("utf-8"))
         for section in map(from_json, run.get("sections", ())):
             new = Kept(section=section, file=file, run=run)

@@ -97,7 +97,7 @@ def without_native(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def data_files(table: penstock.Table) -> list[Path]:
-    return sorted(Path(table.location).glob("bucket-*/*"))
+    return sorted(Path(table.location).rglob("bucket-*/*"))
 
 
 def leftovers(table: penstock.Table) -> list[str]:
@@ -334,13 +334,19 @@ def test_partitions_are_those_of_our_own_writer(
     assert leftovers(theirs) == []
 
 
-def test_more_partitions_than_open_writers(spark: SparkSession, catalog: penstock.Catalog, native: list[bool]) -> None:
+def test_a_task_with_many_partitions_writes_one_file_of_each_in_order(
+    spark: SparkSession, catalog: penstock.Catalog, native: list[bool]
+) -> None:
     table = catalog.create_table("d.t", "id BIGINT, p INT, penstock_partition INT", partition_by=["p"])
     rows = spark.range(0, 1000, 1, 2).selectExpr("id", "CAST(id % 100 AS INT) AS p", "1 AS penstock_partition")
     snapshot = table.append(rows)
     assert native == [True]
     assert snapshot.total_record_count == 1000
     assert table.partitions().num_rows == 100
+    assert len(data_files(table)) == 200
+    for path in data_files(table):
+        ids = pq.ParquetFile(path).read(["id"])["id"].to_pylist()
+        assert ids == sorted(ids)
     assert {row["p"]: row["id"] % 100 for row in table.to_arrow().to_pylist()} == {n: n for n in range(100)}
 
 
