@@ -1,8 +1,8 @@
-"""Run the tests in groups, three at a time, one pytest process a group, and close with one line of totals.
+"""Run the tests in groups, four at a time, one pytest process a group, and close with one line of totals.
 
 Groups are apart because a Spark session lasts as long as its process and must not weigh on the others, and because each
-collects its own folders only. Three lanes take the next group whenever they are free. Those that start JVMs come first:
-they wait much, so two of them and one without share two cores well. Only one group has the Spark session of
+collects its own folders only. Four lanes take the next group whenever they are free. Those that start JVMs come first:
+they wait much, so two of them and two without share two cores well. Only one group has the Spark session of
 ``tests/spark``: it takes longest, so the others give way to it. Arguments go to every pytest.
 """
 
@@ -21,7 +21,7 @@ ROOT: Final = Path(__file__).parents[1]
 ALWAYS: Final = "not slow and not bench"
 NO_JVM: Final = f"not spark and {ALWAYS}"
 NO_TESTS_COLLECTED: Final = 5
-LANES: Final = 3
+LANES: Final = 4
 # Their sessions are in processes of their own: next to the drivers, so that the longest group has less.
 OWN_SESSIONS: Final = tuple(
     f"tests/spark/test_{name}.py"

@@ -17,7 +17,7 @@ HERE: Final = Path(__file__).parent
 JVM_MARKS: Final = ("spark", "jvm", "interop", "slow", "faults", "bench")
 QUICK_TEST_SECONDS: Final = 120
 
-# No deadlines: three lanes share the machine, and a slow one must not fail a test. The CI is derandomised, so that a
+# No deadlines: four lanes share the machine, and a slow one must not fail a test. The CI is derandomised, so that a
 # change is judged by itself.
 # Few examples: they add up over the runs, and `make test-slow` has 800 of each.
 settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
