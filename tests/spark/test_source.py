@@ -268,15 +268,23 @@ def test_writes_that_make_no_sense_are_refused(spark: SparkSession, table: Table
     assert table.latest_snapshot().id == 2
 
 
-def test_where_prunes_once_the_session_lets_python_sources_have_filters(spark: SparkSession, table: Table) -> None:
-    frame = spark.read.format("penstock").load(table.location).where("p = 'y' AND a > 1")
-    before = frame.rdd.getNumPartitions()
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+def test_where_prunes_where_the_session_lets_python_sources_have_filters(
+    spark: SparkSession, catalog: Catalog, table: Table
+) -> None:
+    key = "spark.sql.python.filterPushdown.enabled"
     try:
+        spark.conf.set(key, "false")
+        penstock.attach(spark, catalog, "filtered")
+        assert spark.conf.get(key) == "false"  # what the user has set stays
+        frame = spark.read.format("penstock").load(table.location).where("p = 'y' AND a > 1")
+        before = frame.rdd.getNumPartitions()
+        spark.conf.unset(key)
+        penstock.attach(spark, catalog, "filtered")
+        assert spark.conf.get(key) == "true"
         pruned = spark.read.format("penstock").load(table.location).where("p = 'y' AND a > 1")
         assert (before, pruned.rdd.getNumPartitions()) == (2, 1)
         assert pruned.collect() == frame.collect() == [(2, "two", "y")]
         assert spark.read.format("penstock").load(table.location).where("length(b) = 3").count() == 2
         assert spark.read.format("penstock").load(table.location).count() == 3
     finally:
-        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+        spark.conf.unset(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from penstock.api.catalog import Catalog
 from penstock.api.deferred import spark_entry
 from penstock.api.given import check_spark
 from penstock.dialect.parse.statements import Argument, Call
+from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
 from penstock.dialect.run.procedures.registry import PROCEDURES, call
 from penstock.dialect.state import SqlState
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
+
+# Arguments that name a table of the warehouse.
+_TABLES: Final = frozenset({"table", "target_table"})
 
 
 def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, name: str = "penstock") -> Catalog:
@@ -38,17 +42,17 @@ def attach(spark: SparkSession, warehouse: str | os.PathLike[str] | Catalog, nam
         InvalidOptionError: no session, no location, or no name.
     """
     catalog = warehouse if isinstance(warehouse, Catalog) else Catalog(warehouse)
-    parameters = {each: procedure.parameters for each, procedure in PROCEDURES.items()}
+    parameters = {each: (*procedure.parameters, *procedure.aliases) for each, procedure in PROCEDURES.items()}
     check_spark(spark, catalog.warehouse)
     place = catalog._warehouse  # noqa: SLF001 - the handle has no public way to get its warehouse
-    spark_entry().attach(spark, place, name, parameters, partial(_run, catalog, name))
+    spark_entry().attach(spark, place, name, parameters, partial(_run, catalog, name), ELSEWHERE)
     return catalog
 
 
 def _run(catalog: Catalog, name: str, spark: SparkSession, procedure: str, arguments: Mapping[str, str]) -> pa.Table:
     """Run a procedure; table names in its arguments may begin with the catalog of the statement."""
     given = tuple(
-        Argument(name=key, value=value.removeprefix(f"{name}.") if key == "table" else value)
+        Argument(name=key, value=value.removeprefix(f"{name}.") if key in _TABLES else value)
         for key, value in arguments.items()
     )
     state = SqlState()

@@ -108,9 +108,12 @@ class SparkEntry:
         name: str,
         parameters: Mapping[str, tuple[str, ...]] | None = None,
         run: Callable[[SparkSession, str, Mapping[str, str]], pa.Table] | None = None,
+        elsewhere: Mapping[str, str] | None = None,
     ) -> None:
         """Make a warehouse a catalog of a session; see ``attach`` and ``ProcedureSource``."""
-        procedures = ProcedureSource(parameters=parameters, run=run) if parameters and run else None
+        procedures = None
+        if parameters and run:
+            procedures = ProcedureSource(parameters=parameters, run=run, elsewhere=elsewhere or {})
         attach(spark, warehouse, name, procedures)
 
     @staticmethod

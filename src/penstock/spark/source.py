@@ -28,7 +28,7 @@ from penstock.predicate.tree import And
 from penstock.spark.batches import to_spark_batches
 from penstock.spark.declared import check_columns, columns_at_start, why_rows_may_not_fit
 from penstock.spark.plain_errors import without_frames
-from penstock.spark.read.source_filters import take_filters
+from penstock.spark.read.source_filters import take_filters, warn_of_all_files
 from penstock.spark.shared_storage import mark_storage
 from penstock.spark.stream.options import (
     HANDED_OVER,
@@ -182,9 +182,11 @@ class PushFilters:
     def __init__(self, ref: TableRef) -> None:
         self._ref = ref
         self.pushed: Predicate | None = None
+        self.was_called = False
 
     def __call__(self, filters: list[Filter]) -> list[Filter]:
         """Keep what our predicates can say of the filters, and return all of them."""
+        self.was_called = True
         self.pushed = take_filters(self._ref, filters)
         return filters
 
@@ -213,8 +215,10 @@ class TableSourceReader(DataSourceReader):
         pushed = () if self._push_filters.pushed is None else (self._push_filters.pushed,)
         predicate = And(operands=(*given, *pushed)) if given or pushed else None
         query = plan_query(self._ref, MetadataStore(self._ref), predicate, with_vectors=True)
-        # For an empty list, Spark makes one partition without a value.
         splits = plan_splits(query.ref, query.plan)
+        if predicate is None and not self._push_filters.was_called:
+            warn_of_all_files(query.ref.name, sum(len(split.files) for split in splits))
+        # For an empty list, Spark makes one partition without a value.
         return [SplitPartition(split) for split in splits] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

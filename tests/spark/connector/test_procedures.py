@@ -6,10 +6,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from penstock import Catalog
@@ -70,6 +73,37 @@ def test_procedures_take_named_arguments(spark: SparkSession, catalog: Catalog) 
     assert table.to_arrow().num_rows == 0
     assert table.snapshots().num_rows <= 4
     assert table.consumers().num_rows == 1
+
+
+def test_procedures_take_the_names_that_paimon_has_on_spark(
+    spark: SparkSession, catalog: Catalog, tmp_path: Path
+) -> None:
+    table = catalog.create_table("d.spoken", "id INT", options={"bucket": "2", "bucket-key": "id"})
+    for number in range(4):
+        table.append(pa.table({"id": pa.array([number], pa.int32())}))
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    for call in (
+        "create_tag(table => 'd.spoken', tag => 'one', snapshot => 2)",
+        "replace_tag(table => 'd.spoken', tag => 'one', snapshot => 3)",
+        "rename_tag(table => 'd.spoken', tag => 'one', target_tag => 'two')",
+        "reset_consumer(table => 'd.spoken', consumerId => 'me', nextSnapshotId => 2)",
+        "clear_consumers(table => 'd.spoken', includingConsumers => 'm.*', excludingConsumers => 'you')",
+        "create_branch(table => 'd.spoken', branch => 'b')",
+        "create_branch(table => 'd.spoken', branch => 'b', ignoreIfExists => 'true')",
+        "rollback(table => 'd.spoken', version => 'two')",
+        f"migrate_table(source_type => 'hive', table => '{tmp_path}', target_table => 'penstock.d.adopted')",
+    ):
+        spark.sql(f"CALL penstock.sys.{call}").collect()
+    assert table.tags()["tag_name"].to_pylist() == ["two"]
+    assert table.consumers().num_rows == 0
+    assert spark.sql("SELECT count(*), (SELECT count(*) FROM penstock.d.adopted) FROM penstock.d.spoken").first() == (
+        3,
+        2,
+    )
+    spark.sql("CALL penstock.sys.rollback('d.spoken', '1')")
+    assert spark.sql("SELECT count(*) FROM penstock.d.spoken").first() == (1,)
+    with pytest.raises(PySparkException, match=r"no procedure sys\.merge_into: write MERGE INTO"):
+        spark.sql("CALL penstock.sys.merge_into('d.spoken')")
 
 
 def test_wrong_calls_are_refused_in_one_line(spark: SparkSession, catalog: Catalog) -> None:

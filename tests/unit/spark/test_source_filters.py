@@ -74,3 +74,17 @@ def test_a_session_without_push_down_is_not_refused(table: penstock.Table) -> No
     reader = TableSourceReader(table._ref, to_spark_schema(table.schema.fields), None)
     # The comparison that PySpark makes.
     assert getattr(reader.pushFilters, "__func__", None) is DataSourceReader.pushFilters
+
+
+def test_a_read_of_many_files_without_a_filter_says_once_how_to_skip_some(
+    table: penstock.Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    TableSourceReader(table._ref, to_spark_schema(table.schema.fields), None).partitions()
+    assert not caplog.records  # thirty files
+    table.append([{"a": n, "price": 0.5, "on_day": None, "dt": f"2026-02-0{n}"} for n in range(1, 4)])
+    schema = to_spark_schema(table.schema.fields)
+    for text in ("dt = '2026-01-01'", None, None):
+        TableSourceReader(table._ref, schema, text).partitions()
+    (record,) = caplog.records
+    assert "all 33 files" in record.getMessage()
+    assert "spark.conf.set('spark.sql.python.filterPushdown.enabled', 'true')" in record.getMessage()

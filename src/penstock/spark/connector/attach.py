@@ -16,6 +16,7 @@ from penstock.spark.connector.gateway import (
     session_of_batches,
 )
 from penstock.spark.python_worker import ensure_python_worker
+from penstock.spark.read.source_filters import FILTER_PUSHDOWN
 from penstock.spark.source import PenstockDataSource
 from penstock.spark.stream.progress import listen
 
@@ -41,6 +42,9 @@ def attach(spark: SparkSession, warehouse: Warehouse, name: str, procedures: Pro
     with suppress(UnsupportedFeatureError):  # a session that uses Spark's own readers needs no Python for tasks
         ensure_python_worker(spark)
     spark.dataSource.register(PenstockDataSource)
+    # Off by default, and then a where on format("penstock") opens every file; what the user has set stays.
+    if not spark._jsparkSession.sessionState().conf().contains(FILTER_PUSHDOWN):
+        spark.conf.set(FILTER_PUSHDOWN, "true")
     # The micro-batches of a query run in a clone of the session, and clones have no catalogs.
     listen(spark).at_start(name, partial(_attach_clone, spark, name, made))
     explain_to_new_sessions(spark, name, f"penstock.attach(session, '{warehouse.location}', name='{name}')")

@@ -301,10 +301,7 @@ class WarehouseCatalog(ViewMethods):
         """Return a procedure of ``sys``."""
         name = str(ident.name())
         if [str(part) for part in ident.namespace()] != [_SYSTEM] or name not in self._procedures.parameters:
-            there = ", ".join(f"{_SYSTEM}.{each}" for each in self._procedures.parameters)
-            raise NotFoundError(
-                f"there is no procedure {ident.toString()}; there are {there or 'none: use penstock.attach'}"
-            )
+            raise self._procedures.missing(str(ident.toString()), name)
         return SparkProcedure(self._bridge, self._procedures, name)
 
     @from_spark

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from penstock.errors import NotFoundError
 from penstock.spark.connector.local_rows import LocalRows, arrow_rows
 from penstock.spark.connector.proxy import Proxy, from_spark
 
@@ -35,17 +36,26 @@ class ProcedureSource:
     Attributes:
         parameters: names of the parameters of each procedure, by position; each is a string and optional.
         run: takes a session, a name and the arguments that were given; returns the rows of the result.
+        elsewhere: names of procedures that are not there, with the reason and with what does the same.
     """
 
     parameters: Mapping[str, tuple[str, ...]]
     run: Callable[[SparkSession, str, Mapping[str, str]], pa.Table]
+    elsewhere: Mapping[str, str]
+
+    def missing(self, path: str, name: str) -> NotFoundError:
+        """Return the error about a procedure that is not there."""
+        if name in self.elsewhere:
+            return NotFoundError(f"there is no procedure {path}: {self.elsewhere[name]}")
+        there = ", ".join(f"sys.{each}" for each in self.parameters)
+        return NotFoundError(f"there is no procedure {path}; there are {there or 'none: use penstock.attach'}")
 
 
 def _refuse(_: SparkSession, name: str, arguments: Mapping[str, str]) -> pa.Table:
     raise AssertionError(f"{name} is not among the procedures: {arguments}")
 
 
-NO_PROCEDURES: Final = ProcedureSource(parameters={}, run=_refuse)
+NO_PROCEDURES: Final = ProcedureSource(parameters={}, run=_refuse, elsewhere={})
 """The source of a catalog without procedures."""
 
 

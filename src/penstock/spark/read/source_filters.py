@@ -6,6 +6,7 @@ Source:
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import datasource as source
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
     from penstock.table.ref import TableRef
 
+FILTER_PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
+"""Setting of Spark with which it offers filters to data sources in Python."""
+
+_LOG: Final = logging.getLogger(__name__)
+# With fewer files a filter saves little.
+_MANY_FILES: Final = 32
+_WARNED: Final[set[str]] = set()
 _COMPARISONS: Final[Mapping[type[source.Filter], Operator]] = {
     source.EqualTo: Operator.EQ,
     source.GreaterThan: Operator.GT,
@@ -43,6 +51,23 @@ def take_filters(ref: TableRef, given: Iterable[source.Filter]) -> Predicate | N
     found = [predicate for each in given if (predicate := _translate(each, alike)) is not None]
     taken = tuple(predicate for predicate in found if _fits(ref, predicate))
     return And(operands=taken) if taken else None
+
+
+def warn_of_all_files(table: str, files: int) -> None:
+    """Warn, once for a table in a process, that a query opens all of many files, since Spark offered no filter.
+
+    Spark does not say whether the query has one.
+    """
+    if files < _MANY_FILES or table in _WARNED:
+        return
+    _WARNED.add(table)
+    _LOG.warning(
+        "table %s: all %d files are opened. If the query has a WHERE, it skips files after "
+        "spark.conf.set('%s', 'true'), which penstock.attach does, or with the option 'filter'",
+        table,
+        files,
+        FILTER_PUSHDOWN,
+    )
 
 
 def _fits(ref: TableRef, predicate: Predicate) -> bool:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import InvalidOptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.dialect.parse.statements import Argument
-
 
 _MAX_LONG: Final = 2**63 - 1
 # Maximal length of a value in an error message.
@@ -24,18 +23,22 @@ class Arguments:
 
     Args:
         parameters: the parameters of the procedure, in positional order.
+        aliases: further names of parameters.
 
     Raises:
         InvalidOptionError: there are too many arguments, or a name is unknown or given twice.
     """
 
-    def __init__(self, procedure: str, parameters: Sequence[str], given: Iterable[Argument]) -> None:
+    def __init__(
+        self, procedure: str, parameters: Sequence[str], aliases: Mapping[str, str], given: Iterable[Argument]
+    ) -> None:
         self._procedure = procedure
         self._values: dict[str, object] = {}
         for place, argument in enumerate(given):
             if argument.name is None and place >= len(parameters):
                 raise self.error(f"takes at most {len(parameters)} arguments: {', '.join(parameters)}")
             name = parameters[place] if argument.name is None else argument.name
+            name = aliases.get(name, name)
             if name not in parameters:
                 near = get_close_matches(name, parameters, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(parameters)}"
@@ -52,6 +55,10 @@ class Arguments:
         """Return a text; None if it is missing or empty, as in Flink."""
         value = self._values.get(name)
         return None if value is None or value == "" else str(value)
+
+    def is_number(self, name: str) -> bool:
+        """Return whether a number was given, not a text."""
+        return isinstance(self._values.get(name), int)
 
     def needed(self, name: str) -> str:
         """Return a required text. Raises ``InvalidOptionError`` if it is missing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.run.procedures.procedure import Procedure, success, table_of
+from penstock.errors import AlreadyExistsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def _create_branch(state: SqlState, arguments: Arguments) -> Outcome:
-    table_of(state, arguments).create_branch(arguments.needed("branch"), tag=arguments.text("tag"))
+    if_not_exists = arguments.flag("ignoreIfExists", default=False)
+    try:
+        table_of(state, arguments).create_branch(arguments.needed("branch"), tag=arguments.text("tag"))
+    except AlreadyExistsError:
+        if not if_not_exists:
+            raise
     return success()
 
 
@@ -37,7 +43,7 @@ def _fast_forward(state: SqlState, arguments: Arguments) -> Outcome:
 
 
 PROCEDURES: Final[Mapping[str, Procedure]] = {
-    "create_branch": Procedure(parameters=("table", "branch", "tag"), run=_create_branch),
+    "create_branch": Procedure(parameters=("table", "branch", "tag", "ignoreIfExists"), run=_create_branch),
     "delete_branch": Procedure(parameters=("table", "branch"), run=_delete_branch),
     "rename_branch": Procedure(parameters=("table", "from_branch", "to_branch"), run=_rename_branch),
     "fast_forward": Procedure(parameters=("table", "branch"), run=_fast_forward),

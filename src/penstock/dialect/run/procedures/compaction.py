@@ -111,9 +111,11 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
             "partition_idle_time", "compact_strategy",
         ),
         run=_compact_database,
+        aliases={"options": "table_options"},
     ),
     "compact_manifest": Procedure(parameters=("table", "options", "dry_run"), run=_compact_manifest),
     "rescale": Procedure(
-        parameters=("table", "bucket_num", "partition", "scan_parallelism", "sink_parallelism"), run=_rescale
+        parameters=("table", "bucket_num", "partition", "scan_parallelism", "sink_parallelism"), run=_rescale,
+        aliases={"partitions": "partition"},
     ),
 }  # fmt: skip

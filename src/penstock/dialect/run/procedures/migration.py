@@ -24,6 +24,8 @@ _MIGRATED_TABLES: Final = _MIGRATED.append(pa.field("error", TEXT))
 
 def _migrate_table(state: SqlState, arguments: Arguments) -> Outcome:
     _check_connector(arguments)
+    if arguments.flag("delete_origin", default=False):
+        raise arguments.error("leaves the directory as it is: delete it when you are sure, and leave out delete_origin")
     catalog, name = state.catalog_of(split_name(arguments.needed("target_table")))
     done = catalog.migrate(arguments.needed("source_table"), name, options=arguments.pairs("options"))
     return rows(_MIGRATED, [(name, done.files, done.bytes, done.rows)])
@@ -55,10 +57,13 @@ def _check_connector(arguments: Arguments) -> None:
 
 PROCEDURES: Final[Mapping[str, Procedure]] = {
     "migrate_table": Procedure(
-        parameters=("connector", "source_table", "target_table", "options", "parallelism"), run=_migrate_table
+        parameters=("connector", "source_table", "target_table", "options", "parallelism", "delete_origin"),
+        run=_migrate_table,
+        aliases={"source_type": "connector", "table": "source_table"},
     ),
     "migrate_database": Procedure(
         parameters=("connector", "source_database", "options", "parallelism", "target_database", "dry_run"),
         run=_migrate_database,
+        aliases={"source_type": "connector", "database": "source_database"},
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -28,10 +28,12 @@ class Procedure:
 
     Attributes:
         parameters: parameters in positional order.
+        aliases: names that Paimon has for parameters in Spark or in newer versions, by which they can be given, too.
     """
 
     parameters: tuple[str, ...]
     run: Callable[[SqlState, Arguments], Outcome]
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 def table_of(state: SqlState, arguments: Arguments, options: Mapping[str, str] | None = None) -> Table:

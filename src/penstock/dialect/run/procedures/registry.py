@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.dialect.run.procedures import branches, compaction, migration, retention, tags
 from penstock.dialect.run.procedures.arguments import Arguments
+from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
 from penstock.errors import InvalidSqlError, TableStoreError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -30,11 +31,6 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
 }
 """All procedures, by name."""
 
-# Words in the names of Paimon procedures that Penstock cannot support.
-_REFUSED: Final = {
-    "migrate": "sys.migrate_table and sys.migrate_database adopt directories of files",
-}
-
 
 def call(state: SqlState, statement: Call) -> Outcome:
     """Run a procedure.
@@ -48,13 +44,13 @@ def call(state: SqlState, statement: Call) -> Outcome:
     procedure = PROCEDURES.get(statement.procedure)
     if procedure is None:
         raise _unknown(statement.procedure)
-    return procedure.run(state, Arguments(statement.procedure, procedure.parameters, statement.arguments))
+    parameters, aliases = procedure.parameters, procedure.aliases
+    return procedure.run(state, Arguments(statement.procedure, parameters, aliases, statement.arguments))
 
 
 def _unknown(name: str) -> TableStoreError:
-    reason = next((reason for word, reason in _REFUSED.items() if word in name), None)
-    if reason is not None:
-        return UnsupportedFeatureError(f"there is no procedure sys.{name}: {reason}")
+    if name in ELSEWHERE:
+        return UnsupportedFeatureError(f"there is no procedure sys.{name}: {ELSEWHERE[name]}")
     near = get_close_matches(name, PROCEDURES, n=1)
     hint = f"did you mean sys.{near[0]}?" if near else f"there are {', '.join(PROCEDURES)}"
     return InvalidSqlError(f"there is no procedure sys.{name}; {hint}")

@@ -64,7 +64,10 @@ def _remove_orphan_files(state: SqlState, arguments: Arguments) -> Outcome:
 
 def _remove_unexisting_files(state: SqlState, arguments: Arguments) -> Outcome:
     arguments.integer("parallelism")  # directories are listed one after the other
-    missing = table_of(state, arguments).remove_missing_files(dry_run=arguments.flag("dry_run", default=False))
+    dry_run = arguments.flag("dry_run", default=False)
+    missing = [
+        each for path in tables_of(state, arguments) for each in state.load(path).remove_missing_files(dry_run=dry_run)
+    ]
     return rows(pa.schema({"path": TEXT, "lost_rows": LONG}), [(each.path, each.row_count) for each in missing])
 
 
@@ -110,9 +113,15 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     "remove_unexisting_files": Procedure(
         parameters=("table", "dry_run", "parallelism"), run=_remove_unexisting_files
     ),
-    "remove_unexisting_manifests": Procedure(parameters=("table", "dry_run"), run=_remove_unexisting_manifests),
-    "reset_consumer": Procedure(parameters=("table", "consumer_id", "next_snapshot_id"), run=_reset_consumer),
+    "remove_unexisting_manifests": Procedure(
+        parameters=("table", "dry_run"), run=_remove_unexisting_manifests, aliases={"tableId": "table"}
+    ),
+    "reset_consumer": Procedure(
+        parameters=("table", "consumer_id", "next_snapshot_id"), run=_reset_consumer,
+        aliases={"consumerId": "consumer_id", "nextSnapshotId": "next_snapshot_id"},
+    ),
     "clear_consumers": Procedure(
-        parameters=("table", "including_consumers", "excluding_consumers"), run=_clear_consumers
+        parameters=("table", "including_consumers", "excluding_consumers"), run=_clear_consumers,
+        aliases={"includingConsumers": "including_consumers", "excludingConsumers": "excluding_consumers"},
     ),
 }  # fmt: skip

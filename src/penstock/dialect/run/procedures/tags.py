@@ -88,7 +88,18 @@ def _trigger_tag_automatic_creation(state: SqlState, arguments: Arguments) -> Ou
 
 def _rollback_to(state: SqlState, arguments: Arguments) -> Outcome:
     table = table_of(state, arguments)
+    if arguments.is_number("tag"):  # sys.rollback_to('t', 10), as Paimon has it in Flink 1.18
+        return _rolled_back(table.rollback_to(snapshot_id=arguments.integer("tag")))
     return _rolled_back(table.rollback_to(snapshot_id=arguments.integer("snapshot_id"), tag=arguments.text("tag")))
+
+
+def _rollback(state: SqlState, arguments: Arguments) -> Outcome:
+    version, snapshot_id, tag = arguments.text("version"), arguments.integer("snapshot"), arguments.text("tag")
+    if sum(each is not None for each in (version, snapshot_id, tag)) != 1:
+        raise arguments.error("takes one of version, snapshot and tag")
+    if version is not None and version.isdecimal():
+        snapshot_id, version = int(version), None
+    return _rolled_back(table_of(state, arguments).rollback_to(snapshot_id=snapshot_id, tag=tag or version))
 
 
 def _rollback_to_timestamp(state: SqlState, arguments: Arguments) -> Outcome:
@@ -115,19 +126,30 @@ def _rolled_back(plan: RollbackPlan) -> Outcome:
     return rows(_ROLLED_BACK, [(plan.target.id, len(plan.snapshot_ids), len(plan.tags))])
 
 
+_SNAPSHOT: Final = {"snapshot": "snapshot_id"}
+
 PROCEDURES: Final[Mapping[str, Procedure]] = {
-    "create_tag": Procedure(parameters=("table", "tag", "snapshot_id", "time_retained"), run=_create_tag),
+    "create_tag": Procedure(
+        parameters=("table", "tag", "snapshot_id", "time_retained"), run=_create_tag, aliases=_SNAPSHOT
+    ),
     "create_tag_from_timestamp": Procedure(
         parameters=("table", "tag", "timestamp", "time_retained"), run=_create_tag_from_timestamp
     ),
     "create_tag_from_watermark": Procedure(
         parameters=("table", "tag", "watermark", "time_retained"), run=_create_tag_from_watermark
     ),
-    "replace_tag": Procedure(parameters=("table", "tag", "snapshot_id", "time_retained"), run=_replace_tag),
-    "rename_tag": Procedure(parameters=("table", "tagName", "targetTagName"), run=_rename_tag),
+    "replace_tag": Procedure(
+        parameters=("table", "tag", "snapshot_id", "time_retained"), run=_replace_tag, aliases=_SNAPSHOT
+    ),
+    "rename_tag": Procedure(
+        parameters=("table", "tagName", "targetTagName"),
+        run=_rename_tag,
+        aliases={"tag": "tagName", "target_tag": "targetTagName"},
+    ),
     "delete_tag": Procedure(parameters=("table", "tag"), run=_delete_tag),
     "expire_tags": Procedure(parameters=("table", "older_than"), run=_expire_tags),
     "trigger_tag_automatic_creation": Procedure(parameters=("table",), run=_trigger_tag_automatic_creation),
+    "rollback": Procedure(parameters=("table", "version", "snapshot", "tag"), run=_rollback),
     "rollback_to": Procedure(parameters=("table", "tag", "snapshot_id"), run=_rollback_to),
     "rollback_to_as_latest": Procedure(parameters=("table", "tag", "snapshot_id"), run=_rollback_to_as_latest),
     "rollback_to_timestamp": Procedure(parameters=("table", "timestamp"), run=_rollback_to_timestamp),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from penstock import InvalidOptionError, InvalidSqlError
+from penstock import InvalidOptionError, InvalidSqlError, UnsupportedFeatureError
+from penstock.dialect.run.procedures.elsewhere import ELSEWHERE
 from penstock.dialect.run.procedures.registry import PROCEDURES
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def test_arguments_may_be_casts_as_in_the_texts_of_paimon(shop: Sql) -> None:
     [
         ("sys.compat('orders')", InvalidSqlError, "did you mean sys.compact?"),
         ("sys.remove_unexisting_file('orders')", InvalidSqlError, "did you mean sys.remove_unexisting_files?"),
-        ("sys.query_service('orders', 2)", InvalidSqlError, "no procedure sys.query_service; there are compact,"),
+        ("sys.no_such('orders', 2)", InvalidSqlError, "no procedure sys.no_such; there are compact,"),
+        ("sys.migrate_table('hive', 'x', 'y', delete_origin => TRUE)", InvalidOptionError, "leaves the directory"),
+        ("sys.rollback('orders', '1', snapshot => 1)", InvalidOptionError, "takes one of version, snapshot and tag"),
+        ("sys.create_tag('orders', 'x', 1, snapshot => 1)", InvalidOptionError, "'snapshot_id' twice"),
         ("sys.compact()", InvalidOptionError, "needs the argument table"),
         ("sys.compact(tabel => 'orders')", InvalidOptionError, "did you mean table?"),
         ("sys.compact('orders', `table` => 'orders')", InvalidOptionError, "'table' twice"),
@@ -53,7 +57,7 @@ def test_every_procedure_begins_with_what_it_works_on() -> None:
 
 
 def test_the_page_lists_every_procedure_with_its_arguments() -> None:
-    section = PAGE.read_text("utf-8").partition("## Procedures")[2].partition("\n## ")[0]
+    section = PAGE.read_text("utf-8").partition("## Procedures")[2].partition("\n##")[0]
     listed: dict[str, tuple[str, ...]] = {}
     for line in section.splitlines():
         if line.startswith("| `"):
@@ -61,3 +65,29 @@ def test_the_page_lists_every_procedure_with_its_arguments() -> None:
             named = [text for text in re.findall("`([^`]+)`", arguments) if "*" not in text]
             listed |= dict.fromkeys(re.findall(r"`(\w+)`", names), tuple(", ".join(named).split(", ")))
     assert listed == {name: procedure.parameters for name, procedure in PROCEDURES.items()}
+
+
+def test_names_that_paimon_has_on_spark_are_taken_too() -> None:
+    section = PAGE.read_text("utf-8").partition("### Names of Paimon on Spark")[2].partition("\n### ")[0]
+    listed: dict[str, dict[str, str]] = {}
+    for line in section.splitlines():
+        if line.startswith("| `"):
+            names, theirs, ours = (re.findall("`([^`]+)`", cell) for cell in line.strip("| ").split(" | "))
+            pairs = dict(zip(theirs[0].split(", "), ours[0].split(", "), strict=True))
+            listed |= dict.fromkeys(names, pairs)
+    aliases = {name: dict(procedure.aliases) for name, procedure in PROCEDURES.items() if procedure.aliases}
+    assert aliases.pop("remove_unexisting_manifests") == {"tableId": "table"}  # Flink's name for it
+    assert listed == aliases
+    for name, names in aliases.items():
+        assert set(names.values()) <= set(PROCEDURES[name].parameters), name
+
+
+def test_every_other_procedure_of_paimon_is_refused_with_what_to_do(shop: Sql) -> None:
+    section = PAGE.read_text("utf-8").partition("### Procedures that are not there")[2].partition("\n## ")[0]
+    rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(ELSEWHERE)
+    assert not set(ELSEWHERE) & set(PROCEDURES)
+    for name, reason in ELSEWHERE.items():
+        with pytest.raises(UnsupportedFeatureError) as caught:
+            shop(f"CALL sys.{name}('orders')")
+        assert str(caught.value) == f"there is no procedure sys.{name}: {reason}"

@@ -53,6 +53,10 @@ def test_a_consumer_is_set_and_deleted(shop: Sql) -> None:
     assert shop.rows("SELECT * FROM orders$consumers") == [{"consumer_id": "me", "next_snapshot_id": 1}]
     shop("CALL sys.reset_consumer(`table` => 'orders', consumer_id => 'me')")
     assert shop.rows("SELECT * FROM orders$consumers") == []
+    shop("CALL sys.reset_consumer(table => 'orders', consumerId => 'you', nextSnapshotId => 1)")
+    assert shop.rows("SELECT * FROM orders$consumers") == [{"consumer_id": "you", "next_snapshot_id": 1}]
+    shop("CALL sys.clear_consumers(table => 'orders', includingConsumers => 'yo.*')")
+    assert shop.rows("SELECT * FROM orders$consumers") == []
 
 
 def test_options_of_the_call_count_for_an_expiration(shop: Sql) -> None:

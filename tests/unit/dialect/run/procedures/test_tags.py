@@ -35,6 +35,23 @@ def test_tags_and_rollback(shop: Sql) -> None:
     assert shop.rows("SELECT tag_name FROM orders$tags") == []
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "rollback_to('orders', 2)",
+        "rollback(table => 'orders', version => 'two')",
+        "rollback(table => 'orders', version => 2)",
+        "rollback(table => 'orders', snapshot => 2)",
+        "rollback(table => 'orders', tag => 'two')",
+    ],
+)
+def test_rollback_in_the_words_of_flink_1_18_and_of_spark(shop: Sql, call: str) -> None:
+    append(shop, 3)
+    shop("CALL sys.create_tag(table => 'orders', tag => 'one', snapshot => 2)")
+    shop("CALL sys.rename_tag(table => 'orders', tag => 'one', target_tag => 'two')")
+    assert shop.rows(f"CALL sys.{call}") == [{"snapshot_id": 2, "removed_snapshots": 2, "removed_tags": 0}]
+
+
 def test_rollback_to_a_watermark(shop: Sql) -> None:
     append(shop, 1)
     ref = shop.catalog.load_table("shop.orders")._ref
