@@ -10,6 +10,10 @@ from tests.interop import ours
 from tests.interop.canonical import sort_rows
 from tests.interop.engines import Engine, Row
 
+from penstock import Table
+
+INDEXED = Path(__file__).parents[1] / "golden" / "data" / "warehouse" / "java142.db" / "file_index_beside"
+
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
 def test_an_engine_reads_files_that_were_adopted(
@@ -33,3 +37,12 @@ def test_an_engine_reads_files_that_were_adopted(
     engine.append(location, added)
     ours.load(location).compact(strategy="full")
     assert engine.read(location) == ours.read(location) == sort_rows(expected + added)
+
+
+def test_an_engine_reads_files_whose_indexes_were_left(engine: Engine, location: Path) -> None:
+    catalog = ours.catalog_of(location)
+    catalog.create_database(location.parent.stem, if_not_exists=True)
+    catalog.migrate(INDEXED / "bucket-0", ours.name_of(location), copy=True)
+    expected = ours.read(INDEXED)
+    assert len(expected) == Table.at(str(INDEXED)).to_arrow().num_rows
+    assert engine.read(location) == expected

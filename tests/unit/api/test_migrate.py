@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+import shutil
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,9 +15,7 @@ from pyarrow import orc
 import penstock
 from penstock import AlreadyExistsError, SchemaMismatchError, UnsupportedFeatureError
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+INDEXED = Path(__file__).parents[2] / "golden" / "data" / "warehouse" / "java142.db" / "file_index_beside"
 DAYS = {"2026-01-01": [1, 2], "2026-01-02": [3], "__HIVE_DEFAULT_PARTITION__": [4]}
 
 
@@ -123,6 +123,38 @@ def test_what_does_not_go_together_is_refused_and_leaves_no_table(catalog: penst
     with pytest.raises(UnsupportedFeatureError, match="object store"):
         catalog.migrate("memory://bucket/old", "d.t")
     assert catalog.list_tables("d") == ()
+
+
+def test_index_files_of_other_engines_are_left_and_their_rows_found(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    source = penstock.Table.at(str(INDEXED))
+    directory = shutil.copytree(INDEXED / "bucket-0", tmp_path / "old")
+    indexes = len(list(directory.glob("*.index")))
+    done = catalog.migrate(directory, "d.t")
+    assert (indexes, done.files) == (source.files().num_rows, source.files().num_rows)
+    table = done.table
+    assert table is not None
+    names = source.schema.field_names
+    assert table.to_arrow().sort_by(names[0]).to_pylist() == source.to_arrow().sort_by(names[0]).to_pylist()
+    value = source.to_arrow()[names[0]][7].as_py()
+    where = penstock.col(names[0]) == value
+    assert table.to_arrow(filter=where).to_pylist() == source.to_arrow(filter=where).to_pylist()
+    assert not list(Path(table.location).rglob("*.index"))
+    assert not table.fsck().findings
+    assert len(list(directory.glob("*.index"))) == indexes
+
+
+def test_a_file_that_is_only_called_an_index_is_no_data_file(catalog: penstock.Catalog, tmp_path: Path) -> None:
+    root = tmp_path / "old"
+    root.mkdir()
+    pq.write_table(pa.table({"id": [1]}), root / "a.parquet")
+    (root / "b.parquet.index").write_bytes(b"x")
+    with pytest.raises(penstock.FormatError, match=r"b\.parquet\.index.* neither a Parquet nor an ORC file"):
+        catalog.migrate(root, "d.t")
+
+
+def test_a_table_of_paimon_is_not_adopted(catalog: penstock.Catalog) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=r"a table of Paimon already: open it by penstock\.Table\.at"):
+        catalog.migrate(INDEXED, "d.t")
 
 
 def test_it_is_a_procedure(catalog: penstock.Catalog, directory: Path) -> None:

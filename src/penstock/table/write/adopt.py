@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _MAGIC: Final = {b"PAR1": FileFormat.PARQUET, b"ORC": FileFormat.ORC}
 _BUCKET: Final = 0
+_INDEX: Final = ".index"
+_OF_A_TABLE: Final = frozenset({"schema", "snapshot", "manifest"})
 _COPY_INSTEAD: Final = "penstock import copies the rows of Parquet files instead"
 
 
@@ -70,14 +72,23 @@ def plan_adoption(file_io: FileIO, root: str) -> AdoptionPlan:
 
     Raises:
         NotFoundError: there are no files.
-        UnsupportedFeatureError: it is not on a local file system, or files have columns that have to be converted.
+        UnsupportedFeatureError: it is not on a local file system, is a table of Paimon already, or its files have
+            columns that have to be converted.
         SchemaMismatchError: files with different columns, or directories with different partition columns.
     """
     if not isinstance(file_io, LocalFileIO):
         raise UnsupportedFeatureError(
             f"{root} is on an object store, where a file has one name only, so it cannot be adopted; {_COPY_INSTEAD}"
         )
-    files = tuple(files_below(file_io, root))
+    if {each.name for each in file_io.list(root) if each.is_dir} >= _OF_A_TABLE:
+        raise UnsupportedFeatureError(
+            f"{root} is a table of Paimon already: open it by penstock.Table.at, or move it to where the tables of a "
+            "database are"
+        )
+    found_files = tuple(files_below(file_io, root))
+    paths = {file.path for file in found_files}
+    # Indexes of data files that other engines wrote: nothing but speed is lost without them.
+    files = tuple(file for file in found_files if file.path.removesuffix(_INDEX) not in paths - {file.path})
     if not files:
         raise NotFoundError(f"{root} holds no files; check the path (files that begin with _ or . do not count)")
     first = files[0]
