@@ -28,6 +28,12 @@ _COUNT_BATCH_ROWS: Final = 1_024
 _FIELD_ID: Final = b"PARQUET:field_id"
 
 
+def load_column_names(file_io: FileIO, path: str) -> frozenset[str]:
+    """Return the names of a file's columns. Raises ``FormatError`` if it is no Parquet file."""
+    with reading(path), closing(file_io.open_input(path)) as opened:
+        return frozenset(pq.read_schema(as_native_file(opened)).names)
+
+
 def load_field_ids(file_io: FileIO, path: str) -> dict[str, int]:
     """Return the field ids of a file's columns by name; columns without an id are left out.
 

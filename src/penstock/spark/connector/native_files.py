@@ -10,6 +10,7 @@ from penstock.datafile.parquet.footer import load_field_ids
 from penstock.format.file_format import FileFormat, format_of
 from penstock.spark.hadoop_options import why_not_by_spark
 from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns
+from penstock.spark.read.partition_columns import PartitionColumns
 from penstock.spark.types import to_spark_type
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.read.column_stats import ColumnStatsReader
@@ -86,6 +87,9 @@ def plan_reading(
         return "its files are avro, which Spark does not read here"
     judge = _Judge(ref, store, fields, file_format)
     reason = next((reason for split in splits for file in split.files if (reason := judge.why_not(file))), None)
+    keys = PartitionColumns(ref, store, fields)
+    if reason is None and not all(keys.are_in(split, file) for split in splits for file in split.files):
+        reason = f"files lack the partition columns {', '.join(keys.names)}, or have no statistics that show them"
     if reason is None and judge.by_id:
         reason = _why_not_by_id(ref, splits, judge) if may_use_ids else _RENAMED
     if reason is not None:

@@ -23,6 +23,7 @@ from penstock.spark.python_worker import ensure_python_worker
 from penstock.spark.read.filters import to_column, without_float_pushdown
 from penstock.spark.read.native_columns import NativeColumn, are_gregorian, plan_native_columns
 from penstock.spark.read.native_scan import scan_files
+from penstock.spark.read.partition_columns import PartitionColumns
 from penstock.spark.types import to_spark_schema, to_spark_type
 from penstock.table.external_paths import ExternalPaths
 from penstock.table.read.batches import TableReader, select_fields
@@ -64,7 +65,7 @@ def to_frame(
         left = []
         deleted = {name for name, _ in split.vectors}
         for file in split.files:
-            group = None if file.file_name in deleted else groups.group_of(file)
+            group = None if file.file_name in deleted else groups.group_of(split, file)
             if group is None:
                 left.append(file)
             else:
@@ -110,15 +111,18 @@ class _GroupPlanner:
         if reason is not None:
             _LOG.info("table %s is read by Python workers, because %s", mask_locations(ref.name), reason)
         self._stats = ColumnStatsReader(store.load_schema, fields)
+        self._keys = PartitionColumns(ref, store, fields)
 
-    def group_of(self, file: DataFileMeta) -> _NativeGroup | None:
+    def group_of(self, split: DataSplit, file: DataFileMeta) -> _NativeGroup | None:
         if self._is_refused:
             return None
         key = (file.schema_id, format_of(file.file_name))
         if key not in self._known:
             self._known[key] = self._plan(*key)
         group = self._known[key]
-        if group is None or not group.orc_dates:
+        if group is None or not self._keys.are_in(split, file):
+            return None
+        if not group.orc_dates:
             return group
         known = self._stats.read(file)
         is_modern = all(are_gregorian(known.get(name), file.row_count) for name in group.orc_dates)
@@ -142,7 +146,7 @@ def _native_frame(
 ) -> DataFrame:
     stored = [column.file_field for column in group.columns if column.file_field is not None]
     frame = scan_files(spark, group.file_format, to_spark_schema(stored), files)
-    # Partition columns are read from the files: append tables store them like other columns.
+    # Partition columns are read from the files, which have them: see PartitionColumns.
     frame = frame.select(*[_column(column, group.file_format) for column in group.columns])
     if plan.predicate.root != TRUE:
         frame = frame.where(to_column(plan.predicate))
