@@ -115,6 +115,7 @@ __all__ = [
     "UpdateColumnNullability",
     "UpdateColumnType",
     "UpdateComment",
+    "View",
     "WaitingFiles",
     "WriteProgress",
     "after",
@@ -165,6 +166,7 @@ if TYPE_CHECKING:
         after,
         before,
     )
+    from penstock.catalog.stored_view import View
     from penstock.dialect.attach import attach
     from penstock.dialect.session import sql
     from penstock.format.schema import TableSchema
@@ -266,6 +268,7 @@ _HOMES: Final = {
     "UpdateColumnNullability": "penstock.catalog.changes",
     "UpdateColumnType": "penstock.catalog.changes",
     "UpdateComment": "penstock.catalog.changes",
+    "View": "penstock.catalog.stored_view",
     "WriteProgress": "penstock.spark.write.progress",
     "after": "penstock.catalog.changes",
     "before": "penstock.catalog.changes",

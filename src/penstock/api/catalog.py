@@ -21,12 +21,14 @@ from penstock.api.given import (
 )
 from penstock.api.migrate import Migration, TableMigration, list_directories, migrate, migrate_each
 from penstock.api.table import Table
-from penstock.catalog import tables
+from penstock.catalog import tables, views
 from penstock.catalog.names import is_location
 from penstock.catalog.new_schema import TableDefinition
 from penstock.catalog.selection import select_tables
+from penstock.catalog.stored_view import View, new_view
 from penstock.catalog.system_tables import load_catalog_table
 from penstock.catalog.warehouse import open_warehouse
+from penstock.errors import AlreadyExistsError, InvalidOptionError, NotFoundError
 from penstock.printable import mask_locations, mask_options
 from penstock.table.read.branch import split_branch
 
@@ -51,6 +53,8 @@ _OTHER_NAMES: Final = {
     **dict.fromkeys(("create_namespace",), "create_database('name')"),
     **dict.fromkeys(("alter", "update_table"), "alter_table('database.table', AddColumn(...))"),
     **dict.fromkeys(("delete_table", "drop"), "drop_table('database.table')"),
+    **dict.fromkeys(("view", "get_view"), "load_view('database.view')"),
+    **dict.fromkeys(("views", "show_views"), "list_views('database')"),
 }
 
 
@@ -121,11 +125,11 @@ class Catalog:
         return tables.list_databases(self._warehouse)
 
     def drop_database(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
-        """Remove a database; with ``cascade`` its tables too.
+        """Remove a database; with ``cascade`` its tables and views too.
 
         Raises:
             NotFoundError: there is none; not with ``if_exists``.
-            InvalidOptionError: it has tables, and ``cascade`` is false.
+            InvalidOptionError: it has tables or views, and ``cascade`` is false.
         """
         tables.drop_database(self._warehouse, name, if_exists=if_exists, cascade=cascade)
 
@@ -294,6 +298,72 @@ class Catalog:
             InvalidSchemaError, InvalidOptionError, UnsupportedFeatureError: a change that is not allowed.
         """
         return Table(tables.alter_table(self._warehouse, name, changes_of(changes, name)))
+
+    def list_views(self, database: str) -> tuple[str, ...]:
+        """Names of the views of a database, sorted. Raises ``NotFoundError``."""
+        return views.list_views(self._warehouse, database)
+
+    def load_view(self, name: str) -> View:
+        """Return the definition of a view; its rows are read by Spark, or by ``penstock.sql``.
+
+        Args:
+            name: ``database.view``.
+
+        Raises:
+            NotFoundError: there is none.
+            FormatError: its file is damaged.
+        """
+        return views.load_view(self._warehouse, name)
+
+    def create_view(
+        self,
+        name: str,
+        query: str,
+        schema: SchemaLike,
+        *,
+        comment: str | None = None,
+        replace: bool = False,
+        if_not_exists: bool = False,
+    ) -> View:
+        """Make a view from the text of a query, which is not checked; ``CREATE VIEW`` through ``attach`` checks it.
+
+        Args:
+            name: ``database.view``.
+            query: in Spark's SQL. Names without a database are those of the view's database.
+            schema: the columns, in the order of the query's, whose names they replace; as for ``create_table``.
+            replace: give a view that is there this definition.
+            if_not_exists: leave a view that is there as it is, and return it.
+
+        Raises:
+            AlreadyExistsError: there is a table of that name, or a view and neither ``replace`` nor
+                ``if_not_exists``.
+            NotFoundError: there is no such database.
+            InvalidSchemaError: names or columns.
+            InvalidOptionError: both ``replace`` and ``if_not_exists``, or no text.
+        """
+        if replace and if_not_exists:
+            raise InvalidOptionError(f"view {name}: replace and if_not_exists exclude each other; give one of them")
+        view = new_view(name, query, columns_of(schema), comment=comment)
+        make = views.create_or_replace_view if replace else views.create_view
+        try:
+            make(self._warehouse, name, view)
+        except AlreadyExistsError:
+            if if_not_exists and views.view_exists(self._warehouse, name):
+                return self.load_view(name)
+            raise
+        return view
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> None:
+        """Remove a view. Raises ``NotFoundError`` unless ``if_exists``."""
+        try:
+            views.drop_view(self._warehouse, name)
+        except NotFoundError:
+            if not if_exists:
+                raise
+
+    def rename_view(self, source: str, target: str) -> None:
+        """Give a view another name in this warehouse. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
+        views.rename_view(self._warehouse, source, target)
 
     def compact_database(  # noqa: PLR0913 - the arguments of Paimon's procedure
         self,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import FormatError, InvalidSchemaError
+from penstock.errors import FormatError, InvalidOptionError, InvalidSchemaError
 from penstock.format.types.field_ids import assign_field_ids
 from penstock.format.types.text import decode_field, encode_field
 
@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from penstock.format.types.data_types import DataField
     from penstock.format.types.ddl import ColumnSpec
 
+SPARK: Final = "spark"
+"""The dialect of texts for Spark."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredView:
-    """A view: columns and the text of a query.
+class View:
+    """A view of a catalog: columns and the text of a query.
 
     Attributes:
         fields: its columns.
         query: its text for engines without a dialect of their own.
         dialects: pairs of an engine, such as ``spark``, and the text for it.
-        options: pairs.
+        comment: None when it has none.
+        options: pairs; those that begin with ``spark.view.`` are what Spark keeps besides the text.
     """
 
     fields: tuple[DataField, ...]
@@ -48,7 +52,19 @@ def view_fields(columns: Iterable[ColumnSpec]) -> tuple[DataField, ...]:
     return assign_field_ids(columns)[0]
 
 
-def view_body(view: StoredView) -> dict[str, Any]:
+def new_view(name: str, query: str, columns: Iterable[ColumnSpec], *, comment: str | None) -> View:
+    """Return a view of a query in Spark's SQL. Raises ``InvalidSchemaError`` or ``InvalidOptionError``."""
+    if not query.strip():
+        raise InvalidOptionError(f"view {name}: there is no text of a query; give one in Spark's SQL")
+    fields = view_fields(columns)
+    names = [field.name.lower() for field in fields]
+    repeated = next((each for each in names if names.count(each) > 1), None)
+    if repeated is not None:
+        raise InvalidSchemaError(f"view {name}: column '{repeated}' is there twice; each needs a name of its own")
+    return View(fields=fields, query=query, dialects=((SPARK, query),), comment=comment)
+
+
+def view_body(view: View) -> dict[str, Any]:
     """Return the JSON object of a view."""
     return {
         "fields": [encode_field(each) for each in view.fields],
@@ -59,7 +75,7 @@ def view_body(view: StoredView) -> dict[str, Any]:
     }
 
 
-def parse_view(body: object, what: str) -> StoredView:
+def parse_view(body: object, what: str) -> View:
     """Return the view that a JSON object describes.
 
     Args:
@@ -75,7 +91,7 @@ def parse_view(body: object, what: str) -> StoredView:
         fields = tuple(decode_field(each) for each in body.get("fields") or ())
     except InvalidSchemaError as error:
         raise FormatError(f"{what}: its definition is damaged ({error}); make the view again") from error
-    return StoredView(
+    return View(
         fields=fields,
         query=body["query"],
         dialects=_pairs(body.get("dialects")),
@@ -84,12 +100,12 @@ def parse_view(body: object, what: str) -> StoredView:
     )
 
 
-def encode_view(view: StoredView) -> bytes:
+def encode_view(view: View) -> bytes:
     """Return the bytes of a view's file."""
     return json.dumps(view_body(view), indent=2, ensure_ascii=False).encode()
 
 
-def decode_view(data: bytes, what: str) -> StoredView:
+def decode_view(data: bytes, what: str) -> View:
     """Return the view of a file. Raises ``FormatError``."""
     try:
         body = json.loads(data)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.stored_view import StoredView, decode_view, encode_view
+from penstock.catalog.stored_view import View, decode_view, encode_view
 from penstock.catalog.warehouse import location_of_database
 from penstock.errors import AlreadyExistsError, InvalidSchemaError, NotFoundError
 
@@ -33,7 +33,7 @@ def view_exists(warehouse: Warehouse, name: TableName) -> bool:
     return warehouse.file_io.exists(_path(warehouse, name))
 
 
-def load_view(warehouse: Warehouse, name: TableName) -> StoredView:
+def load_view(warehouse: Warehouse, name: TableName) -> View:
     """Return a view. Raises ``NotFoundError`` or ``FormatError``."""
     try:
         data = warehouse.file_io.read(_path(warehouse, name))
@@ -42,7 +42,7 @@ def load_view(warehouse: Warehouse, name: TableName) -> StoredView:
     return decode_view(data, f"view {name}")
 
 
-def create_view(warehouse: Warehouse, name: TableName, view: StoredView) -> None:
+def create_view(warehouse: Warehouse, name: TableName, view: View) -> None:
     """Make a view; of concurrent creators one succeeds. Raises ``AlreadyExistsError``."""
     if len(name.table.encode()) > _MAX_BYTES:
         raise InvalidSchemaError(
@@ -52,7 +52,7 @@ def create_view(warehouse: Warehouse, name: TableName, view: StoredView) -> None
         raise AlreadyExistsError(f"view {name} exists already; choose another name, or replace it")
 
 
-def replace_view(warehouse: Warehouse, name: TableName, view: StoredView) -> None:
+def replace_view(warehouse: Warehouse, name: TableName, view: View) -> None:
     """Give a view another definition in one step; of concurrent ones the last stays. Raises ``NotFoundError``."""
     if not view_exists(warehouse, name):
         raise _missing(warehouse, name)

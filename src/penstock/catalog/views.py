@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from penstock.catalog import tables, view_files
 from penstock.catalog.names import TableName, parse_data_table_name
 from penstock.catalog.rest import views as rest
-from penstock.errors import AlreadyExistsError
+from penstock.errors import AlreadyExistsError, NotFoundError
 
 if TYPE_CHECKING:
-    from penstock.catalog.stored_view import StoredView
+    from penstock.catalog.stored_view import View
     from penstock.catalog.warehouse import Warehouse
 
 
@@ -33,7 +33,7 @@ def view_exists(warehouse: Warehouse, name: str) -> bool:
     return view_files.view_exists(warehouse, parsed)
 
 
-def load_view(warehouse: Warehouse, name: str) -> StoredView:
+def load_view(warehouse: Warehouse, name: str) -> View:
     """Return a view. Raises ``NotFoundError`` or ``FormatError``."""
     parsed = parse_data_table_name(name)
     if warehouse.server is not None:
@@ -41,7 +41,7 @@ def load_view(warehouse: Warehouse, name: str) -> StoredView:
     return view_files.load_view(warehouse, parsed)
 
 
-def create_view(warehouse: Warehouse, name: str, view: StoredView) -> None:
+def create_view(warehouse: Warehouse, name: str, view: View) -> None:
     """Make a view.
 
     Raises:
@@ -56,13 +56,27 @@ def create_view(warehouse: Warehouse, name: str, view: StoredView) -> None:
         view_files.create_view(warehouse, parsed, view)
 
 
-def replace_view(warehouse: Warehouse, name: str, view: StoredView) -> None:
+def replace_view(warehouse: Warehouse, name: str, view: View) -> None:
     """Give a view another definition. Raises ``NotFoundError``."""
     parsed = parse_data_table_name(name)
     if warehouse.server is not None:
         rest.replace_view(warehouse.server, parsed, view)
     else:
         view_files.replace_view(warehouse, parsed, view)
+
+
+def create_or_replace_view(warehouse: Warehouse, name: str, view: View) -> None:
+    """Make a view, or give the one that is there another definition. Raises as ``create_view``."""
+    while True:  # again only after someone else has made or dropped the view in between
+        try:
+            return replace_view(warehouse, name, view)
+        except NotFoundError:
+            pass
+        try:
+            return create_view(warehouse, name, view)
+        except AlreadyExistsError:
+            if not view_exists(warehouse, name):  # a table has the name
+                raise
 
 
 def drop_view(warehouse: Warehouse, name: str) -> None:

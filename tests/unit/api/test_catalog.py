@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -135,3 +135,49 @@ def test_a_table_is_found_by_its_location_too(catalog: penstock.Catalog) -> None
 def test_importing_the_package_imports_no_pyspark_and_no_sqlglot() -> None:
     code = "import sys, penstock; print(sorted({'pyspark', 'sqlglot', 'py4j'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_views_are_made_listed_replaced_renamed_and_dropped(catalog: penstock.Catalog) -> None:
+    made = catalog.create_view("db.v", "SELECT a FROM t", "b BIGINT COMMENT 'x'", comment="some rows")
+    assert made == catalog.load_view("db.v")
+    assert isinstance(made, penstock.View)
+    assert (made.query, made.comment, [(each.name, each.description) for each in made.fields]) == (
+        "SELECT a FROM t",
+        "some rows",
+        [("b", "x")],
+    )
+    assert catalog.list_views("db") == ("v",)
+    assert catalog.list_tables("db") == ()
+    with pytest.raises(AlreadyExistsError, match=r"view db\.v"):
+        catalog.create_view("db.v", "SELECT 1", "one INT")
+    assert catalog.create_view("db.v", "SELECT 1", "one INT", if_not_exists=True) == made
+    other = catalog.create_view("db.v", "SELECT 1", pa.schema({"one": pa.int32()}), replace=True)
+    assert catalog.load_view("db.v") == other != made
+    catalog.create_view("db.w", "SELECT 2", "two INT", replace=True)
+    with pytest.raises(AlreadyExistsError):
+        catalog.rename_view("db.v", "db.w")
+    catalog.rename_view("db.v", "db.x")
+    assert catalog.list_views("db") == ("w", "x")
+    catalog.drop_view("db.x")
+    catalog.drop_view("db.x", if_exists=True)
+    for missing in (catalog.load_view, catalog.drop_view):
+        with pytest.raises(NotFoundError, match=r"view db\.x"):
+            missing("db.x")
+    with pytest.raises(NotFoundError, match="nowhere"):
+        catalog.list_views("nowhere")
+
+
+def test_a_view_that_cannot_be_is_refused(catalog: penstock.Catalog) -> None:
+    catalog.create_table("db.t", "a BIGINT")
+    cases: tuple[tuple[str, str, str, dict[str, Any], type[Exception], str], ...] = (
+        ("db.t", "SELECT 1", "one INT", {"replace": True}, AlreadyExistsError, "there is a table"),
+        ("db.t", "SELECT 1", "one INT", {"if_not_exists": True}, AlreadyExistsError, "there is a table"),
+        ("db.v", "SELECT 1", "one INT", {"replace": True, "if_not_exists": True}, InvalidOptionError, "exclude"),
+        ("db.v", " ", "one INT", {}, InvalidOptionError, "no text"),
+        ("db.v", "SELECT 1", "one INT, ONE INT", {}, InvalidSchemaError, "'one' is there twice"),
+        ("nowhere.v", "SELECT 1", "one INT", {"replace": True}, NotFoundError, "nowhere"),
+    )
+    for name, query, schema, flags, kind, problem in cases:
+        with pytest.raises(kind, match=problem):
+            catalog.create_view(name, query, schema, **flags)
+    assert catalog.list_views("db") == ()

@@ -6,6 +6,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Barrier
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +25,8 @@ from penstock.io.object_store.client import client_of
 
 if TYPE_CHECKING:
     from tests.s3_server import S3Bucket
+
+RACERS = 4
 
 
 @pytest.fixture
@@ -183,3 +186,37 @@ def test_calls_that_do_not_need_each_other_are_made_at_once(
             assert read().num_rows >= 12
         assert len(calls) >= 12
         assert time.monotonic() - started < 0.1 * len(calls) * 0.7
+
+
+def test_of_writers_that_make_one_view_on_a_store_one_succeeds(catalog: Catalog) -> None:
+    """By put-if-absent; of those that replace it the last stays, and a reader always finds one whole definition."""
+    start = Barrier(RACERS)
+
+    def make(number: int) -> str | None:
+        start.wait()
+        query = f"VALUES ({number})"
+        with suppress(AlreadyExistsError):
+            return catalog.create_view(f"db.v{number // RACERS}", query, "n INT").query
+        return None
+
+    def put(number: int) -> str:
+        start.wait()
+        query = f"VALUES ({number})"
+        catalog.create_view("db.replaced", query, "n INT", comment="x" * 10_000 * (number + 1), replace=True)
+        found = catalog.load_view("db.replaced")
+        assert found.comment == "x" * 10_000 * (int(found.query[8:-1]) + 1)
+        return query
+
+    with ThreadPoolExecutor(RACERS) as pool:
+        for turn in range(5):
+            winners = [each for each in pool.map(make, range(turn * RACERS, (turn + 1) * RACERS)) if each is not None]
+            assert winners == [catalog.load_view(f"db.v{turn}").query]
+        made = list(pool.map(put, range(RACERS)))
+    assert catalog.load_view("db.replaced").query in made
+    assert catalog.list_views("db") == ("replaced", "v0", "v1", "v2", "v3", "v4")
+    assert catalog.list_tables("db") == ()
+    catalog.rename_view("db.v0", "db.w")
+    catalog.drop_view("db.v1")
+    assert catalog.list_views("db") == ("replaced", "v2", "v3", "v4", "w")
+    catalog.drop_database("db", cascade=True)
+    assert catalog.list_databases() == ()

@@ -7,12 +7,12 @@ import pytest
 
 from penstock.catalog import tables, views
 from penstock.catalog.new_schema import TableDefinition
-from penstock.catalog.stored_view import StoredView, view_fields
+from penstock.catalog.stored_view import View, view_fields
 from penstock.catalog.warehouse import Warehouse, open_warehouse
 from penstock.errors import AlreadyExistsError, FormatError, InvalidOptionError, InvalidSchemaError, NotFoundError
 from penstock.format.types.ddl import parse_columns
 
-VIEW = StoredView(
+VIEW = View(
     fields=view_fields(parse_columns("id BIGINT COMMENT 'key', name STRING")),
     query="SELECT id, name FROM t",
     dialects=(("spark", "SELECT id, name FROM t"),),
@@ -54,7 +54,7 @@ def test_views_are_made_replaced_renamed_and_dropped(place: Warehouse) -> None:
     assert views.load_view(place, "shop.people") == VIEW
     with pytest.raises(AlreadyExistsError, match=r"shop\.people"):
         views.create_view(place, "shop.people", VIEW)
-    other = StoredView(fields=VIEW.fields[:1], query="SELECT id FROM t")
+    other = View(fields=VIEW.fields[:1], query="SELECT id FROM t")
     views.replace_view(place, "shop.people", other)
     views.rename_view(place, "shop.people", "shop.schema")
     assert views.list_views(place, "shop") == ("schema",)

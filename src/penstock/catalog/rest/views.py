@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.catalog.stored_view import StoredView, parse_view, view_body
+from penstock.catalog.stored_view import View, parse_view, view_body
 from penstock.errors import AlreadyExistsError, NotFoundError, TableStoreError
 
 if TYPE_CHECKING:
@@ -30,18 +30,18 @@ def view_exists(server: RestServer, name: TableName) -> bool:
     return True
 
 
-def load_view(server: RestServer, name: TableName) -> StoredView:
+def load_view(server: RestServer, name: TableName) -> View:
     """Return a view. Raises ``NotFoundError`` or ``FormatError``."""
     return parse_view(server.get(*_path(name), about=f"view {name}").get("schema"), f"view {name}")
 
 
-def create_view(server: RestServer, name: TableName, view: StoredView) -> None:
+def create_view(server: RestServer, name: TableName, view: View) -> None:
     """Make a view. Raises ``AlreadyExistsError``."""
     body = {"identifier": _identifier(name), "schema": view_body(view)}
     server.post("databases", name.database, "views", about=f"view {name}", body=body)
 
 
-def replace_view(server: RestServer, name: TableName, view: StoredView) -> None:
+def replace_view(server: RestServer, name: TableName, view: View) -> None:
     """Drop a view and make it again: the protocol cannot change the columns of one. Raises ``NotFoundError``."""
     before = load_view(server, name)
     drop_view(server, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.stored_view import StoredView, view_fields
+from penstock.catalog.stored_view import View, view_fields
 from penstock.format.text.names import quoted
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.types import from_spark_schema, to_spark_schema
@@ -31,7 +31,7 @@ _COMMENT: Final = "comment"
 _IGNORED: Final = frozenset({"owner", "table_type", _COMMENT})
 
 
-def stored_view(view: JavaObject, catalog: str, before: StoredView | None = None) -> StoredView:
+def stored_view(view: JavaObject, catalog: str, before: View | None = None) -> View:
     """Return the stored form of a view of Spark's.
 
     Args:
@@ -52,7 +52,7 @@ def stored_view(view: JavaObject, catalog: str, before: StoredView | None = None
     if view.schemaMode() is not None:
         options[_MODE] = str(view.schemaMode())
     others = before.dialects if before is not None and before.text_for(_DIALECT) == text else ()
-    return StoredView(
+    return View(
         fields=view_fields(from_spark_schema(schema_of(view.schema()))),
         query=text,
         dialects=tuple({**dict(others), _DIALECT: text}.items()),
@@ -61,7 +61,7 @@ def stored_view(view: JavaObject, catalog: str, before: StoredView | None = None
     )
 
 
-def spark_view(bridge: Bridge, view: StoredView, catalog: str, database: str) -> JavaObject:
+def spark_view(bridge: Bridge, view: View, catalog: str, database: str) -> JavaObject:
     """Return the ``View`` for a stored one.
 
     Args:
