@@ -115,15 +115,16 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.parametrize("files", [200, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("options", [{}, SHARED_BUCKETS], ids=["scalable", "queue"])
-def test_the_executors_merge_a_thousand_small_files(
-    spark: SparkSession, tmp_path: Path, options: dict[str, str]
+def test_the_executors_merge_many_small_files(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], files: int
 ) -> None:
-    table = make(tmp_path, options, files=1_000)
+    table = make(tmp_path, options, files=files)
     before = table.to_arrow()
-    assert table.files().num_rows == 1_000
+    assert table.files().num_rows == files
     result = table.compact(spark)
-    assert sum(row.files_in for row in result.partitions) == 1_000
+    assert sum(row.files_in for row in result.partitions) == files
     assert table.files().num_rows == (2 if options else 1)
     after = table.to_arrow()
     if options:
