@@ -118,6 +118,7 @@ def sql(spark: SparkSession | None, catalog: Catalog | str, text: str) -> Value:
 
 
 def _run(state: SqlState, statement: Statement) -> Outcome:
+    state.begin()
     try:
         return _RUNNERS[type(statement.action)](state, statement.action)
     except TableStoreError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
@@ -11,12 +11,14 @@ from penstock.api.deferred import spark_entry
 from penstock.catalog.names import TableName, check_name
 from penstock.catalog.system_tables import CATALOG_TABLES, SYSTEM_DATABASE
 from penstock.dialect.settings import MADE_FOR_SPARK, check_setting
+from penstock.dialect.stored_views import view_of_catalog
 from penstock.errors import (
     AlreadyExistsError,
     InvalidOptionError,
     InvalidSqlError,
     NotFoundError,
     OptionWarning,
+    TableStoreError,
     UnsupportedFeatureError,
 )
 from penstock.table.read.branch import split_branch
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.api.catalog import Catalog
     from penstock.api.table import Table
+    from penstock.catalog.stored_view import View
     from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.statements import CreateTable, CreateView
 
@@ -59,6 +62,8 @@ class SqlState:
         self.settings: dict[str, str] = {}
         self.session_tables: dict[Path, CreateTable] = {}
         self.views: dict[Path, CreateView] = {}
+        self._stored_views: dict[Path, View | None] = {}
+        self._tables: dict[Path, Table] = {}
 
     @contextmanager
     def attached(self, catalog: Catalog, spark: SparkSession | None) -> Iterator[None]:
@@ -69,6 +74,11 @@ class SqlState:
         finally:
             del self.catalogs[DEFAULT_CATALOG]
             self.spark = None
+
+    def begin(self) -> None:
+        """Forget what the statement before has read from storage."""
+        self._stored_views.clear()
+        self._tables.clear()
 
     def full(self, path: Path) -> Path:
         """Return a table's name with its database and catalog.
@@ -114,12 +124,45 @@ class SqlState:
         return self.session_tables.get(self.full(path))
 
     def view(self, path: Path) -> CreateView | None:
-        """Return a view of this session, or None."""
-        return self.views.get(self.full(path))
+        """Return a view of this session or of a catalog, or None.
+
+        Raises:
+            InvalidSqlError, UnsupportedFeatureError: it is of a catalog, and can be read by Spark's catalog only.
+        """
+        full = self.full(path)
+        stored = self.stored_view(path)
+        return self.views.get(full) if stored is None else view_of_catalog(stored, full, self.catalogs)
+
+    def stored_view(self, path: Path) -> View | None:
+        """Return a view that a catalog keeps, or None; also None if a name of the session hides it."""
+        full = self.full(path)
+        if full in self.views or full in self.session_tables:
+            return None
+        if full not in self._stored_views:
+            self._stored_views[full] = self._load_view(full)
+        return self._stored_views[full]
+
+    def is_view(self, path: Path) -> bool:
+        """Whether there is a view of that name, in this session or in a catalog."""
+        return self.full(path) in self.views or self.stored_view(path) is not None
+
+    def _load_view(self, path: Path) -> View | None:
+        catalog_name, database, name = path
+        if database == SYSTEM_DATABASE or "$" in name or catalog_name not in self.catalogs:
+            return None
+        catalog, full_name = self.catalog_of(path)
+        try:  # there are more tables than views, and ``load`` takes the table that is found here
+            self._tables[path] = catalog.load_table(full_name)
+        except NotFoundError:
+            with suppress(NotFoundError, UnsupportedFeatureError):  # not every server has views
+                return catalog.load_view(full_name)
+        except TableStoreError:
+            pass  # of a table, which ``load`` raises too
+        return None
 
     def exists(self, path: Path) -> bool:
         """Whether a table or a view of that name exists."""
-        if self.view(path) is not None or self.session_table(path) is not None:
+        if self.is_view(path) or self.session_table(path) is not None:
             return True
         catalog_name, database, table = self.full(path)
         catalog = self.catalog(catalog_name)
@@ -132,7 +175,7 @@ class SqlState:
             UnsupportedFeatureError: the name is a session table or a view.
             TableStoreError: as ``Catalog.load_table``.
         """
-        if self.view(path) is not None:
+        if self.is_view(path):
             raise UnsupportedFeatureError(
                 f"{'.'.join(path)} is a view: it can be used in queries, DESCRIBE, SHOW CREATE VIEW and DROP VIEW"
             )
@@ -145,6 +188,9 @@ class SqlState:
         catalog, name = self.catalog_of(path)
         if branch is not None:
             options = {"branch": branch, **(options or {})}
+        found = self._tables.pop(self.full(path), None)
+        if found is not None:
+            return found.with_options(options) if options else found
         try:
             return catalog.load_table(name, options)
         except NotFoundError as error:
@@ -153,7 +199,7 @@ class SqlState:
     def is_catalog_table(self, path: Path) -> bool:
         """Whether a name is that of a system table of a whole catalog, such as ``sys.tables``."""
         _, database, table = self.full(path)
-        is_hidden = self.view(path) is not None or self.session_table(path) is not None
+        is_hidden = self.full(path) in self.views or self.session_table(path) is not None
         return database == SYSTEM_DATABASE and table in CATALOG_TABLES and not is_hidden
 
     def catalog_table(self, path: Path) -> pa.Table:
@@ -179,8 +225,18 @@ class SqlState:
         tables = self.catalog(catalog).list_tables(database)
         if table in tables:
             return error
-        own = [place[2] for place in (*self.session_tables, *self.views) if place[:2] == (catalog, database)]
+        own = [*self.view_names((catalog, database))]
+        own += [place[2] for place in self.session_tables if place[:2] == (catalog, database)]
         return NotFoundError(f"there is no table {database}.{table}; {near_or_all(table, (*tables, *own))}")
+
+    def view_names(self, database: Path) -> tuple[str, ...]:
+        """Return the sorted names of the views of a database, of the session and of its catalog."""
+        catalog, name = self.full_database(database)
+        stored: tuple[str, ...] = ()
+        with suppress(NotFoundError, UnsupportedFeatureError):  # no such database yet; a server without views
+            stored = self.catalog(catalog).list_views(name)
+        own = (path[2] for path in self.views if path[:2] == (catalog, name))
+        return tuple(sorted({*stored, *own}))
 
     def add_session_table(self, table: CreateTable) -> bool:
         """Add a session table; return False if the name is taken and the statement has IF NOT EXISTS.
@@ -199,9 +255,14 @@ class SqlState:
     def exists_already(self, path: Path) -> AlreadyExistsError:
         """Return the error for a name that is taken."""
         name = ".".join(self.full(path)[1:])
-        if self.view(path) is None and self.session_table(path) is None:
+        if self.stored_view(path) is not None:
+            return AlreadyExistsError(
+                f"view {name} exists already in the catalog; a TEMPORARY VIEW of that name would hide it, DROP VIEW"
+                " removes it"
+            )
+        if not self.is_view(path) and self.session_table(path) is None:
             return AlreadyExistsError(f"table {name} exists already; a TEMPORARY VIEW of that name would hide it")
-        kind = "view" if self.view(path) is not None else "table"
+        kind = "view" if self.is_view(path) else "table"
         return AlreadyExistsError(f"{kind} {name} exists already in this session; drop it first")
 
     def put_setting(self, key: str, value: str) -> None:

@@ -32,6 +32,7 @@ from penstock.spark.sql.frames import (
     set_conf,
     typed_columns,
     typed_frame,
+    view_frame,
 )
 from penstock.spark.sql.windows import cumulate_frame, event_time_frame
 from penstock.spark.stream.frame import read_stream
@@ -195,6 +196,11 @@ class SparkEntry:
     def sql_typed(frame: DataFrame, types: Mapping[str, str]) -> DataFrame:
         """Return a DataFrame marked with the types that a table declares; see ``typed_frame``."""
         return typed_frame(frame, types)
+
+    @staticmethod
+    def sql_view(frame: DataFrame, places: Sequence[int], fields: Sequence[DataField]) -> DataFrame:
+        """Return the rows of a view of a catalog; see ``view_frame``."""
+        return view_frame(frame, places, fields)
 
     @staticmethod
     def sql_columns(frame: DataFrame) -> tuple[ColumnSpec, ...]:

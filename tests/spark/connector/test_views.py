@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import AnalysisException
 
+import penstock
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -110,6 +112,44 @@ def test_names_in_a_view_are_those_of_where_it_was_made(spark: SparkSession, cat
         spark.sql("CREATE TABLE penstock.d.names (id INT)")
     for name in ("again", "names"):
         spark.sql(f"DROP VIEW penstock.d.{name}")
+
+
+def test_penstock_sql_reads_the_views_of_the_catalog(spark: SparkSession, catalog: Catalog, places: object) -> None:
+    def ask(text: str) -> list[tuple[Any, ...]]:
+        return sorted((tuple(row) for row in penstock.sql(spark, catalog, text).collect()), key=repr)
+
+    spark.sql(
+        "CREATE VIEW penstock.d.joined (n, twice) AS"
+        " SELECT t.id, u.id * 2 AS m FROM penstock.d.t JOIN penstock.d.t u USING (name)"
+    )
+    spark.sql("USE penstock.d")
+    spark.sql("CREATE VIEW above AS SELECT *, cast(n AS STRING) AS text FROM joined WHERE n < 3")
+    spark.sql("USE spark_catalog.default")
+    for name in ("joined", "above"):
+        assert ask(f"SELECT * FROM d.{name}") == sorted(
+            map(tuple, spark.table(f"penstock.d.{name}").collect()), key=repr
+        )
+    assert ask("SELECT v.n, t.name FROM d.above v JOIN d.t ON v.n = t.id") == [(1, "a"), (2, "b")]
+    spark.sql("ALTER TABLE penstock.d.t ADD COLUMN later INT FIRST")
+    assert ask("SELECT text, n FROM d.above") == [("1", 1), ("2", 2)]
+    spark.sql("CREATE VIEW penstock.d.narrow AS SELECT later FROM penstock.d.t")
+    spark.sql("ALTER TABLE penstock.d.t ALTER COLUMN later TYPE BIGINT")
+    assert penstock.sql(spark, catalog, "SELECT * FROM d.narrow").schema == spark.table("penstock.d.narrow").schema
+    catalog.create_view("d.python", "SELECT name, max(id) FROM t GROUP BY name", "who STRING, most BIGINT")
+    assert ask("SELECT * FROM d.python") == [("a", 1), ("b", 2), (None, 3)]
+    assert ask("SELECT * FROM d.python") == sorted(map(tuple, spark.table("penstock.d.python").collect()), key=repr)
+    stream = penstock.sql(spark, catalog, "SET 'execution.runtime-mode' = 'streaming'; SELECT * FROM d.narrow")
+    assert stream.isStreaming
+    penstock.sql(
+        spark, catalog, "RESET 'execution.runtime-mode'; DROP VIEW d.above; DROP VIEW d.narrow; DROP VIEW d.python"
+    )
+    spark.sql("USE spark_catalog.default")
+    spark.sql("CREATE VIEW penstock.d.foreign AS SELECT id FROM views_of_spark.t")
+    with pytest.raises(penstock.UnsupportedFeatureError, match=r"spark\.table\('penstock\.d\.foreign'\)"):
+        ask("SELECT * FROM d.foreign")
+    for name in ("joined", "foreign"):
+        spark.sql(f"DROP VIEW penstock.d.{name}")
+    spark.sql("ALTER TABLE penstock.d.t DROP COLUMN later")
 
 
 def test_a_database_with_a_view_is_not_empty(spark: SparkSession, catalog: Catalog) -> None:

@@ -114,7 +114,7 @@ class WordCompleter(Completer):
     def _tables(self, path: Path) -> Iterator[tuple[str, str]]:
         state = self._state
         catalog, database = state.full_database(path or (state.database,))
-        yield from ((name[2], "view") for name in state.views if name[:2] == (catalog, database))
+        yield from ((name, "view") for name in state.view_names((catalog, database)))
         yield from ((name[2], "topic") for name in state.session_tables if name[:2] == (catalog, database))
         if database in state.catalog(catalog).list_databases():
             yield from ((name, "table") for name in state.catalog(catalog).list_tables(database))

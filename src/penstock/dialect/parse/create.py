@@ -43,11 +43,14 @@ def read_create(reader: StatementReader) -> Creation:
     Raises:
         InvalidSqlError: the statement creates something that cannot be created, or its syntax is wrong.
     """
+    replaces = reader.take_words("OR", "REPLACE")
     is_temporary = reader.take_words("TEMPORARY")
+    if reader.take_words("VIEW"):
+        return read_view(reader, is_temporary=is_temporary, replaces=replaces)
+    if replaces:
+        raise reader.error("expected [TEMPORARY] VIEW: only views can be replaced; DROP a table first, then CREATE it")
     if reader.take_words("TABLE"):
         return _read_table(reader, is_temporary=is_temporary)
-    if reader.take_words("VIEW"):
-        return read_view(reader, is_temporary=is_temporary)
     if not is_temporary and reader.take_any("DATABASE", "SCHEMA"):
         return _read_database(reader)
     if not is_temporary and reader.take_words("CATALOG"):

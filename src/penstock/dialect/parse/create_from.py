@@ -26,13 +26,15 @@ _ABSENT: Final = ("CONSTRAINTS", "DISTRIBUTION")
 _DEFAULTS: Final = {**dict.fromkeys(FEATURES, INCLUDING), "OPTIONS": OVERWRITING}
 
 
-def read_view(reader: StatementReader, *, is_temporary: bool) -> CreateView:
+def read_view(reader: StatementReader, *, is_temporary: bool, replaces: bool) -> CreateView:
     """Read what follows ``CREATE VIEW``.
 
     Raises:
         InvalidSqlError: the statement has a syntax error.
     """
     if_not_exists = reader.take_words("IF", "NOT", "EXISTS")
+    if if_not_exists and replaces:
+        raise reader.error("OR REPLACE and IF NOT EXISTS exclude each other; leave one of them out")
     name = read_path(reader, "a view's name")
     columns = read_list(reader, _read_view_column, "the columns") if reader.at_sign("(") else ()
     comment = read_string(reader, "the comment in quotes") if reader.take_words("COMMENT") else None
@@ -45,6 +47,7 @@ def read_view(reader: StatementReader, *, is_temporary: bool) -> CreateView:
         comment=comment,
         if_not_exists=if_not_exists,
         is_temporary=is_temporary,
+        replaces=replaces,
     )
 
 

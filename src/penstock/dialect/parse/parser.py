@@ -151,7 +151,7 @@ def _read_drop(reader: StatementReader) -> Action:
         return DropTable(name=read_path(reader, "a table's name"), if_exists=if_exists, is_temporary=is_temporary)
     if reader.take_words("VIEW"):
         if_exists = reader.take_words("IF", "EXISTS")
-        return DropView(name=read_path(reader, "a view's name"), if_exists=if_exists)
+        return DropView(name=read_path(reader, "a view's name"), if_exists=if_exists, is_temporary=is_temporary)
     if not is_temporary and reader.take_any("DATABASE", "SCHEMA"):
         if_exists = reader.take_words("IF", "EXISTS")
         name = read_path(reader, "a database's name")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.dialect.parse.names import Pairs, PartitionSpec, Path
     from penstock.dialect.parse.query import Query
     from penstock.dialect.parse.script import StatementText
-    from penstock.format.types.data_types import DataType
+    from penstock.format.types.data_types import DataField, DataType
     from penstock.format.types.ddl import ColumnSpec
 
 
@@ -353,10 +353,12 @@ class Select:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateView:
-    """``CREATE [TEMPORARY] VIEW``.
+    """``CREATE [OR REPLACE] [TEMPORARY] VIEW``.
 
     Attributes:
         columns: names and comments for the query's columns, in its order; empty to keep the query's names.
+        fields: the same columns with their types, of a view that a catalog keeps.
+        query_columns: names of the query's columns that ``fields`` are, if they do not go by their places.
     """
 
     name: Path
@@ -365,6 +367,9 @@ class CreateView:
     comment: str | None = None
     if_not_exists: bool = False
     is_temporary: bool = False
+    replaces: bool = False
+    fields: tuple[DataField, ...] = ()
+    query_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,6 +378,7 @@ class DropView:
 
     name: Path
     if_exists: bool = False
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

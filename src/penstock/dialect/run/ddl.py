@@ -48,7 +48,7 @@ def create_table(state: SqlState, statement: CreateTable) -> Outcome:
             f"table {name}: column '{statement.metadata[0].name}': metadata is that of Kafka's records, and a table of "
             "a catalog has none: leave METADATA out, or say LIKE … (EXCLUDING METADATA)"
         )
-    if state.session_table(statement.name) is not None or state.view(statement.name) is not None:
+    if state.session_table(statement.name) is not None or state.is_view(statement.name):
         raise state.exists_already(statement.name)
     catalog, full_name = state.catalog_of(statement.name)
     database = state.full(statement.name)[1]
@@ -128,7 +128,7 @@ def drop_table(state: SqlState, statement: DropTable) -> Outcome:
     name = ".".join(path[1:])
     if state.session_tables.pop(path, None) is not None:
         return Outcome(message=f"dropped table {name} of this session")
-    if state.view(statement.name) is not None:
+    if state.is_view(statement.name):
         raise InvalidSqlError(f"{name} is a view: DROP VIEW {name}")
     if statement.is_temporary:
         if statement.if_exists:

@@ -43,7 +43,7 @@ def explain(state: SqlState, statement: Explain) -> Outcome:
 
 
 def _query_lines(state: SqlState, query: Query) -> Iterator[str]:
-    early = query.conditions if query.tables and state.view(query.tables[0].name) is None else ()
+    early = query.conditions if query.tables and not state.is_view(query.tables[0].name) else ()
     for use in base_uses(state, query):
         yield f"== {use.title} ==\n{_use_text(state, use, early, query)}"
     if state.spark is None:

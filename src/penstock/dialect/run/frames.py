@@ -10,6 +10,7 @@ from penstock.dialect.run.computed_frames import with_computed_columns
 from penstock.dialect.run.event_time import event_time_of
 from penstock.dialect.run.sources import ends_where_it_began, is_stream, table_frame
 from penstock.dialect.run.views import base_uses, entered
+from penstock.dialect.stored_views import places_of
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 from penstock.format.types.text import format_sql_type
 from penstock.format.watermark import computed_columns
@@ -100,6 +101,8 @@ def _view_frame(reading: _Reading, view: CreateView) -> DataFrame:
         frame = _query_frame(reading, view.query)
     except InvalidSqlError as error:
         raise InvalidSqlError(f"view {name}: {error}") from error
+    if view.fields:
+        return spark_entry().sql_view(frame, places_of(view, frame.columns), view.fields)
     if not view.columns:
         return frame
     if len(frame.columns) != len(view.columns):

@@ -36,6 +36,10 @@ def query_columns(state: SqlState, query: Query, within: tuple[Path, ...] = ()) 
 
 def view_columns(state: SqlState, view: CreateView, within: tuple[Path, ...] = ()) -> tuple[ColumnSpec, ...]:
     """Return the columns of a view. Raises as ``query_columns``."""
+    if view.fields:
+        return tuple(
+            ColumnSpec(name=field.name, type=field.type, description=field.description) for field in view.fields
+        )
     found = query_columns(state, view.query, within)
     if not view.columns:
         return found

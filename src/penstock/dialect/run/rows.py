@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.api.deferred import spark_entry
+from penstock.datafile.types import to_arrow_type
 from penstock.dialect.outcome import Outcome, committed
 from penstock.dialect.run.computed_frames import wanted_columns
 from penstock.dialect.run.frames import ends_at_start, query_frame
@@ -15,6 +16,7 @@ from penstock.dialect.run.query_columns import view_columns
 from penstock.dialect.run.sources import is_stream, system_rows
 from penstock.dialect.run.views import entered
 from penstock.dialect.settings import read_settings
+from penstock.dialect.stored_views import places_of
 from penstock.errors import InvalidSqlError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.api.table import Table
     from penstock.dialect.parse.names import Path
     from penstock.dialect.parse.query import Query, SimpleSelect
-    from penstock.dialect.parse.statements import Insert, Select
+    from penstock.dialect.parse.statements import CreateView, Insert, Select
     from penstock.dialect.state import SqlState
 
 
@@ -84,8 +86,11 @@ def _select_here(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -
     view = state.view(use.name)
     if view is not None:
         rows = _select_here(state, view.query, entered(view, use, within))
-        names = [column.name for column in view_columns(state, view)]
-        rows = _chosen(rows.rename_columns(names), use.last_name, simple)
+        if view.fields:
+            rows = _of_stored_view(view, rows)
+        else:
+            rows = rows.rename_columns([column.name for column in view_columns(state, view)])
+        rows = _chosen(rows, use.last_name, simple)
     elif (found := system_rows(state, use)) is not None:
         rows = _chosen(found, use.title, simple)
     else:
@@ -98,6 +103,18 @@ def _select_here(state: SqlState, query: Query, within: tuple[Path, ...] = ()) -
             )
         rows = table.to_arrow(columns, simple.where, limit=simple.limit, options=dict(use.options))
     return rows.rename_columns([alias for _, alias in simple.columns]) if columns else rows
+
+
+def _of_stored_view(view: CreateView, rows: pa.Table) -> pa.Table:
+    """Return the columns of a view of a catalog; casts are left to Spark."""
+    found = rows.select(list(places_of(view, rows.column_names)))
+    for column, field in zip(found.columns, view.fields, strict=True):
+        if column.type != to_arrow_type(field.type):
+            raise UnsupportedFeatureError(
+                f"view {'.'.join(view.name[1:])}: column '{field.name}' has another type than when the view was made,"
+                " and casting it needs Spark: give a session, or make the view again"
+            )
+    return found.rename_columns([field.name for field in view.fields])
 
 
 def _chosen(rows: pa.Table, name: str, simple: SimpleSelect) -> pa.Table:

@@ -153,8 +153,7 @@ def _tables(state: SqlState, statement: ShowNames) -> list[str]:
 
 
 def _views(state: SqlState, within: Path) -> list[str]:
-    place = state.full_database(within or (state.database,))
-    return sorted(path[2] for path in state.views if path[:2] == place)
+    return list(state.view_names(within or (state.database,)))
 
 
 def _names(header: str, names: list[str]) -> Outcome:

@@ -73,6 +73,23 @@ def query_frame(spark: SparkSession, frames: Sequence[DataFrame], query: SqlText
             spark.catalog.dropTempView(name)
 
 
+def view_frame(frame: DataFrame, places: Sequence[int], fields: Sequence[DataField]) -> DataFrame:
+    """Return the rows of a view.
+
+    Args:
+        frame: the rows of its query.
+        places: which columns of the query the view has.
+        fields: names and types of the view's columns; others of the query are cast, as Spark does in its own views.
+    """
+    unique = frame.toDF(*(f"{_PREFIX}{place}" for place in range(len(frame.columns))))
+    columns = []
+    for place, field in zip(places, fields, strict=True):
+        kind, column = to_spark_type(field.type), F.col(f"{_PREFIX}{place}")
+        is_same = unique.schema[place].dataType.simpleString() == kind.simpleString()
+        columns.append((column if is_same else column.cast(kind)).alias(field.name))
+    return unique.select(*columns)
+
+
 def computed_frame(frame: DataFrame, columns: Sequence[tuple[str, str | None]]) -> DataFrame:
     """Return columns of a DataFrame and computed columns.
 

@@ -52,7 +52,7 @@ def test_views_are_read_listed_shown_and_dropped(shop: Sql) -> None:
         ("day", "STRING", True, "it's"),
     ]
     shop("DROP VIEW cheap; DROP VIEW IF EXISTS cheap")
-    with pytest.raises(NotFoundError, match=r"there is no view shop\.cheap in this session; SHOW VIEWS"):
+    with pytest.raises(NotFoundError, match=r"there is no view shop\.cheap in this session or its catalog; SHOW VIEWS"):
         shop("DROP VIEW cheap")
 
 

@@ -9,23 +9,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from penstock.catalog.stored_view import View, view_fields
+from penstock.catalog.stored_view import SPARK, View, view_fields
+from penstock.catalog.view_names import CATALOG, COLUMNS, NAMESPACE, OWN, STORED_IN, view_names
 from penstock.format.text.names import quoted
 from penstock.spark.connector.gateway import schema_of
 from penstock.spark.types import from_spark_schema, to_spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from penstock.spark.connector.gateway import Bridge, JavaObject
 
-_DIALECT: Final = "spark"
-_OWN: Final = "spark.view."
-_CATALOG: Final = f"{_OWN}catalog"
-_NAMESPACE: Final = f"{_OWN}namespace"
-_COLUMNS: Final = f"{_OWN}query-columns"
-_MODE: Final = f"{_OWN}schema-mode"
-_CONFIG: Final = f"{_OWN}config."
+_MODE: Final = f"{OWN}schema-mode"
+_CONFIG: Final = f"{OWN}config."
 _COMMENT: Final = "comment"
 # Spark's own properties, without meaning for a stored view.
 _IGNORED: Final = frozenset({"owner", "table_type", _COMMENT})
@@ -42,20 +38,22 @@ def stored_view(view: JavaObject, catalog: str, before: View | None = None) -> V
     """
     text = str(view.queryText())
     properties = _pairs(view.properties())
-    options = {key: value for key, value in properties.items() if key not in _IGNORED and not key.startswith(_OWN)}
+    options = {key: value for key, value in properties.items() if key not in _IGNORED and not key.startswith(OWN)}
     options |= {f"{_CONFIG}{key}": value for key, value in _pairs(view.sqlConfigs()).items()}
     current = view.currentCatalog()
     if current is not None and current != catalog:
-        options[_CATALOG] = str(current)
-    options[_NAMESPACE] = _texts(view.currentNamespace())
-    options[_COLUMNS] = _texts(view.queryColumnNames())
+        options[CATALOG] = str(current)
+    is_same = before is not None and before.text_for(SPARK) == text
+    options[STORED_IN] = catalog if before is None or not is_same else dict(before.options).get(STORED_IN, catalog)
+    options[NAMESPACE] = _texts(view.currentNamespace())
+    options[COLUMNS] = _texts(view.queryColumnNames())
     if view.schemaMode() is not None:
         options[_MODE] = str(view.schemaMode())
-    others = before.dialects if before is not None and before.text_for(_DIALECT) == text else ()
+    others = before.dialects if before is not None and is_same else ()
     return View(
         fields=view_fields(from_spark_schema(schema_of(view.schema()))),
         query=text,
-        dialects=tuple({**dict(others), _DIALECT: text}.items()),
+        dialects=tuple({**dict(others), SPARK: text}.items()),
         comment=properties.get(_COMMENT),
         options=tuple(options.items()),
     )
@@ -69,19 +67,20 @@ def spark_view(bridge: Bridge, view: View, catalog: str, database: str) -> JavaO
         database: where it is stored.
     """
     options = dict(view.options)
-    text = view.text_for(_DIALECT)
-    names = json.loads(options.get(_COLUMNS, "[]"))
+    text = view.text_for(SPARK)
+    meant = view_names(view, database)
+    names: Sequence[str] = meant.columns
     if not names:  # by another engine, whose columns go by their places
         names = [field.name for field in view.fields]
         text = f"SELECT * FROM ({text}) AS v({', '.join(map(quoted, names))})"  # noqa: S608 - the text of a query is what a view is
-    shown = {key: value for key, value in options.items() if not key.startswith(_OWN)}
+    shown = {key: value for key, value in options.items() if not key.startswith(OWN)}
     configs = {key.removeprefix(_CONFIG): value for key, value in options.items() if key.startswith(_CONFIG)}
     made = bridge.connector("catalog.View$Builder")()
     made.withSchema(bridge.schema(to_spark_schema(view.fields)))
     made.withProperties(bridge.java_map(shown))
     made.withQueryText(text)
-    made.withCurrentCatalog(options.get(_CATALOG, catalog))
-    made.withCurrentNamespace(bridge.strings(json.loads(options.get(_NAMESPACE, json.dumps([database])))))
+    made.withCurrentCatalog(meant.catalog or catalog)
+    made.withCurrentNamespace(bridge.strings(meant.namespace))
     made.withQueryColumnNames(bridge.strings(names))
     made.withSqlConfigs(bridge.java_map(configs))
     if view.comment is not None:

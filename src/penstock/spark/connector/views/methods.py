@@ -77,9 +77,14 @@ class ViewMethods(Proxy):
     @from_spark
     def createOrReplaceView(self, ident: JavaObject, view: JavaObject) -> JavaObject:
         """Make a view, or give the one that is there another definition."""
-        if self.viewExists(ident):
-            return self.replaceView(ident, view)
-        return self.createView(ident, view)
+        name = self._needed_name(ident)
+        try:
+            before = views.load_view(self._warehouse, name)
+        except NotFoundError:
+            before = None
+        with self._vacant(ident):
+            views.create_or_replace_view(self._warehouse, name, stored_view(view, self._name, before))
+        return self.loadView(ident)
 
     @from_spark
     def dropView(self, ident: JavaObject) -> bool:
