@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
@@ -43,12 +44,12 @@ def measure(spark: SparkSession, job: SparkJob) -> Section:
     for side in sides:
         side.fill(spark)
     series: list[Series] = []
-    for work, run in ((DELETE, _Side.delete), (UPDATE, _Side.update), (MERGE, _Side.merge)):
+    for work, method in ((DELETE, "delete"), (UPDATE, "update"), (MERGE, "merge")):
         contenders = [
             Contender(
                 name=side.name,
                 before=lambda side=side: side.next_round(spark),
-                run=lambda side=side, run=run: run(side, spark),
+                run=partial(getattr(side, method), spark),
                 verify=lambda side=side: spark.sql(_STATE.format(table=side.table)).collect()[0],
             )
             for side in sides
