@@ -8,22 +8,24 @@ values. So tasks measure each row and do not send wide rows.
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 from pyspark.sql import types as spark_types
 
+from penstock.format.text.names import quoted
 from penstock.printable import open_log
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
-    from pyspark.sql import Column
+    from pyspark.sql import SparkSession
 
 _LOG: Final = open_log(__name__)
 _MAX_ROWS: Final = 20_000
@@ -34,8 +36,9 @@ _LEAST_ROWS_PER_TASK: Final = 1_000
 # Size of an element besides its bytes: an offset and a flag.
 _OVERHEAD_BYTES: Final = 8
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
-_TASK: Final = "task"
-_WIDTH: Final = "width"
+# No column of a table is called so.
+_TASK: Final = "_penstock_task"
+_WIDTH: Final = "_penstock_width"
 
 
 def max_small_rows(df: DataFrame) -> int:
@@ -50,21 +53,22 @@ def collect_small(df: DataFrame, max_rows: int) -> pa.Table | None:
     A task sends at most one row more than its limit, and no values of rows that are wider than the average that is
     allowed; so little was read if the result is None. If there are few rows, but some are wide, all are read twice.
     """
-    given: Any = df._jdf  # noqa: SLF001 - the partitions of a micro-batch are known, and Python would make an RDD
-    tasks = int(given.queryExecution().toRdd().getNumPartitions())
-    per_task = max(_LEAST_ROWS_PER_TASK, max_rows * _TASKS_FACTOR // max(tasks, 1))
-    limit = min(max_rows, per_task) + 1
-    limited = _limited(df, limit)
-    max_width = _MAX_BYTES // max_rows
-    measured = _collect(_without_wide_rows(limited, max_width))
+    without_wide = _without_wide_rows(df, _MAX_BYTES // max_rows)
+    limit = max_rows + 1
+    limited = _limited(without_wide, limit)
+    per_task = max(_LEAST_ROWS_PER_TASK, max_rows * _TASKS_FACTOR // _count_tasks(limited))
+    if per_task < max_rows:
+        limit = per_task + 1
+        limited = _limited(without_wide, limit)
+    measured = _collect(limited)
     if measured is None:
         return None
     rows = measured.drop_columns([_TASK, _WIDTH])
     if rows.num_rows > max_rows or _largest_task(measured) >= limit:
         return None
-    if not rows.num_rows or pc.max(measured[_WIDTH]).as_py() <= max_width:
+    if not rows.num_rows or pc.max(measured[_WIDTH]).as_py() <= _MAX_BYTES // max_rows:
         return rows.rename_columns(df.columns)
-    return _collect(limited) if pc.sum(measured[_WIDTH]).as_py() <= _MAX_BYTES else None
+    return _collect(_limited(df, limit)) if pc.sum(measured[_WIDTH]).as_py() <= _MAX_BYTES else None
 
 
 def _collect(df: DataFrame) -> pa.Table | None:
@@ -85,62 +89,99 @@ def _largest_task(measured: pa.Table) -> int:
 
 def _without_wide_rows(df: DataFrame, max_width: int) -> DataFrame:
     """Add the task and the width of each row; set values of variable size to null in rows that are too wide."""
-    plain = df.toDF(*(f"c{number}" for number in range(len(df.columns))))
-    columns = [F.col(name) for name in plain.columns]
-    sizes = [_bytes_of(column, field.dataType) for column, field in zip(columns, df.schema.fields, strict=True)]
-    width = reduce(add, [size for size in sizes if size is not None], F.lit(0).cast("long"))
-    measured = plain.select("*", F.spark_partition_id().alias(_TASK), width.alias(_WIDTH))
-    is_narrow = F.col(_WIDTH) <= max_width
-    return measured.select(
-        *[
-            column if size is None else F.when(is_narrow, column).alias(name)
-            for name, column, size in zip(plain.columns, columns, sizes, strict=True)
-        ],
-        _TASK,
-        _WIDTH,
-    )
+    if len({name.lower() for name in df.columns}) < len(df.columns):  # else names would be ambiguous
+        df = df.toDF(*(f"c{number}" for number in range(len(df.columns))))
+    return df.selectExpr(*_measuring(df.schema, max_width))
 
 
-def _bytes_of(value: Column, kind: spark_types.DataType) -> Column | None:
-    """Return the approximate size of a value in bytes; None for types of fixed width."""
+@lru_cache(maxsize=8)
+def _measuring(schema: spark_types.StructType, max_width: int) -> tuple[str, ...]:
+    """Return the expressions of ``_without_wide_rows``.
+
+    As text, since each part of a ``Column`` is a call of the JVM: for four columns, 20 ms of each micro-batch.
+    """
+    columns = [quoted(field.name) for field in schema.fields]
+    sizes = [_bytes_of(column, field.dataType) for column, field in zip(columns, schema.fields, strict=True)]
+    width = f"{_sum_of(size for size in sizes if size is not None)} AS {_WIDTH}"
+    values = [
+        column if size is None else f"CASE WHEN {_WIDTH} <= {max_width} THEN {column} END"
+        for column, size in zip(columns, sizes, strict=True)
+    ]
+    named = (f"{value} AS c{number}" for number, value in enumerate(values))
+    return f"spark_partition_id() AS {_TASK}", width, *named
+
+
+def _sum_of(sizes: Iterable[str]) -> str:
+    return f"({' + '.join(('0L', *sizes))})"
+
+
+def _bytes_of(value: str, kind: spark_types.DataType, depth: int = 0) -> str | None:
+    """Return an expression for the approximate size of a value in bytes; None for types of fixed width."""
     match kind:
         case spark_types.StringType() | spark_types.BinaryType():
-            size = F.octet_length(value)
+            size = f"octet_length({value})"
         case spark_types.VariantType():
-            size = F.octet_length(F.to_json(value))
+            size = f"octet_length(to_json({value}))"
         case spark_types.ArrayType():
-            size = _bytes_of_elements(value, kind.elementType)
+            size = _bytes_of_elements(value, kind.elementType, depth)
         case spark_types.MapType():
-            keys = _bytes_of_elements(F.map_keys(value), kind.keyType)
-            size = keys + _bytes_of_elements(F.map_values(value), kind.valueType)
+            keys = _bytes_of_elements(f"map_keys({value})", kind.keyType, depth)
+            size = f"{keys} + {_bytes_of_elements(f'map_values({value})', kind.valueType, depth)}"
         case spark_types.StructType():
-            sizes = [_bytes_of(value.getField(field.name), field.dataType) for field in kind.fields]
-            known = [size for size in sizes if size is not None]
+            parts = [_bytes_of(f"{value}.{quoted(field.name)}", field.dataType, depth) for field in kind.fields]
+            known = [part for part in parts if part is not None]
             if not known:
                 return None
-            size = reduce(add, known)
+            size = _sum_of(known)
         case _:
             return None
-    return F.coalesce(size.cast("long"), F.lit(0).cast("long"))
+    return f"coalesce({size}, 0L)"
 
 
-def _bytes_of_elements(value: Column, kind: spark_types.DataType) -> Column:
-    zero = F.lit(0).cast("long")
-    least = F.size(value).cast("long") * _OVERHEAD_BYTES
+def _bytes_of_elements(value: str, kind: spark_types.DataType, depth: int) -> str:
+    total, each = f"total{depth}", f"each{depth}"
+    size = _bytes_of(each, kind, depth + 1)
+    overhead = f"size({value}) * {_OVERHEAD_BYTES}L"
+    if size is None:
+        return overhead
+    return f"{overhead} + aggregate({value}, 0L, ({total}, {each}) -> {total} + {size})"
 
-    def with_element(total: Column, each: Column) -> Column:
-        size = _bytes_of(each, kind)
-        return total if size is None else total + size
 
-    return least + F.aggregate(value, zero, with_element)
+def _count_tasks(df: DataFrame) -> int:
+    """Return how many tasks the rows come from; Spark keeps the plan that it makes for this."""
+    given: Any = df._jdf  # noqa: SLF001 - the partitions of a micro-batch are known, and Python would make an RDD
+    return max(1, int(given.queryExecution().toRdd().getNumPartitions()))
 
 
 def _limited(df: DataFrame, rows_per_task: int) -> DataFrame:
     """Return the first rows of each task; ``DataFrame.limit`` would run one task after the other."""
     given: Any = df._jdf  # noqa: SLF001 - Python has no limit for each task
-    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
-    sql = jvm.org.apache.spark.sql
-    count = sql.catalyst.expressions.Literal(rows_per_task, sql.types.DataTypes.IntegerType)
-    plan = sql.catalyst.plans.logical.LocalLimit(count, given.queryExecution().analyzed())
-    limited = sql.classic.Dataset.ofRows(given.sparkSession(), plan)
+    jvm = _SparkClasses.of(df.sparkSession)
+    count = jvm.literal(rows_per_task, jvm.integer)
+    limited = jvm.dataset.ofRows(given.sparkSession(), jvm.local_limit(count, given.queryExecution().analyzed()))
     return DataFrame(limited, df.sparkSession)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SparkClasses:
+    """Classes of the JVM, each part of whose names is asked for by a call."""
+
+    literal: Any
+    integer: Any
+    local_limit: Any
+    dataset: Any
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _SparkClasses:
+        return _classes_of(spark._jvm)  # noqa: SLF001 - Python has no limit for each task
+
+
+@lru_cache(maxsize=1)
+def _classes_of(jvm: Any) -> _SparkClasses:  # noqa: ANN401 - py4j's view of the JVM
+    sql = jvm.org.apache.spark.sql
+    return _SparkClasses(
+        literal=sql.catalyst.expressions.Literal,
+        integer=sql.types.DataTypes.IntegerType,
+        local_limit=sql.catalyst.plans.logical.LocalLimit,
+        dataset=sql.classic.Dataset,
+    )
