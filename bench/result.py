@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 OURS: Final = "Penstock"
 PARQUET: Final = "Spark Parquet"
+PARQUET_BUCKETS: Final = f"{PARQUET} bucketBy(8)"
+PARQUET_PARTITIONS: Final = f"{PARQUET} partitionBy 8"
 DELTA: Final = "Delta"
 ICEBERG: Final = "Iceberg"
 PAIMON: Final = "Paimon on Spark 3.5"

@@ -9,7 +9,13 @@ from bench.data import count_rows
 from bench.measure import Contender, race
 from bench.paimon_spark import open_other_spark
 from bench.result import Section
-from bench.spark_tables import OurTarget, ParquetTarget, peer_targets
+from bench.spark_tables import (
+    BucketedParquetTarget,
+    OurTarget,
+    ParquetTarget,
+    PartitionedParquetTarget,
+    peer_targets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +43,8 @@ def _race(
     rows = spark.read.parquet(source["path"])
     targets = [
         ParquetTarget(spark, Path(job.folder)),
+        BucketedParquetTarget(spark, Path(job.folder), source["key"]),
+        PartitionedParquetTarget(spark, Path(job.folder), source["key"]),
         *peer_targets(spark, job, source["key"]),
         OurTarget(spark, Path(job.folder)),
         OurTarget(spark, Path(job.folder), source["key"]),

@@ -6,7 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bench.data import make_lineitem, make_orders
-from bench.result import DELTA, ICEBERG, OURS, PAIMON, PARQUET, Check, Section, faster_than, find_series
+from bench.result import (
+    DELTA,
+    ICEBERG,
+    OURS,
+    PAIMON,
+    PARQUET,
+    PARQUET_BUCKETS,
+    PARQUET_PARTITIONS,
+    Check,
+    Section,
+    faster_than,
+    find_series,
+)
 from bench.spark_compact import IN_PROCESS, SCAN_AFTER, SCAN_BEFORE
 from bench.spark_compact import WORK as COMPACT
 from bench.spark_dml import DELETE, HANDLE, MERGE, UPDATE
@@ -28,6 +40,8 @@ APPEND_TARGETS: Mapping[tuple[str, str], float | None] = {
     (PLAIN_TABLE, ICEBERG): 1.15,
     (PLAIN_TABLE, PAIMON): None,
     (QUEUE, PARQUET): 0.9,
+    (QUEUE, PARQUET_BUCKETS): 1.0,
+    (QUEUE, PARQUET_PARTITIONS): 1.0,
     (QUEUE, f"{ICEBERG} bucket(8)"): 1.5,
 }
 SMALL_FILE_ROWS = 1_000

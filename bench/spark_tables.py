@@ -6,8 +6,10 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
 import penstock
-from bench.result import DELTA, ICEBERG, OURS, PARQUET
+from bench.result import DELTA, ICEBERG, OURS, PARQUET, PARQUET_BUCKETS, PARQUET_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,6 +88,41 @@ class ParquetTarget:
     def drop(self) -> None:
         """Remove the directory."""
         shutil.rmtree(self._path, ignore_errors=True)
+
+
+class BucketedParquetTarget(ParquetTarget):
+    """A table of Spark's own, in 8 buckets of a key."""
+
+    def __init__(self, spark: SparkSession, folder: Path, key: str) -> None:
+        super().__init__(spark, folder)
+        self.name, self._path, self._key = PARQUET_BUCKETS, folder / "parquet-buckets", key
+
+    def create(self, rows: DataFrame) -> None:
+        """Forget the table; the first append makes it."""
+        super().create(rows)
+        self.drop()
+
+    def append(self, rows: DataFrame) -> None:
+        """Add files, several for each bucket."""
+        rows.write.mode("append").bucketBy(8, self._key).option("path", str(self._path)).saveAsTable("bucketed")
+
+    def drop(self) -> None:
+        """Remove table and directory."""
+        self._spark.sql("DROP TABLE IF EXISTS bucketed")
+        super().drop()
+
+
+class PartitionedParquetTarget(ParquetTarget):
+    """A directory of 8 partitions, by the hash of a key."""
+
+    def __init__(self, spark: SparkSession, folder: Path, key: str) -> None:
+        super().__init__(spark, folder)
+        self.name, self._path, self._key = PARQUET_PARTITIONS, folder / "parquet-partitions", key
+
+    def append(self, rows: DataFrame) -> None:
+        """Add files, several for each partition."""
+        bucketed = rows.withColumn("bucket", F.pmod(F.hash(self._key), F.lit(8)))
+        bucketed.write.mode("append").partitionBy("bucket").parquet(str(self._path))
 
 
 class DeltaTarget:
