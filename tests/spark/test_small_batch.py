@@ -37,3 +37,12 @@ def test_rows_come_unless_they_are_many_or_too_large(spark: SparkSession, monkey
     # One task with more than its part, others without any: nothing is cut off.
     skewed = spark.range(0, 64, 1, 16).where("id < 4").coalesce(16).selectExpr("id", "'x' AS w")
     assert collect_small(skewed, 10) is None
+    # Names that are equal but for their case, and one that the check uses itself.
+    named = spark.range(0, 2, 1, 1).selectExpr("id AS a", "'x' AS A", "'y' AS _penstock_width")
+    rows = collect_small(named, 10)
+    assert rows is not None
+    assert rows.column_names == named.columns
+    assert [list(row) for row in zip(*(column.to_pylist() for column in rows.columns), strict=True)] == [
+        [0, "x", "y"],
+        [1, "x", "y"],
+    ]

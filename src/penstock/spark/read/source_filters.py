@@ -6,7 +6,6 @@ Source:
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import datasource as source
@@ -15,6 +14,7 @@ from penstock.errors import InvalidFilterError
 from penstock.format.types.data_types import AtomicType
 from penstock.predicate.bind import bind
 from penstock.predicate.tree import And, Compare, In, IsNull, Not, Operator, Predicate, StartsWith
+from penstock.printable import open_log
 from penstock.spark.read.filters import COMPARED_ALIKE
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FILTER_PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 """Setting of Spark with which it offers filters to data sources in Python."""
 
-_LOG: Final = logging.getLogger(__name__)
+_LOG: Final = open_log(__name__)
 # With fewer files a filter saves little.
 _MANY_FILES: Final = 32
 _WARNED: Final[set[str]] = set()

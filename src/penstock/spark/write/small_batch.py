@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
 _LOG: Final = open_log(__name__)
 _MAX_ROWS: Final = 20_000
@@ -36,7 +35,7 @@ _LEAST_ROWS_PER_TASK: Final = 1_000
 # Size of an element besides its bytes: an offset and a flag.
 _OVERHEAD_BYTES: Final = 8
 _TOO_LARGE: Final = "spark.driver.maxResultSize"
-# No column of a table is called so.
+# Columns in addition to those of the rows.
 _TASK: Final = "_penstock_task"
 _WIDTH: Final = "_penstock_width"
 
@@ -89,7 +88,7 @@ def _largest_task(measured: pa.Table) -> int:
 
 def _without_wide_rows(df: DataFrame, max_width: int) -> DataFrame:
     """Add the task and the width of each row; set values of variable size to null in rows that are too wide."""
-    if len({name.lower() for name in df.columns}) < len(df.columns):  # else names would be ambiguous
+    if len({_WIDTH, *(name.lower() for name in df.columns)}) <= len(df.columns):  # else names would be ambiguous
         df = df.toDF(*(f"c{number}" for number in range(len(df.columns))))
     return df.selectExpr(*_measuring(df.schema, max_width))
 
@@ -156,7 +155,7 @@ def _count_tasks(df: DataFrame) -> int:
 def _limited(df: DataFrame, rows_per_task: int) -> DataFrame:
     """Return the first rows of each task; ``DataFrame.limit`` would run one task after the other."""
     given: Any = df._jdf  # noqa: SLF001 - Python has no limit for each task
-    jvm = _SparkClasses.of(df.sparkSession)
+    jvm = _classes_of(df.sparkSession._jvm)  # noqa: SLF001 - see above
     count = jvm.literal(rows_per_task, jvm.integer)
     limited = jvm.dataset.ofRows(given.sparkSession(), jvm.local_limit(count, given.queryExecution().analyzed()))
     return DataFrame(limited, df.sparkSession)
@@ -170,10 +169,6 @@ class _SparkClasses:
     integer: Any
     local_limit: Any
     dataset: Any
-
-    @classmethod
-    def of(cls, spark: SparkSession) -> _SparkClasses:
-        return _classes_of(spark._jvm)  # noqa: SLF001 - Python has no limit for each task
 
 
 @lru_cache(maxsize=1)
