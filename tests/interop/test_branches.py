@@ -6,8 +6,6 @@ from tests.interop import ours
 from tests.interop.canonical import sort_rows
 from tests.interop.engines import Engine, Row
 
-from penstock.catalog.changes import SetOption
-
 
 def test_an_engine_reads_the_main_branch_before_and_after_a_fast_forward(engine: Engine, location: Path) -> None:
     ours.create(location, "k INT, n INT", options={"bucket": "-1"})
@@ -37,7 +35,7 @@ def test_partitions_that_only_the_fallback_branch_has_are_read_as_java_reads_the
     other: list[Row] = [{"k": 10, "dt": "a"}, {"k": 20, "dt": None}, {"k": 30, "dt": "b"}, {"k": 31, "dt": "b"}]
     ours.append(location, main)
     ours.append(location, other, {"branch": "b"})
-    ours.alter(location, [SetOption(key="scan.fallback-branch", value="b")])
+    java.ask("alter", location, changes=[["set", "scan.fallback-branch", "b"]])
     for reader in (ours, java):
         assert reader.read(location) == sort_rows([*main, *other[2:]])
     java.append(location, [{"k": 3, "dt": "b"}])  # from now on main has the partition

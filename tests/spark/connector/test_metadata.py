@@ -87,7 +87,7 @@ def test_options_of_splits_divide_the_files_among_tasks(spark: SparkSession, cat
     table = catalog.create_table("d.divided", "id BIGINT")
     for start in (0, 10_000):
         table.append([{"id": start + number} for number in range(10_000)])
-    size = max(table.files()["file_size"].to_pylist())
+    size = max(table.files()["file_size_in_bytes"].to_pylist())
     by_spark = spark.table("penstock.d.divided")
     assert by_spark.count() == 20_000
     halves = spark.read.option("source.split.target-size", f"{size * 2 // 3} b").option(
