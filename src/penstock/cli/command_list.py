@@ -1,4 +1,4 @@
-"""The commands by their names, each imported when it is run: importing all takes longer than most take to run."""
+"""The commands by name, each imported when it runs: importing all of them takes longer than most commands run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _MODULES: Final = {name: module for commands in SECTIONS.values() for name, (mod
 
 
 class Commands(MutableMapping[str, Any]):
-    """Typer's commands by name, each made when it is first used."""
+    """Typer's commands by name, each created on first use."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}

@@ -104,9 +104,9 @@ class CommitOptions(OptionGroup):
         timeout_ms: time for all attempts; None if only the number is limited, or for two minutes if neither is set.
         max_retry_wait_ms: longest wait between attempts; None for a value that suits a commit of about 10 ms.
         ignore_empty_commit: None for the default of the caller: batches skip empty commits, streams commit them.
-        durable: flush files to disk; for local storage only, other storage is durable by itself or not at all.
+        durable: flush files to disk; for local storage only, other storage is inherently durable or not at all.
         accept_unknown_batch: write a micro-batch even if it is unknown whether the table already contains it.
-        allow_other_engines: on an object store, commit although another engine made the latest snapshot.
+        allow_other_engines: on an object store, commit although another engine created the latest snapshot.
         last_safe_snapshot: snapshot id; a COMPACT or OVERWRITE of another writer after it aborts the commit; None for
             no check.
     """
