@@ -113,8 +113,7 @@ class TableVersions:
         return expire_tags(self._table.ref, self._table.checked_store, older_than_millis=millis, dry_run=dry_run)
 
     def create_due_tags(self) -> tuple[str, ...]:
-        """Create the tags that are due by ``tag.automatic-creation`` and that no commit has created, and expire old
-        ones.
+        """Create the tags that are due by ``tag.automatic-creation`` and not created by a commit; expire old ones.
 
         Returns:
             Names of the new tags; empty without automatic tags, and for ``batch``, whose tags only batch commits

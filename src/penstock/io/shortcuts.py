@@ -72,7 +72,7 @@ class _ListedTree:
 
 
 def list_once(file_io: FileIO, directory: str) -> Directories:
-    """Return the directories below a directory: from one recursive listing where supported, otherwise listed on demand."""
+    """Return the directories below a directory, from one recursive listing where supported, else on demand."""
     return _ListedTree(file_io.list_all(directory)) if isinstance(file_io, ObjectFileIO) else file_io
 
 

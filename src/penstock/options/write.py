@@ -91,7 +91,12 @@ class WriteOptions(OptionGroup):
     ] = True
     sink_strategy: Annotated[
         SinkStrategy,
-        Key("partition.sink-strategy", SinkStrategy, "shuffle before a write to a scalable table", honoured=True),
+        Key(
+            "partition.sink-strategy",
+            SinkStrategy,
+            "shuffle rows by partition and bucket before a Spark write",
+            honoured=True,
+        ),
     ] = SinkStrategy.NONE
 
 
@@ -141,13 +146,13 @@ class CommitOptions(OptionGroup):
         Key(
             "penstock.object-store.allow-other-engines",
             parse_bool,
-            "commit on an object store although another engine made the latest snapshot; it must not commit meanwhile",
+            "commit on an object store although another engine created the latest snapshot, and must not write now",
             honoured=True,
         ),
     ] = False
     ignore_empty_commit: Annotated[
         bool | None,
-        Key("snapshot.ignore-empty-commit", parse_bool, "make no snapshot when nothing changed", honoured=True),
+        Key("snapshot.ignore-empty-commit", parse_bool, "create no snapshot when nothing changed", honoured=True),
     ] = None
     force_compact: Annotated[
         bool, Key("commit.force-compact", parse_bool, "wait for the running compaction before a commit")
@@ -179,7 +184,7 @@ class CommitOptions(OptionGroup):
         ),
     ] = False
     discard_duplicate_files: Annotated[
-        bool, Key("commit.discard-duplicate-files", parse_bool, "leave out files of an append that are already live")
+        bool, Key("commit.discard-duplicate-files", parse_bool, "omit files of an append that are already live")
     ] = False
 
 

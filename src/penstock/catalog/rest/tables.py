@@ -152,7 +152,7 @@ def drop_table(server: RestServer, name: str, *, if_exists: bool) -> None:
 def rename_table(server: RestServer, source: str, target: str) -> None:
     """Rename a table. Raises ``NotFoundError`` or ``AlreadyExistsError``."""
     old, new = _parsed(server, source), _parsed(server, target)
-    if new.table in [*list_tables(server, new.database), *_views(server, new.database)]:  # a server may replace an existing one
+    if new.table in [*list_tables(server, new.database), *_views(server, new.database)]:  # a server may replace it
         raise AlreadyExistsError(f"cannot rename {old} to {new}: there is a table or view of that name")
     body = {"source": _identifier(old), "destination": _identifier(new)}
     server.post("tables", "rename", about=f"table {old}", body=body)

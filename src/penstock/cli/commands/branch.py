@@ -12,7 +12,7 @@ from penstock.cli.session import session_of
 if TYPE_CHECKING:
     from penstock.cli.output.plain import Plain
 
-branch = typer.Typer(no_args_is_help=True, help="Lines of snapshots of their own.", rich_markup_mode=None)
+branch = typer.Typer(no_args_is_help=True, help="Manage branches, each with its own snapshots.", rich_markup_mode=None)
 
 BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
 

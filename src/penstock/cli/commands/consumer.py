@@ -19,7 +19,7 @@ _MAX_DIGITS: Final = 18
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Positions of readers; snapshots that are not read yet do not expire.",
+    help="Manage consumers: positions of readers, which retain unread snapshots.",
     rich_markup_mode=None,
 )
 

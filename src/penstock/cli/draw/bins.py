@@ -62,8 +62,7 @@ class Bin:
 
 
 def window_of(history: TableHistory, most: int) -> Window:
-    """Return the time range to draw: that of the commits that were read, extended to now unless the last one is long
-    ago.
+    """Return the time range to draw: that of the commits read, extended to now unless the last one is long ago.
 
     Args:
         most: bins at most.

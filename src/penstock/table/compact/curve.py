@@ -55,10 +55,10 @@ class Ranks:
         return rank_values(values, self.bounds)
 
     def spread(self, values: ArrowAny) -> Codes:
-        """Return ranks scaled to all ``RANK_BITS`` bits, so that a column with few distinct values has the same weight
-        as others.
+        """Return ranks scaled to all ``RANK_BITS`` bits.
 
-        Null gets 0, as does a value less than the whole sample.
+        So a column with few distinct values has the same weight as others. Null gets 0, as does a value
+        less than the whole sample.
         """
         if len(self.bounds) == 0:
             return np.zeros(len(values), dtype=np.uint64)

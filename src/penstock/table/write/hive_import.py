@@ -93,8 +93,7 @@ def constant_array(field: DataField, text: str | None, rows: int) -> ArrowAny:
 def files_below(
     file_io: FileIO, directory: str, partition: tuple[tuple[str, str | None], ...] = ()
 ) -> Iterator[HiveFile]:
-    """Yield the files below a directory, except hidden ones; their partition columns are in the order of the
-    directories.
+    """Yield the files below a directory, except hidden ones; partition columns are in directory order.
 
     Raises:
         SchemaMismatchError: a directory is not named ``column=value``.
